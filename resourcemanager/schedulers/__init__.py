@@ -34,6 +34,7 @@ _WHERE = {
     "fair": "fair:RECIPE",
     "in-place": "in_place:RECIPE",
     "iridium": "iridium:RECIPE",
+    "joint": "joint.scheduler:RECIPES",
     "local-shuffle": "corral.scheduler:RECIPES",
     "shufflewatcher": "shufflewatcher:RECIPE",
     "tetris": "tetris:RECIPE",

@@ -1,0 +1,95 @@
+"""Algorithm 2: what is done with bandwidth that a flow has released (IV-C.5).
+
+Real flows get it from the network, by priority (lines 5 to 8; flow scheduler ``afap``).  Here are
+the virtual flows (lines 9 to 17), and tasks that waited for bandwidth.  It is gone through when a
+flow has ended, and when the network publishes what is free.
+
+Left open there, chosen here: what a task on its own server waits for are the tasks before it; it is
+taken out of that server's queue as it is moved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats
+from railyard.resourcemanager.schedulers.joint.controller import Controller
+from railyard.resourcemanager.schedulers.joint.earlieststart import Start
+from railyard.resourcemanager.schedulers.joint.flowlist import VirtualFlow
+from railyard.resourcemanager.schedulers.joint.taskcompletion import TaskCompletion
+
+#: (job's first start, minus the longest path): the smallest first
+Priority = tuple[float, ...]
+
+
+class FlowCompletion:
+    """Lets virtual flows become real."""
+
+    def __init__(self, controller: Controller, tasks: TaskCompletion) -> None:
+        self._c = controller
+        self._tasks = tasks
+
+    def released(self) -> None:
+        """Algorithm 2."""
+        c = self._c
+        if c.switches.any_is_free():  # line 4
+            for flow in self._that_may_gain():  # lines 3 and 18
+                self._visit(flow)
+        for stage, _ in list(c.unreachable_s.values()):
+            self._tasks.schedule(stage)
+
+    def _visit(self, flow: VirtualFlow) -> None:
+        """Lines 12 to 17; a flow whose tail has started is in the list no more (lines 9, 10)."""
+        c, tail = self._c, flow.tail
+        rack = int(c.servers.rack[tail.server])
+        if not c.switches.free_from(rack).any():
+            return
+        start = self._again(flow)
+        if start is None or start.server in flow.heads:  # line 13
+            return
+        c.take_out(tail)
+        c.moved += 1
+        c.schedule(tail.task, start, (tail.server,), waits=True)  # lines 14 to 17
+
+    def _again(self, flow: VirtualFlow) -> Start | None:
+        """Equation (7) again: another server, if the task can start there earlier than here."""
+        c, tail, now_s = self._c, flow.tail, self._c.cluster.now_s
+        ahead_s = c.servers.ahead_s(tail, now_s)
+        usable = c.usable(tail.task.stage.job)
+        usable[list(flow.heads)] = False
+        start = c.earliest.of_one(flow.heads, flow.size_bytes, usable, now_s)
+        return start if start is not None and start.from_now_s < ahead_s else None
+
+    def _that_may_gain(self) -> list[VirtualFlow]:
+        """Virtual flows that could start elsewhere sooner if they had nothing to send, in order."""
+        # Of very many virtual flows few are looked at one by one: those that wait for longer than
+        # the best server takes that can be reached.
+        c, now_s = self._c, self._c.cluster.now_s
+        if not c.flows.virtual:
+            return []
+        available_s = c.servers.available_s(now_s)
+        best_s = self._best_elsewhere_s(available_s)
+        found: list[tuple[Priority, VirtualFlow]] = []
+        for server in np.flatnonzero(best_s < available_s).tolist():
+            for flow, before_s in c.flows.virtual_to(server):
+                if c.servers.starts_after_s(server, before_s, now_s) > best_s[server]:
+                    found.append((self._priority(flow), flow))
+        found.sort(key=lambda each: (each[0], each[1].tail.number))
+        return [flow for _, flow in found]
+
+    def _best_elsewhere_s(self, available_s: Floats) -> Floats:
+        """[servers]: t_AVL of the best server that can be reached from each."""
+        c, rack = self._c, self._c.servers.rack
+        of_rack = np.full(int(rack.max()) + 1, np.inf)
+        np.minimum.at(of_rack, rack, available_s)
+        found = [
+            np.where(c.switches.free_from(near) > 0, of_rack, np.inf).min()
+            for near in range(len(of_rack))
+        ]
+        best_s: Floats = np.array(found)[rack]
+        return best_s
+
+    def _priority(self, flow: VirtualFlow) -> Priority:
+        c, stage = self._c, flow.tail.task.stage
+        started_s = c.started_s.get(stage.job.id, np.inf)
+        return started_s, -c.graphs.remaining_s(stage, flow.size_bytes)

@@ -1,0 +1,193 @@
+"""The servers' task queues: ready and blocked tasks, first come first served (IV-D); t_AVL.
+
+A task that was put beside its only predecessor (pre-scheduled) is ready; so is one whose data is
+all there.  Another one is blocked until then.  A server is a node, known by its number in the
+topology.
+
+Left open there, chosen here: t_AVL is the work that is queued on a server, and what is left of that
+in execution; a server of several slots works them off together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Container, Iterator
+from typing import Literal
+
+import numpy as np
+
+from railyard.cluster.ids import AttemptId, NodeId, StageId, TaskId
+from railyard.netemu.model.arrays import Bools, Floats
+from railyard.resourcemanager.interface.views import AttemptView, ClusterView, SlotView, TaskView
+
+Allocated = Literal["pre-scheduled", "scheduled"]
+
+
+class QueuedTask:
+    """A task in the queue of a server."""
+
+    __slots__ = ("execution_s", "number", "queued", "ready", "server", "starts_s", "state", "task")
+
+    def __init__(
+        self,
+        task: TaskView,
+        server: int,
+        state: Allocated,
+        *,
+        number: int,
+        starts_s: float,
+        execution_s: float,
+    ) -> None:
+        self.task = task
+        self.server = server
+        self.state = state
+        self.number = number  #: in the order of allocation
+        self.starts_s = starts_s  #: when it should start, as of its allocation
+        self.execution_s = execution_s
+        self.ready = False
+        self.queued = True  #: False: it has started, or is elsewhere
+
+
+class Servers:
+    """All servers with their queues.  Arrays are [servers]."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        racks = [rack.id for rack in cluster.topology.rack_list()]
+        nodes = cluster.topology.nodes()
+        self.names: list[NodeId] = [node.id for node in nodes]
+        self.number: dict[NodeId, int] = {name: at for at, name in enumerate(self.names)}
+        of_rack = {rack: at for at, rack in enumerate(racks)}
+        self.rack = np.array([of_rack[node.rack] for node in nodes], dtype=np.int64)
+        count = len(nodes)
+        self._slots = np.zeros(count)  #: 0 = no task can be put there
+        self._running = np.zeros(count)  #: attempts in slots
+        self._ends_s = np.zeros(count)  #: when these should end, added up
+        self._first_end_s = np.zeros(count)  #: when the first of them should
+        self._queued_s = np.zeros(count)  #: C of queued tasks, added up
+        self._in_slots: list[dict[AttemptId, float]] = [{} for _ in nodes]  #: {attempt: end}
+        self._ready: list[list[tuple[int, QueuedTask]]] = [[] for _ in nodes]  #: heaps
+        self.queues: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]  #: as allocated
+        self.tasks: dict[TaskId, QueuedTask] = {}  #: all that are queued
+        self.count: Counter[StageId] = Counter()  #: queued tasks of each stage
+        self.scheduled: Counter[StageId] = Counter()  #: those of them that can't be moved any more
+        self._allocated = 0
+
+    # Queues (IV-D) -------------------------------------------------------------------------------
+    def allocate(
+        self, task: TaskView, server: int, state: Allocated, starts_s: float, execution_s: float
+    ) -> QueuedTask:
+        """Put a task into the queue of a server, blocked; it must be in none."""
+        self._allocated += 1
+        entry = QueuedTask(
+            task,
+            server,
+            state,
+            number=self._allocated,
+            starts_s=starts_s,
+            execution_s=execution_s,
+        )
+        name, stage = task.id, task.stage.id
+        self.tasks[name] = self.queues[server][name] = entry
+        self.count[stage] += 1
+        self.scheduled[stage] += state == "scheduled"
+        self._queued_s[server] += execution_s
+        return entry
+
+    def remove(self, entry: QueuedTask) -> None:
+        """Take a task out of its queue."""
+        name, stage, server = entry.task.id, entry.task.stage.id, entry.server
+        entry.queued = False
+        del self.tasks[name], self.queues[server][name]
+        self.count[stage] -= 1
+        self.scheduled[stage] -= entry.state == "scheduled"
+        left_s = self._queued_s[server] - entry.execution_s
+        self._queued_s[server] = left_s if self.queues[server] else 0.0
+
+    def make_ready(self, entry: QueuedTask) -> None:
+        """All data of a task is at its server."""
+        if not entry.ready:
+            entry.ready = True
+            heapq.heappush(self._ready[entry.server], (entry.number, entry))
+
+    def first_ready(self, server: int) -> QueuedTask | None:
+        """The ready task that came first to the queue of a server."""
+        ready = self._ready[server]
+        while ready and not ready[0][1].queued:
+            heapq.heappop(ready)
+        return ready[0][1] if ready else None
+
+    def ahead_s(self, entry: QueuedTask, now_s: float) -> float:
+        """When a queued task would start, from now: t_AVL for it alone.  O(tasks before it)."""
+        server, before_s = entry.server, 0.0
+        for other in self.queues[server].values():
+            if other is entry:
+                break
+            before_s += other.execution_s
+        return self.starts_after_s(server, before_s, now_s)
+
+    def forget(self, stage: StageId) -> None:
+        """A stage of which no task is queued is gone."""
+        self.count.pop(stage, None)
+        self.scheduled.pop(stage, None)
+
+    # t_AVL ---------------------------------------------------------------------------------------
+    def available_s(self, now_s: float) -> Floats:
+        """t_AVL: seconds from now until each server would start one task more; inf = never."""
+        left_s = np.maximum(self._ends_s - self._running * now_s, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            behind_s = (left_s + self._queued_s) / self._slots
+        first_s = np.where(
+            self._running < self._slots, 0.0, np.maximum(self._first_end_s - now_s, 0.0)
+        )
+        found: Floats = np.where(self._queued_s > 0, behind_s, first_s)
+        found[self._slots == 0] = np.inf
+        return found
+
+    def starts_after_s(self, server: int, queued_s: float, now_s: float) -> float:
+        """When a task would start with only so much work queued before it, from now."""
+        slots, running = self._slots[server], self._running[server]
+        if queued_s > 0:
+            left_s = max(0.0, self._ends_s[server] - running * now_s)
+            return float((left_s + queued_s) / max(1.0, slots))
+        return 0.0 if running < slots else max(0.0, float(self._first_end_s[server]) - now_s)
+
+    def usable(self, avoid: Container[NodeId] = ()) -> Bools:
+        """Which servers can get tasks, but for those to avoid."""
+        found: Bools = self._slots > 0
+        if avoid:
+            for name in self._cluster.nodes:
+                if name in avoid:
+                    found[self.number[name]] = False
+        return found
+
+    def ends_s(self, attempt: AttemptView) -> float:
+        """When an attempt in a slot should end."""
+        return self._in_slots[self.number[attempt.node.id]].get(attempt.id, self._cluster.now_s)
+
+    # What happens --------------------------------------------------------------------------------
+    def attempt_launched(self, attempt: AttemptView, ends_s: float) -> None:
+        """An attempt took a slot, and should end then."""
+        server = self.number[attempt.node.id]
+        self._in_slots[server][attempt.id] = ends_s
+        self._count_slots(server)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        """An attempt gave up its slot."""
+        server = self.number[attempt.node.id]
+        self._in_slots[server].pop(attempt.id, None)
+        self._count_slots(server)
+
+    def slots_changed(self, node: SlotView) -> Iterator[QueuedTask]:
+        """A node came, went, or has other slots; yields the tasks in its queue if it has none."""
+        server = self.number[node.id]
+        self._slots[server] = node.slots if node.alive else 0
+        if not self._slots[server]:
+            yield from list(self.queues[server].values())
+
+    def _count_slots(self, server: int) -> None:
+        ends_s = self._in_slots[server].values()
+        self._running[server] = len(ends_s)
+        self._ends_s[server] = sum(ends_s)
+        self._first_end_s[server] = min(ends_s, default=0.0)

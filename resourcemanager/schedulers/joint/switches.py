@@ -1,0 +1,133 @@
+"""The switches' free bandwidth B_s, and how long data takes over them (III, IV-C.3, equation (8)).
+
+What is free is what the network has published last, less what was promised to flows since then: a
+new flow gets all that its path has (AFAP).  In a topology without a tree, racks' links are the
+switches; nodes' own links limit flows as they are stated.
+
+Left open there, chosen here: a promise ends with its flow, or when the switch is published again,
+as that counts the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.observed import LinkState
+from railyard.resourcemanager.interface.views import ClusterView
+
+
+class Promise:
+    """Bandwidth that a flow was given, at the switches of its path."""
+
+    __slots__ = ("bytes_per_s", "looks", "path")
+
+    def __init__(self, bytes_per_s: float, path: list[int], looks: list[int]) -> None:
+        self.bytes_per_s = bytes_per_s
+        self.path = path
+        self.looks = looks  #: how often each of these had been published
+
+
+class Switches:
+    """All switches between racks; racks have numbers, as in the topology."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        network = Network(cluster.topology)
+        racks = cluster.topology.rack_list()
+        names = network.cross_rack
+        number = {network.number[name]: at for at, name in enumerate(names)}
+        self._names = names
+        self._at = {name: at for at, name in enumerate(names)}
+        #: [rack][rack]: switches on the way
+        self._paths = [
+            [
+                [
+                    number[link]
+                    for link in network.route(near.nodes[0].id, far.nodes[-1].id).links
+                    if link in number
+                ]
+                for far in racks
+            ]
+            for near in racks
+        ]
+        longest = max(1, *(len(path) for row in self._paths for path in row))
+        filled = [
+            [path + [len(names)] * (longest - len(path)) for path in row] for row in self._paths
+        ]
+        #: [rack, rack, position], filled up with a switch that is never a limit
+        self._way = np.array(filled, dtype=np.int64)
+        nics = np.array([min(node.nic_bytes_per_s for node in rack.nodes) for rack in racks])
+        self._nics = np.minimum.outer(nics, nics)
+        self._looks = [0] * len(names)
+        self._free: list[float] = [*[inf] * len(names), inf]
+        self._capacities: list[float] = list(self._free)
+        #: {rack: bandwidth to each rack}, of what is free, and of what switches can carry
+        self._free_from: dict[int, Floats] = {}
+        self._capacity_from: dict[int, Floats] = {}
+        self.observed(cluster.links)
+
+    def observed(self, changed: Mapping[str, LinkState]) -> None:
+        """These switches were published."""
+        for name, link in changed.items():
+            at = self._at.get(name)
+            if at is not None:  # none of an optical port
+                self._free[at] = link.free_bytes_per_s
+                self._capacities[at] = link.capacity_bytes_per_s
+                self._looks[at] += 1
+        self._free_from.clear()
+        self._capacity_from.clear()
+
+    def any_is_free(self) -> bool:
+        """Whether one of the switches has available bandwidth."""
+        return max(self._free[:-1], default=inf) > 0
+
+    # What flows get ------------------------------------------------------------------------------
+    def free_from(self, rack: int) -> Floats:
+        """The least free bandwidth on the way from a rack to each one [racks], in bytes/s."""
+        found = self._free_from.get(rack)
+        if found is None:
+            found = self._free_from[rack] = self._least(self._free, rack)
+        return found
+
+    def capacity_from(self, rack: int) -> Floats:
+        """The same as if no flow used the switches."""
+        found = self._capacity_from.get(rack)
+        if found is None:
+            found = self._capacity_from[rack] = self._least(self._capacities, rack)
+        return found
+
+    def _least(self, bytes_per_s: list[float], rack: int) -> Floats:
+        on_the_way: Floats = np.array(bytes_per_s)[self._way[rack]].min(axis=1)
+        limited: Floats = np.minimum(on_the_way, self._nics[rack])
+        return limited
+
+    def promise(self, near: int, far: int) -> Promise:
+        """Give a flow between two racks all that its path has (AFAP)."""
+        path, free = self._paths[near][far], self._free
+        bytes_per_s = min([free[at] for at in path], default=inf)
+        bytes_per_s = min(bytes_per_s, float(self._nics[near, far]))
+        if 0 < bytes_per_s < inf and path:
+            for at in path:
+                free[at] = max(0.0, free[at] - bytes_per_s)
+            self._free_from.clear()
+        return Promise(bytes_per_s, path, [self._looks[at] for at in path])
+
+    def give_back(self, promise: Promise) -> None:
+        """A flow has ended, or will not come."""
+        if not 0 < promise.bytes_per_s < inf:
+            return
+        for at, looks in zip(promise.path, promise.looks, strict=True):
+            if self._looks[at] == looks:
+                self._free[at] = min(self._free[at] + promise.bytes_per_s, self._capacities[at])
+                self._free_from.clear()
+
+
+def transmission_s(size_bytes: float | Floats, bytes_per_s: Floats) -> Floats:
+    """t_TRAN of equation (8): 0 for no bytes, inf without bandwidth."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        took_s = size_bytes / bytes_per_s
+    return np.where(np.asarray(size_bytes) > 0, took_s, 0.0)

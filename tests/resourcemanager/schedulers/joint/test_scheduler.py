@@ -1,0 +1,189 @@
+"""Joint in the core: AEAP, queues, the dispatcher, priorities, jobs without forecasts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import task_of
+from railyard.cluster.messages.execution import BeginAttempt, LaunchAttempt
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import workload
+from railyard.netemu.messages import LinksObserved
+from railyard.netemu.model.observed import LinkState
+from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.interface.events import StagePlan
+from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
+from railyard.resourcemanager.schedulers.joint.scheduler import Joint
+from railyard.simulator.cluster import Simulation
+from tests.harness import TinyCluster, tiny_cluster
+
+JOIN = (
+    StagePlan(name="a", tasks=1),
+    StagePlan(name="b", tasks=1),
+    StagePlan(name="c", reads=("a", "b"), tasks=1),
+)
+TIMES = {"a": 1.0, "b": 5.0, "c": 2.0}
+TABLE = {"a": (), "b": (), "c": ("a", "b")}
+
+
+def foretold(times: dict[str, float], reads: dict[str, tuple[str, ...]]) -> Forecast:
+    return Forecast(
+        name="job",
+        stages=tuple(
+            StageForecast(
+                name=name,
+                reads=reads[name],
+                tasks=1,
+                input_bytes=0,
+                output_bytes=10,
+                task_s=task_s,
+                rate_bytes_per_s=1e18,
+            )
+            for name, task_s in times.items()
+        ),
+    )
+
+
+def policy(c: TinyCluster) -> Joint:
+    found = c.core.state.policies.tasks
+    assert isinstance(found, Joint)
+    return found
+
+
+def reserved(c: TinyCluster) -> list[tuple[float, str, str]]:
+    return [
+        (at_s, task_of(order.attempt), order.node)
+        for at_s, order in c.commands
+        if isinstance(order, LaunchAttempt) and not order.begins
+    ]
+
+
+# As early as possible (IV-C.2) -------------------------------------------------------------------
+@pytest.mark.parametrize(("scheduler", "known_s"), [("joint", 1.0), ("joint:no-aeap", 5.0)])
+def test_a_task_has_a_server_once_those_of_its_predecessors_are_known(scheduler, known_s):
+    c = tiny_cluster(nodes=3, scheduler=scheduler, flow_s=0.5)
+    forecast = foretold(TIMES, TABLE)
+    c.submit("j0", stages=JOIN, durations=TIMES, forecast=forecast)
+    run = c.run()
+    [(at_s, task, server)] = reserved(c)
+    assert (at_s, task) == (known_s, "j0.c0")
+    assert run.placements[-1] == ("j0.c0", server, 5.5)  # the flow from b takes half a second
+    flows = [(at_s, flow.src) for at_s, flow in c.flows()]
+    assert flows == [(known_s, run.nodes_of("j0.a")[0]), (5.0, run.nodes_of("j0.b")[0])]
+    assert run.ended_s == {"j0": 7.5}
+
+
+def test_the_states_of_a_task():
+    c = tiny_cluster(nodes=3, scheduler="joint", flow_s=0.5)
+    c.submit("j0", stages=JOIN, durations=TIMES, forecast=foretold(TIMES, TABLE))
+    seen = []
+    for at_s in (0.5, 1.5, 6.0):
+        c.run(until_s=at_s)
+        stages = c.core.state.jobs["j0"].stages
+        seen.append([policy(c).controller.state(stages[name].tasks[0]) for name in "abc"])
+    assert seen == [
+        ["in execution", "in execution", "unscheduled"],
+        ["completed", "in execution", "scheduled"],
+        ["completed", "completed", "in execution"],
+    ]
+
+
+# Virtual flows (IV-C.1, IV-C.5) ------------------------------------------------------------------
+CHAIN = (StagePlan(name="a", tasks=1), StagePlan(name="b", reads=("a",), tasks=2))
+CHAIN_TIMES = {"a": 1.0, "b": 4.0}
+
+
+def test_tasks_stay_beside_their_predecessor_until_bandwidth_is_free():
+    c = tiny_cluster(racks=2, nodes=1, scheduler="joint", flow_s=0.5)
+
+    def publish(free: float) -> None:
+        names = ("r0.up", "r0.down", "r1.up", "r1.down")
+        link = LinkState(capacity_bytes_per_s=1e9, free_bytes_per_s=free)
+        c.feed(LinksObserved(links=dict.fromkeys(names, link)))
+
+    publish(0.0)
+    forecast = foretold(CHAIN_TIMES, {"a": (), "b": ("a",)})
+    c.submit("j0", stages=CHAIN, durations=CHAIN_TIMES, forecast=forecast)
+    c.run(until_s=2.0)
+    tasks = c.core.state.jobs["j0"].stages["b"].tasks
+    states = [policy(c).controller.state(task) for task in tasks]
+    assert states == ["in execution", "pre-scheduled"]
+    c.at(2.0, lambda: publish(1e9))
+    c.run(until_s=2.0)
+    assert policy(c).controller.state(tasks[1]) == "scheduled"
+    run = c.run()
+    assert run.placements[1:] == [("j0.b0", "r0n0", 1.0), ("j0.b1", "r1n0", 2.5)]
+    figures = policy(c).figures()
+    assert (figures["pre_scheduled"], figures["moved"]) == (2, 1)
+
+
+# The dispatcher ----------------------------------------------------------------------------------
+def test_a_cap_on_running_jobs_keeps_the_rest_in_the_queue():
+    c = tiny_cluster(nodes=2, scheduler="joint", running_max=1)
+    c.submit("j0", maps=1, map_s=3)
+    c.submit("j1", maps=1, map_s=1)
+    c.run(until_s=1.0)
+    assert c.why_waiting("j1.m0").startswith("0 jobs ahead")
+    assert c.run().launches("j") == [("j0.m0", 0.0), ("j1.m0", 3.0)]
+
+
+# Flow list (IV-C) --------------------------------------------------------------------------------
+def test_flows_go_by_their_job_s_start_then_by_the_path_that_is_left():
+    stages = (
+        StagePlan(name="a", tasks=1),
+        StagePlan(name="b", reads=("a",), tasks=1),
+        StagePlan(name="c", reads=("a",), tasks=1),
+    )
+    times = {"a": 1.0, "b": 2.0, "c": 7.0}
+    c = tiny_cluster(nodes=6, scheduler="joint", flow_s=0.5)
+    forecast = foretold(times, {"a": (), "b": ("a",), "c": ("a",)})
+    c.submit("j0", stages=stages, durations=times, forecast=forecast)
+    c.at(0.5, lambda: c.submit("j1", stages=stages, durations=times, forecast=forecast))
+    c.run()
+    asked = {task_of(flow.reader): flow.priority for _, flow in c.flows()}
+    assert sorted(asked, key=lambda task: asked[task]) == ["j0.c0", "j0.b0", "j1.c0", "j1.b0"]
+    assert asked["j0.c0"] == (0.0, pytest.approx(-7.0))
+    assert asked["j1.b0"] == (0.5, pytest.approx(-2.0))
+
+
+# What is foretold --------------------------------------------------------------------------------
+def test_a_forecast_of_other_stages_is_left_aside_and_counted():
+    c = tiny_cluster(nodes=2, scheduler="joint")
+    c.submit("j0", stages=CHAIN, durations=CHAIN_TIMES, forecast=foretold(TIMES, TABLE))
+    assert c.run().ended == {"j0": ""}
+    assert policy(c).figures()["forecasts_not_fitting"] == 1
+
+
+def test_tasks_and_edges_of_nothing():
+    c = tiny_cluster(nodes=2, scheduler="joint")
+    c.submit("j0", maps=3, reduces=3, map_s=0, reduce_s=0, partition_bytes=0)
+    assert c.run().ended == {"j0": ""}
+
+
+# A workload --------------------------------------------------------------------------------------
+def test_no_task_moves_after_it_has_started_and_a_run_replays(tmp_path: Path):
+    path, begun = tmp_path / "events.jsonl", Counter[str]()
+    topology = load_topology("joint-16x6", (("racks.count", "4"),))
+    config = ClusterConfig(topology=topology, scheduler="joint", flow_scheduler="afap", seed=1)
+    log = EventLog(path, config)
+    run = Simulation(config, workload("joint,jobs=4", 1), log=log)
+    run.run()
+    log.close()
+    assert all(record.ok for record in run.core.records.values())
+    steps = list(replay(path))
+    for step in steps:
+        for order in step.commands:
+            if isinstance(order, BeginAttempt) or (
+                isinstance(order, LaunchAttempt) and order.begins
+            ):
+                begun[task_of(order.attempt)] += 1
+    assert set(begun.values()) == {1}
+    joint = run.core.state.policies.tasks
+    assert isinstance(joint, Joint)
+    assert min(joint.figures()["pre_scheduled"], joint.figures()["moved"]) > 0
+    left = joint.controller
+    assert (left.flows.real, left.flows.virtual, left.servers.tasks) == (0, 0, {})
