@@ -37,39 +37,27 @@ from railyard.resourcemanager.interface.views import Level, SlotView
 Position = tuple[int, int, str]
 
 
-class Node:
+class Node(msgspec.Struct, eq=False):
     """A machine with slots.  ``free == max(0, slots - len(attempts))`` while it is alive.
 
     It has more attempts than slots where its slots have become fewer.
     """
 
-    __slots__ = (
-        "alive",
-        "attempts",
-        "free",
-        "id",
-        "kept_for",
-        "lost_because",
-        "position",
-        "promised",
-        "rack",
-        "reserved",
-        "slots",
-    )
+    id: NodeId
+    rack: RackId
+    slots: int
+    position: Position
+    free: int = 0  #: slots that nobody holds; 0 once it is not alive
+    alive: bool = True
+    lost_because: str = ""
+    attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
+    reserved: dict[AttemptId, Attempt] = {}  #: reservations, as they were made
+    kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
+    #: tasks that get a copy in the next slots that are free: who holds these was asked to end
+    promised: list[Task] = []
 
-    def __init__(self, node: NodeId, rack: RackId, slots: int, position: Position) -> None:
-        self.id = node
-        self.rack = rack
-        self.slots = slots
-        self.free = slots  #: slots that nobody holds; 0 once it is not alive
-        self.position = position
-        self.alive = True
-        self.lost_because = ""
-        self.attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
-        self.reserved: dict[AttemptId, Attempt] = {}  #: reservations, as they were made
-        self.kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
-        #: tasks that get a copy in the next slots that are free: who holds these was asked to end
-        self.promised: list[Task] = []
+    def __post_init__(self) -> None:
+        self.free = self.slots
 
     @property
     def why_not_free(self) -> str:
@@ -127,7 +115,7 @@ class Attempt(msgspec.Struct, eq=False):
         return self.state == "output lost"
 
 
-class Task:
+class Task(msgspec.Struct, eq=False):
     """A piece of a stage.
 
     While its job runs: left if it is not needed, done if it has a ``winner``, otherwise running if
@@ -135,32 +123,17 @@ class Task:
     pending task may have a reservation.
     """
 
-    __slots__ = (
-        "counted",
-        "failures",
-        "index",
-        "kept",
-        "launches",
-        "live",
-        "pending_since_s",
-        "reserved",
-        "stage",
-        "state",
-        "winner",
-    )
-
-    def __init__(self, stage: Stage, index: int, now_s: float) -> None:
-        self.index = index
-        self.stage = stage
-        self.state = "pending"  #: see ``lifecycles.TASK``
-        self.live: tuple[Attempt, ...] = ()
-        self.reserved: Attempt | None = None  #: its reservation
-        self.kept: tuple[Attempt, ...] = ()  #: attempts with output to be taken, as they ended
-        self.winner: Attempt | None = None  #: the attempt that succeeded
-        self.counted = False  #: whether it is one of those that its stage needs: it was done once
-        self.launches = 0
-        self.failures = 0
-        self.pending_since_s = now_s
+    stage: Stage
+    index: int
+    pending_since_s: float
+    state: str = "pending"  #: see ``lifecycles.TASK``
+    live: tuple[Attempt, ...] = ()
+    reserved: Attempt | None = None  #: its reservation
+    kept: tuple[Attempt, ...] = ()  #: attempts with output to be taken, as they ended
+    winner: Attempt | None = None  #: the attempt that succeeded
+    counted: bool = False  #: whether it is one of those that its stage needs: it was done once
+    launches: int = 0
+    failures: int = 0
 
     @property
     def id(self) -> TaskId:
@@ -218,34 +191,6 @@ class Stage:
     As soon as ``needed`` tasks have been done, the others are left.  If the output of one is lost,
     it is done again, not another: some may have read it already, and all shall read the same.
     """
-
-    __slots__ = (
-        "counted",
-        "done",
-        "id",
-        "inputs",
-        "job",
-        "kept",
-        "left",
-        "limit",
-        "live",
-        "name",
-        "needed",
-        "open",
-        "outputs",
-        "partitions",
-        "pending",
-        "plan",
-        "progress_sum",
-        "readers",
-        "reads",
-        "reruns",
-        "reserved",
-        "running",
-        "size",
-        "tasks",
-        "unreadable",
-    )
 
     def __init__(self, job: Job, plan: StagePlan, reads: tuple[Stage, ...], now_s: float) -> None:
         self.id: StageId = stage_id(job.id, plan.name)
@@ -324,28 +269,6 @@ class Stage:
 
 class Job:
     """A submitted job, with its stages."""
-
-    __slots__ = (
-        "answer",
-        "at_risk_since_s",
-        "avoid",
-        "blame",
-        "held",
-        "id",
-        "maps",
-        "name",
-        "queue",
-        "record",
-        "reduces",
-        "stages",
-        "state",
-        "submission",
-        "submitted_s",
-        "user",
-        "wake_s",
-        "wanting",
-        "weight",
-    )
 
     def __init__(self, submission: JobSubmitted, now_s: float) -> None:
         self.id = submission.job
