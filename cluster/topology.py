@@ -49,6 +49,13 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     RENAMED: ClassVar[Mapping[str, str]] = {}
 
 
+def _require_rates(table: str, given: _Table, *keys: str) -> None:
+    """Raise ``UsageError`` unless each of these rates that is given is above 0."""
+    for key in keys:
+        rate = getattr(given, key)
+        require(rate is None or rate > 0, f"{table}.{key}", rate, "a rate above 0")
+
+
 class RackShape(_Table, frozen=True, kw_only=True):
     """[racks]: numbers of racks, of nodes per rack, and of slots per node."""
 
@@ -58,9 +65,7 @@ class RackShape(_Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for key in ("count", "nodes", "slots"):
-            value = getattr(self, key)
-            require(value >= 1, f"racks.{key}", value, "a whole number >= 1")
-            require(value <= _MOST, f"racks.{key}", value, f"at most {_MOST}")
+            require_count(f"racks.{key}", getattr(self, key), most=_MOST)
         nodes, right = self.count * self.nodes, f"at most {_MOST} of them, count x nodes"
         require(nodes <= _MOST, "nodes of all racks", nodes, right)
 
@@ -89,10 +94,7 @@ class Links(_Table, frozen=True, kw_only=True):
     way: CoreWay = "eps"  #: "wan" if racks are sites connected by a wide-area network
 
     def __post_init__(self) -> None:
-        require(self.nic > 0, "links.nic", self.nic, "a rate above 0")
-        for key in ("uplink", "downlink"):
-            rate = getattr(self, key)
-            require(rate is None or rate > 0, f"links.{key}", rate, "a rate above 0")
+        _require_rates("links", self, "nic", "uplink", "downlink")
         ratio, right = self.oversubscription, "a number above 0, such as 5 for 5:1, at most 10**6"
         require(ratio is None or 0 < ratio <= _RATIO_MAX, "links.oversubscription", ratio, right)
         require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
@@ -114,9 +116,7 @@ class SwitchTree(_Table, frozen=True, kw_only=True):
     racks_per_aggregation: int
 
     def __post_init__(self) -> None:
-        for key in ("tor", "aggregation", "root"):
-            rate = getattr(self, key)
-            require(rate > 0, f"tree.{key}", rate, "a rate above 0")
+        _require_rates("tree", self, "tor", "aggregation", "root")
         racks = self.racks_per_aggregation
         require(racks >= 1, "tree.racks_per_aggregation", racks, "a whole number >= 1")
 
@@ -137,12 +137,7 @@ class Ocs(_Table, frozen=True, kw_only=True):
     wavelengths: int = 1  #: W: circuits that a port can have at once, per direction
 
     def __post_init__(self) -> None:
-        require(
-            self.port_bytes_per_s > 0,
-            "ocs.port_bytes_per_s",
-            self.port_bytes_per_s,
-            "a rate above 0",
-        )
+        _require_rates("ocs", self, "port_bytes_per_s")
         right = "seconds >= 0 (0 switches at once)"
         require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
         right = "a whole number >= 1 (1: one circuit per port)"
@@ -162,7 +157,7 @@ class Storage(_Table, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         finite = 0 < self.scan_period < math.inf
         require(finite, "storage.scan_period", self.scan_period, "a time above 0")
-        require(self.scan_rate > 0, "storage.scan_rate", self.scan_rate, "a rate above 0")
+        _require_rates("storage", self, "scan_rate")
         require(self.block > 0, "storage.block", self.block, "a size above 0")
         require(self.replication >= 1, "storage.replication", self.replication, "at least 1")
 
@@ -192,8 +187,7 @@ class Compute(_Table, frozen=True, kw_only=True):
         require(0 <= share <= 1, "compute.stragglers", share, "a share in [0, 1]")
         right = "a number from 1 to 10**6"
         require(1 <= factor <= 10**6, "compute.straggler_factor", factor, right)
-        require(self.map_rate > 0, "compute.map_rate", self.map_rate, "a rate above 0")
-        require(self.reduce_rate > 0, "compute.reduce_rate", self.reduce_rate, "a rate above 0")
+        _require_rates("compute", self, "map_rate", "reduce_rate")
         require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
 
     def stretch(self, task: int) -> float:
@@ -399,13 +393,11 @@ def _check_figures(rack: RackId, figures: RackFigures, *, is_in_tree: bool) -> N
     require(figures.name.isprintable(), f"rack.{rack}.name", figures.name, right)
     for key in ("nodes", "slots"):
         count = getattr(figures, key)
-        right = "a whole number >= 1"
-        require(count is None or count >= 1, f"rack.{rack}.{key}", count, right)
-        require(count is None or count <= _MOST, f"rack.{rack}.{key}", count, f"at most {_MOST}")
-    for key in ("nic", "uplink", "downlink"):
-        rate = getattr(figures, key)
-        require(rate is None or rate > 0, f"rack.{rack}.{key}", rate, "a rate above 0")
-        if rate is not None and key != "nic" and is_in_tree:
+        if count is not None:
+            require_count(f"rack.{rack}.{key}", count, most=_MOST)
+    _require_rates(f"rack.{rack}", figures, "nic", "uplink", "downlink")
+    for key in ("uplink", "downlink"):
+        if getattr(figures, key) is not None and is_in_tree:
             raise UsageError(f"rack.{rack}.{key}: need none where there is a [tree]")
 
 

@@ -190,38 +190,35 @@ def supervisor_events(folder: RunFolder) -> Iterator[dict[str, str]]:
 @contextmanager
 def own_cluster(config: ClusterConfig) -> Iterator[StartedCluster]:
     """A cluster for as long as the block runs; it is being started when the block begins."""
-    _require_few_racks(config.topology)
-    require_descriptors(config.topology)
-    require_memory(config.topology, config.topology.name, tasks=0)
-    started: StartedCluster | None = None
-    try:
-        with deferred():
-            folder, alive = clusters.new_folder(current=False)
-            started = StartedCluster(folder, config)
-            started.spawn(alive, leave_running=False)
+    with _starting(config, leave_running=False) as started:
         yield started
-    finally:
-        if started is not None:
-            started.stop()
+    started.stop()
 
 
 def leave_running(config: ClusterConfig) -> StartedCluster:
     """Start a cluster that stays when this process ends, as the current one."""
+    with _starting(config, leave_running=True) as started:
+        started.wait_until_ready()
+    return started
+
+
+@contextmanager
+def _starting(config: ClusterConfig, *, leave_running: bool) -> Iterator[StartedCluster]:
+    """Start a cluster, which is stopped if the block breaks off."""
     _require_few_racks(config.topology)
     require_descriptors(config.topology)
     require_memory(config.topology, config.topology.name, tasks=0)
     started: StartedCluster | None = None
     try:
         with deferred():
-            folder, alive = clusters.new_folder(current=True)
+            folder, alive = clusters.new_folder(current=leave_running)
             started = StartedCluster(folder, config)
-            started.spawn(alive, leave_running=True)
-        started.wait_until_ready()
+            started.spawn(alive, leave_running=leave_running)
+        yield started
     except BaseException:
         if started is not None:
             started.stop()
         raise
-    return started
 
 
 def stop_running(folder: RunFolder) -> None:

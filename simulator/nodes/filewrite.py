@@ -34,24 +34,6 @@ class FileWrite:
 
     TRIES = 4  #: as ``dfs.writing.TRIES``
 
-    __slots__ = (
-        "_added",
-        "_block_bytes",
-        "_failed",
-        "_file",
-        "_hops",
-        "_left_bytes",
-        "_length",
-        "_on_end",
-        "_path",
-        "_reached",
-        "_replication",
-        "_store",
-        "_stored",
-        "_tries",
-        "_writer",
-    )
-
     def __init__(
         self,
         store: BlockStore,
