@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parent.parent
+#: A topology for tests with whole clusters.
+SMALL = ROOT / "tests" / "integration" / "small.toml"
 
 
 class CommandLine:

@@ -2,13 +2,19 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from tests.command_line import command_line
 
 pytest_plugins = ("tests.leaks",)
 
 # No deadline: how long an example takes depends on what else the machine does.
 settings.register_profile("railyard", deadline=None)
 settings.load_profile("railyard")
+
+#: The command ``railyard``, with a home of its own.
+railyard = pytest.fixture(command_line, name="railyard")
 
 
 def pytest_xdist_auto_num_workers(config) -> int:

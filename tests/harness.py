@@ -269,6 +269,10 @@ class TinyCluster:
         """(Time, command) of all fetches so far."""
         return [(at_s, each) for at_s, each in self.commands if isinstance(each, StartFlow)]
 
+    def moves(self) -> list[MoveBlock]:
+        """The moves of blocks that were ordered so far."""
+        return [command for _, command in self.commands if isinstance(command, MoveBlock)]
+
     def why_waiting(self, task: str) -> str:
         """The reason why a pending task has no slot."""
         return self.core.why_waiting(TaskId(task))

@@ -1,7 +1,23 @@
-"""Fixtures for tests that run whole commands."""
+"""Fixtures for tests with whole clusters."""
 
 import pytest
 
-from tests.command_line import command_line
+from tests.command_line import SMALL
+from tests.integration.tutorials import install
 
-railyard = pytest.fixture(command_line, name="railyard")
+
+@pytest.fixture
+def cluster(railyard):
+    """The command line of a cluster that is up."""
+    railyard.ok("up", "--topology", SMALL)
+    yield railyard
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+@pytest.fixture
+def package(request, railyard, tmp_path):
+    """The files of a tutorial, the module's ``PAGE``, on the Python path of the command line."""
+    install(request.module.PAGE, tmp_path)
+    railyard.environment["PYTHONPATH"] = str(tmp_path)
+    return tmp_path

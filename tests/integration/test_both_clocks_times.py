@@ -13,8 +13,8 @@ from railyard.resourcemanager.driving.eventlog import EventLog, read_log
 from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.simulator.cluster import Simulation
+from tests.command_line import SMALL
 
-SMALL = Path(__file__).parent / "small.toml"
 SIZE_BYTES = 1_500_000_000
 
 

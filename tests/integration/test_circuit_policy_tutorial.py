@@ -1,16 +1,8 @@
 """docs/write-a-circuit-policy.md as a reader follows it: what it shows is what is run here."""
 
-import pytest
+from tests.integration.tutorials import own_tests_pass
 
-from tests.integration.tutorials import install, own_tests_pass
-
-
-@pytest.fixture(name="package")
-def installed_package(tmp_path, railyard):
-    """The tutorial's package, on Python's path."""
-    install("write-a-circuit-policy.md", tmp_path)
-    railyard.environment["PYTHONPATH"] = str(tmp_path)
-    return tmp_path
+PAGE = "write-a-circuit-policy.md"
 
 
 def test_the_circuit_policy_runs_jobs_in_both_clocks(railyard, package):

@@ -10,10 +10,8 @@ import pytest
 
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
 from railyard.resourcemanager.driving.eventlog import read_log, replay
-from tests.command_line import interrupt
+from tests.command_line import SMALL, interrupt
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
 
 
 def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):

@@ -1,20 +1,11 @@
 """docs/write-a-flow-scheduler.md as a reader follows it: what it shows is what is run here."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.integration.tutorials import install, own_tests_pass
+from tests.command_line import SMALL
+from tests.integration.tutorials import own_tests_pass
 
-SMALL = Path(__file__).parent / "small.toml"
-
-
-@pytest.fixture(name="package")
-def installed_package(tmp_path, railyard):
-    """The tutorial's package, on Python's path."""
-    install("write-a-flow-scheduler.md", tmp_path)
-    railyard.environment["PYTHONPATH"] = str(tmp_path)
-    return tmp_path
+PAGE = "write-a-flow-scheduler.md"
 
 
 def test_the_flow_scheduler_is_listed_and_runs_jobs_in_both_clocks(railyard, package):

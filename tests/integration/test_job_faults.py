@@ -2,11 +2,10 @@
 
 import json
 import textwrap
-from pathlib import Path
 
 import pytest
 
-SMALL = Path(__file__).parent / "small.toml"
+from tests.command_line import SMALL
 
 JOBS = {
     "reducer raises": (

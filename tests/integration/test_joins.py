@@ -2,9 +2,8 @@
 
 import random
 from collections import Counter
-from pathlib import Path
 
-SMALL = Path(__file__).parent / "small.toml"
+from tests.command_line import SMALL
 
 JOIN = '''
 from railyard import Job, Map, Reduce, Stage

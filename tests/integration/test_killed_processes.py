@@ -3,15 +3,12 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
-from tests.command_line import interrupt
+from tests.command_line import SMALL, interrupt
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
 
 
 @pytest.fixture

@@ -1,17 +1,16 @@
 """Links that change while a job runs, as a scheduler that uses the network is told of them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.driving.eventlog import read_log
+from tests.command_line import SMALL
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
-SMALL = Path(__file__).parent / "small.toml"
 MBPS = 1e6 / 8
 
 #: A scheduler of another package: fair, but no reduce goes to a rack that little can get into.

@@ -1,7 +1,6 @@
 """Capacities that people change while a job runs: its transfers slow down, and can be seen to."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,8 @@ from railyard.netemu.messages import (
     WatchNetwork,
 )
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from tests.command_line import SMALL
 
-SMALL = Path(__file__).parent / "small.toml"
 MBPS = 1e6 / 8
 
 

@@ -1,13 +1,12 @@
 """Another package's scheduler on both clocks: its own figures, and its flow scheduler."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from tests.command_line import SMALL
 from tests.integration.tutorials import schedulers
 
-SMALL = Path(__file__).parent / "small.toml"
 MODULE = """
 from railyard import Recipe
 from railyard.resourcemanager.interface.defaults import ClosestTasks

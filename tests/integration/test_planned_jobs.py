@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import job_of, rack_of
@@ -10,9 +9,8 @@ from railyard.cluster.messages.execution import LaunchAttempt, NodeJoined, NodeL
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted, JobSubmitted
+from tests.command_line import SMALL
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
 
 
 def test_a_mix_is_planned_ahead_as_in_virtual_time(railyard, tmp_path):

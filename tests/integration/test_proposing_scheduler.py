@@ -7,16 +7,15 @@ import signal
 import time
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
+from tests.command_line import SMALL
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
-SMALL = Path(__file__).parent / "small.toml"
 JOB = ("run", "topwords", "--size", "1GB", "--reduces", "3", "--topology", SMALL, "--seed", "5")
 
 

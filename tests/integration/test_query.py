@@ -2,9 +2,8 @@
 
 import random
 from decimal import Decimal
-from pathlib import Path
 
-SMALL = Path(__file__).parent / "small.toml"
+from tests.command_line import SMALL
 
 
 def tables(dice):

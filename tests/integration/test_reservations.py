@@ -5,7 +5,6 @@ import signal
 import time
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -25,11 +24,10 @@ from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.scripts.comparing.placed import placed_as_in
 from railyard.simulator.cluster import Simulation
-from tests.command_line import command_line
+from tests.command_line import SMALL, command_line
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
-SMALL = Path(__file__).parent / "small.toml"
 #: 6 slots, and a network that takes its time.
 CLUSTER = ("--topology", SMALL, "--network", "racks.slots=1", "--network", "links.nic=2Gbps")
 SORT = ("run", "terasort", "--size", "2GB", *CLUSTER, "--seed", "3", "--reduces", "6")

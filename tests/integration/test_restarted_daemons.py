@@ -3,24 +3,12 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import psutil
-import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.scripts.clusters.launch import daemons_of
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
-
-
-@pytest.fixture
-def cluster(railyard):
-    railyard.ok("up", "--topology", SMALL)
-    yield railyard
-    railyard.ok("down")
-    assert railyard.nothing_left()
 
 
 def folder_of(line):

@@ -5,10 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from railyard.cluster.ids import rack_of
-from tests.command_line import interrupt
+from tests.command_line import SMALL, interrupt
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
 
 
 def test_jobs_run_together_and_share_their_inputs(railyard, tmp_path):

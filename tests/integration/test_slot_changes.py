@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from railyard.cluster.messaging.wire import Done
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
 from railyard.scripts.clusters.launch import daemons_of
+from tests.command_line import SMALL
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import json
 import textwrap
-from pathlib import Path
 
 import pytest
 
-SMALL = Path(__file__).parent / "small.toml"
+from tests.command_line import SMALL
+
 STUCK_S = 80
 
 JOB = """

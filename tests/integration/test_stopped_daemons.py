@@ -7,22 +7,9 @@ tested in ``tests/netemu``, with a patience that is short.
 import json
 import os
 import signal
-from pathlib import Path
-
-import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from tests.waiting import wait_for
-
-SMALL = Path(__file__).parent / "small.toml"
-
-
-@pytest.fixture
-def cluster(railyard):
-    railyard.ok("up", "--topology", SMALL)
-    yield railyard
-    railyard.ok("down")
-    assert railyard.nothing_left()
 
 
 def test_jobs_wait_for_a_stopped_emulator_and_status_says_so(cluster, tmp_path):

@@ -1,21 +1,11 @@
 """docs/write-a-scheduler.md as a reader follows it: what it shows is what is run here."""
 
 import json
-from pathlib import Path
 
-import pytest
+from tests.command_line import SMALL
+from tests.integration.tutorials import own_tests_pass
 
-from tests.integration.tutorials import install, own_tests_pass
-
-SMALL = Path(__file__).parent / "small.toml"
-
-
-@pytest.fixture(name="package")
-def installed_package(tmp_path, railyard):
-    """The tutorial's files, and what an installer would make of them, on Python's path."""
-    install("write-a-scheduler.md", tmp_path)
-    railyard.environment["PYTHONPATH"] = str(tmp_path)
-    return tmp_path
+PAGE = "write-a-scheduler.md"
 
 
 def test_the_scheduler_is_listed_and_runs_a_job(railyard, package):

@@ -4,12 +4,9 @@ import json
 import random
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from tests.command_line import ROOT
-
-SMALL = Path(__file__).parent / "small.toml"
+from tests.command_line import ROOT, SMALL
 
 
 def documented_keys() -> set[str]:

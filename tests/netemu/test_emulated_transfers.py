@@ -17,8 +17,7 @@ from railyard.cluster.messaging.frames import FRAME_BYTES_MAX
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology, load_topology
+from railyard.cluster.topology import load_topology
 from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.messages import (
     AttachFlow,
@@ -29,38 +28,7 @@ from railyard.netemu.messages import (
     RegisterCoflow,
     SetCapacity,
 )
-
-
-def topology(nic="80Gbps", uplink="80Gbps"):
-    """At scale 1000, 80 Gbps are 10 MB of real bytes a second."""
-    data = {
-        "name": "test",
-        "scale": 1000,
-        "racks": {"count": 3, "nodes": 2},
-        "links": {"nic": nic, "uplink": uplink},
-    }
-    return build(data, Topology, "test")
-
-
-@pytest.fixture
-def run_folders(tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("n")
-    monkeypatch.setenv("RAILYARD_HOME", str(home))
-    return home
-
-
-@pytest.fixture
-def network(run_folders):
-    with EmulatedNetwork(topology()) as network:
-        yield network
-    assert list(run_folders.glob("clusters/c-*")) == []
-
-
-@pytest.fixture
-def client(network):
-    client = NetworkClient(network.transport, network.topology)
-    yield client
-    client.close()
+from tests.netemu.topologies import three_racks
 
 
 def wait(network, condition):
@@ -202,7 +170,7 @@ def test_a_flow_within_a_node_grows_without_the_network(network, client):
 
 def test_flows_go_by_priority_where_the_scheduler_does(run_folders):
     """One after the other, the last to come first: they all wait for a link that is dark."""
-    with EmulatedNetwork(topology(), flow_scheduler="afap") as network:
+    with EmulatedNetwork(three_racks(), flow_scheduler="afap") as network:
         set_capacity = SetCapacity(link="r0.up", bytes_per_s=0.0)
         network.link.call(set_capacity, Done)
         client = NetworkClient(network.transport, network.topology)

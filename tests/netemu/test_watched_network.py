@@ -8,8 +8,6 @@ from railyard.benchmarks._network.emulated import EmulatedNetwork
 from railyard.cluster.errors import Refused
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
 from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.messages import (
     NO_CHANGES,
@@ -22,29 +20,7 @@ from railyard.netemu.messages import (
     WatchNetwork,
 )
 from railyard.netemu.model.observed import LinkState
-
-DATA = {
-    "name": "test",
-    "scale": 1000,  # 80 Gbps are 10 MB of real bytes a second
-    "racks": {"count": 3, "nodes": 2},
-    "links": {"nic": "80Gbps", "uplink": "80Gbps"},
-}
-
-
-@pytest.fixture
-def network(tmp_path_factory, monkeypatch):
-    home = tmp_path_factory.mktemp("n")
-    monkeypatch.setenv("RAILYARD_HOME", str(home))
-    with EmulatedNetwork(build(DATA, Topology, "test")) as network:
-        yield network
-    assert list(home.glob("clusters/c-*")) == []
-
-
-@pytest.fixture
-def client(network):
-    client = NetworkClient(network.transport, network.topology)
-    yield client
-    client.close()
+from tests.netemu.topologies import three_racks
 
 
 def wait(network, condition):
@@ -150,10 +126,9 @@ def test_nonsense_is_refused(network):
     assert views[0].links["r0.up"].free_bytes_per_s == math.inf
 
 
-def test_circuits_are_seen_dark_then_lit_then_unused(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("RAILYARD_HOME", str(tmp_path_factory.mktemp("n")))
+def test_circuits_are_seen_dark_then_lit_then_unused(run_folders):
     ocs = {"port_bytes_per_s": "80Gbps", "delta_s": "100ms", "elephant_bytes": "1GB"}
-    topology = build(DATA | {"ocs": ocs}, Topology, "test")
+    topology = three_racks(ocs=ocs)
     with EmulatedNetwork(topology, flow_scheduler="sunflow") as network:
         client = NetworkClient(network.transport, topology)
         _, views = watch(network, period_s=0.05)

@@ -15,3 +15,8 @@ def network_of(racks: int, nodes: int, nic: str, uplink: str, **tables: object) 
         **tables,
     }
     return build(data, Topology, "test")
+
+
+def three_racks(**tables: object) -> Topology:
+    """Three racks of two nodes; 80 Gbps are 10 MB of real bytes a second."""
+    return network_of(3, 2, "80Gbps", "80Gbps", scale=1000, **tables)

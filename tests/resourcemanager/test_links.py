@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -115,13 +112,6 @@ def test_a_law_of_links_that_does_not_hold_is_found():
 @pytest.fixture(name="listed")
 def listed_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(makecore, "recipe_named", lambda _: FREEST)
-
-
-@pytest.fixture
-def folder() -> Iterator[RunFolder]:
-    home = Path(tempfile.mkdtemp(prefix="rm-"))
-    yield RunFolder.create(home)
-    shutil.rmtree(home)
 
 
 def changes(folder: RunFolder) -> list[dict[str, LinkState]]:

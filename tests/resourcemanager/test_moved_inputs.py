@@ -16,7 +16,7 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView
 from railyard.resourcemanager.schedulers import recipe_named
-from tests.harness import TinyCluster, tiny_cluster
+from tests.harness import tiny_cluster
 from tests.resourcemanager.toys import MovesData, copying, moving
 
 Propose = Callable[[ClusterView], Iterable[Proposal]]
@@ -49,15 +49,11 @@ def once(*moves: MoveInput) -> Propose:
     return propose
 
 
-def ordered(c: TinyCluster) -> list[MoveBlock]:
-    return [command for _, command in c.commands if isinstance(command, MoveBlock)]
-
-
 def test_a_block_is_moved_and_tasks_of_later_jobs_find_it_there():
     recipe = proposing(once(MoveInput("in", 0, NodeId("r1n0"))))
     c = tiny_cluster(racks=2, nodes=1, slots=1, scheduler=recipe)
     c.store("in", [["r0n0"]])
-    assert ordered(c) == [MoveBlock(path="in", block=0, node="r1n0", source=None)]
+    assert c.moves() == [MoveBlock(path="in", block=0, node="r1n0", source=None)]
     [block] = c.core.state.data["in"]
     assert (block.nodes, block.moving_to) == (("r0n0",), "r1n0")
     c.run()

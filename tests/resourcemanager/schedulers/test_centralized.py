@@ -12,7 +12,6 @@ from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.topology import Compute, Links, RackFigures, RackShape, Storage, Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.schedulers.shared.blockmoves import blocks_read
 from railyard.simulator.cluster import Simulation
@@ -28,10 +27,6 @@ def sites(slots=2, nodes=1, **settings):
     return c
 
 
-def moves(c):
-    return [command for _, command in c.commands if isinstance(command, MoveBlock)]
-
-
 def where(c, path):
     return Counter(node for block in c.core.state.data[path] for node in block.nodes)
 
@@ -40,7 +35,7 @@ def test_tasks_wait_for_the_last_block_and_run_where_all_input_is():
     c = sites()
     c.store("in", [["r0n0"], ["r1n0"], ["r2n0"]] * 3)
     c.submit("j0", input="in", reduces=2, map_s=2.0)
-    assert len(moves(c)) == 6
+    assert len(c.moves()) == 6
     assert c.run(until_s=0.5).placements == []
     assert c.why_waiting("j0.m0") == "6 blocks of its input are yet to come to r1"
     run = c.run()
@@ -58,7 +53,7 @@ def test_at_most_four_blocks_leave_a_node_at_once_and_jobs_take_turns():
         c.store(name, [["r0n0"]] * 5)
         c.submit(name, input=name)
     c.run(until_s=1.0)
-    assert [(move.path, move.block) for move in moves(c)] == [
+    assert [(move.path, move.block) for move in c.moves()] == [
         *(("a", number) for number in range(4)),
         *(("a", 4), ("b", 0), ("b", 1), ("b", 2)),
     ]
@@ -72,7 +67,7 @@ def test_a_job_that_comes_while_anothers_blocks_move_has_the_next_turn():
     c.submit("a", input="a")
     c.submit("b", input="b")
     c.run(until_s=1.0)
-    assert Counter(move.path for move in moves(c)[4:8]) == {"a": 2, "b": 2}
+    assert Counter(move.path for move in c.moves()[4:8]) == {"a": 2, "b": 2}
 
 
 def test_jobs_that_share_an_input_have_it_moved_once():
@@ -81,7 +76,7 @@ def test_jobs_that_share_an_input_have_it_moved_once():
     c.submit("j0", input="in")
     c.submit("j1", input="in")
     run = c.run()
-    assert len(moves(c)) == 2
+    assert len(c.moves()) == 2
     assert set(run.nodes_of("j")) == {"r1n0"}
 
 
@@ -102,7 +97,7 @@ def test_nothing_more_is_moved_for_a_job_that_was_killed():
     c.submit("j0", input="in")
     c.at(0.5, lambda: c.kill("j0"))
     c.run()
-    assert len(moves(c)) == 4
+    assert len(c.moves()) == 4
 
 
 def test_the_output_of_a_job_is_moved_as_any_other_input():
@@ -144,7 +139,7 @@ def test_one_replica_at_the_site_is_enough():
     c.store("in", [["r0n0", "r1n0"], ["r0n0", "r2n0"]])
     c.submit("j0", input="in")
     c.run()
-    assert [(move.block, move.node) for move in moves(c)] == [(1, "r1n0")]
+    assert [(move.block, move.node) for move in c.moves()] == [(1, "r1n0")]
 
 
 # The central site --------------------------------------------------------------------------------
@@ -214,7 +209,7 @@ def test_a_block_that_cannot_be_moved_is_read_from_afar():
     run = c.run()
     assert set(run.nodes_of("j0")) == {"r1n0"}
     assert where(c, "in") == {"r0n0": 1, "r1n0": 1}
-    assert len(moves(c)) == 4 + 1
+    assert len(c.moves()) == 4 + 1
 
 
 def test_a_block_whose_nodes_are_lost_is_not_waited_for_and_moved_when_they_are_back():
@@ -222,7 +217,7 @@ def test_a_block_whose_nodes_are_lost_is_not_waited_for_and_moved_when_they_are_
     c.store("in", [["r0n0"], ["r2n0"]])
     c.lose("r0n0")
     c.submit("j0", input="in", map_s=5.0)
-    assert len(moves(c)) == 1
+    assert len(c.moves()) == 1
     c.at(0.5, lambda: c.join("r0n0"))
     run = c.run()
     assert where(c, "in") == {"r1n0": 2}
@@ -309,7 +304,7 @@ def test_jobs_end_and_every_block_that_could_be_moved_is_at_one_site(files, fail
     assert set(run.ended.values()) == {""}
     policy = c.core.state.policies.data
     assert not policy._waits_for
-    tried = Counter((move.path, move.block) for move in moves(c))
+    tried = Counter((move.path, move.block) for move in c.moves())
     if gone is None and max(tried.values(), default=0) < 4:
         assert all(set(where(c, f"in{number}")) == {"r1n0"} for number in range(len(files)))
 
