@@ -32,7 +32,7 @@ _WHERE = {
     "corral": "corral.scheduler:RECIPES",
     "delay": "delay:RECIPE",
     "fair": "fair:RECIPE",
-    "in-place": "in_place:RECIPE",
+    "in-place": "in_place:RECIPES",
     "iridium": "iridium:RECIPE",
     "joint": "joint.scheduler:RECIPES",
     "local-shuffle": "corral.scheduler:RECIPES",

@@ -1,9 +1,10 @@
 """Iridium: maps where their input is, reduces so that the shuffle is as short as can be.
 
 Source: Pu et al., "Low Latency Geo-distributed Data Analytics", SIGCOMM 2015, as Tetrium's authors
-describe and compare with it (Hung et al., EuroSys 2018, sections 2.2, 3.2 and 6.1): jobs in fair
-order and delay scheduling as in ``in_place``; a stage's reduces are spread over sites by the linear
-program of 3.2 without its computing time, as if each site had slots for all.
+describe and compare with it (Hung et al., EuroSys 2018, sections 2.2, 3.2 and 6.1): it "processes
+all the map tasks locally", jobs in fair order, both as ``in_place`` does; a stage's reduces are
+spread over sites by the linear program of 3.2 without its computing time, as if each site had slots
+for all.
 Left open there, chosen here: of several such placements, that with the least bytes between sites,
 which is the one of their example.  Reduces are placed when all that they read is done, and anew
 when a site has lost all its slots.  Data is moved ahead of jobs that are predicted with
@@ -18,7 +19,7 @@ from collections.abc import Iterable
 from railyard.cluster.ids import JobId, StageId
 from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -28,8 +29,8 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.in_place import InPlaceTasks
 from railyard.resourcemanager.schedulers.iridium_data import IridiumData
 from railyard.resourcemanager.schedulers.placement.model import Solver, Stage
 from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
@@ -39,18 +40,16 @@ from railyard.resourcemanager.schedulers.shared.sites import SiteView
 class IridiumTasks(TaskPolicy):
     """Answers "tasks"."""
 
-    Config = DelayConfig
-    section = "delay"
     uses_network = True
 
-    def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
+    def __init__(self, config: NoConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         from railyard.resourcemanager.schedulers.placement import exact  # which loads numba
 
         exact.load_loops()
         self._solver: Solver = exact
-        self._delay = DelayTasks(config, cluster)
-        self.parts = (self._delay,)
+        self._maps = InPlaceTasks(config, cluster)
+        self.parts = (self._maps,)
         self._sites = SiteView(cluster)
         #: [sites] how many pending reduces of a stage are yet to start at each site
         self._planned: dict[StageId, Numbers] = {}
@@ -66,7 +65,7 @@ class IridiumTasks(TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("its reduces are for other sites")
-        return self._delay.offer_map(job, task, level, now_s)
+        return self._maps.offer_map(job, task, level)
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
         """A pending reduce that should run at this site."""
