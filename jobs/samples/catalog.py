@@ -11,6 +11,7 @@ from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.shown import printable
 from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
+from railyard.jobs.samples.associations.plan import plan_self_join
 from railyard.jobs.samples.query.plan import plan_query
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
 from railyard.jobs.samples.sequences.plan import plan_ranked_inverted_index, plan_sequence_count
@@ -228,6 +229,7 @@ CATALOG = (
         "ranks the documents of each three words, of what sequence-count wrote",
         plan_ranked_inverted_index,
     ),
+    Sample("self-join", "joins associations of k items to candidates of k + 1", plan_self_join),
     Sample("sequence-count", "counts three words in a row, by document", plan_sequence_count),
     Sample("terasort", "sorts 100-byte records, as the sort benchmark defines it", plan_terasort),
     Sample("topwords", "finds the most frequent words, in three stages", plan_topwords),

@@ -137,6 +137,10 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
         ("sequence-count", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
         ("ranked-inverted-index", {"stored_bytes": 999}, "size = 999: need at least 1000 real"),
+        ("self-join", {"stored_bytes": 26}, "size = 26: need at least an association of 27 real"),
+        ("self-join", {"params": {"items": "1"}}, "items = 1: need 2 to 100"),
+        ("self-join", {"params": {"item": "2"}}, 'did you mean "items"'),
+        ("self-join", {"input": "/x", "params": {"items": "2"}}, "no parameters for associations"),
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
     ],
 )
