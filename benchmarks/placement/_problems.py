@@ -57,7 +57,8 @@ def random_problem(seed: int, sites_max: int = SITES_MAX) -> Problem:
     rho = float(dice.choice([0.0, 1.0, 1.0, dice.random()]))
     budget_bytes = model.map_budget_bytes if kind == "maps" else model.reduce_budget_bytes
     stage = Stage(held, work_s)
-    return Problem(kind, sites, Stage(held, work_s, budget_bytes(stage, rho)))
+    task_s = work_s / dice.integers(1, 100) if dice.random() < 0.5 else 0.0
+    return Problem(kind, sites, Stage(held, work_s, budget_bytes(stage, rho), task_s))
 
 
 def placed_differently(problem: Problem) -> tuple[float, str]:
@@ -95,7 +96,7 @@ def _broken(problem: Problem, plan: Plan) -> Iterator[str]:
         sent, fetched = stage.held_bytes * (1 - shares), shares * (size_bytes - stage.held_bytes)
     known = TOLERANCE * size_bytes  # less is rounding, also where no byte can pass
     spent_s = model.network_s(sent * (sent > known), fetched * (fetched > known), sites)
-    spent_s += model.compute_s(shares, stage.work_s, sites)
+    spent_s += model.compute_s(shares, stage, sites)
     if abs(spent_s - plan.time_s) > 1e-6 * plan.time_s + TOLERANCE:
         yield f"takes {spent_s} s, not {plan.time_s}"
 

@@ -6,6 +6,8 @@ sites (topology ``tetrium-50``).  ``tetrium-tpcds`` and ``tetrium-bigdata``: sec
 
 Left open there (the trace is not public), chosen here.  A job's graph is a tree of 2 to 16 stages.
 A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), log-uniform.
+By default that has nothing to do with their stages, of which the paper's order of jobs takes the
+number "as a proxy for" the work (4.1): ``size_by_stages`` = 1 gives it to jobs of more stages more.
 Intermediate data is 1/10 to twice the input (in Fig. 12(a) it exceeds the input at the high end);
 later stages output 20 to 100 % of their input.  The shares of the sites in an input follow Zipf's
 law, in random order, with a coefficient of variation of up to 2.5 (Fig. 12(b) exceeds 2).  Arrivals
@@ -37,6 +39,8 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
     stages_min: int = 2
     stages_max: int = 16
     maps_max: int = 1000
+    #: 0 = a job's maps don't depend on its number of stages; 1 = jobs of more stages have more
+    size_by_stages: float = 0.0
     block: Size = 100_000_000
     variation: float = 2.5  #: largest coefficient of variation of an input's shares over sites
     arrivals: Arrivals = "poisson"
@@ -51,6 +55,8 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
         right = f"a whole number >= stages_min, {self.stages_min}"
         require(self.stages_max >= self.stages_min, "stages_max", self.stages_max, right)
         require_count("maps_max", self.maps_max, least=10)
+        follows = self.size_by_stages
+        require(0 <= follows <= 1, "size_by_stages", follows, "a number in [0, 1]")
         require(self.block >= 1, "block", self.block, "a size above 0")
         most = math.sqrt(self.sites - 1)
         right = f"0 to {most:.3g}, that of {self.sites} sites of which one has everything"
@@ -80,7 +86,7 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
     for number in range(options.jobs):
         reads = random_tree(rng, _stages(rng, options))
         leaves = [at for at, read in enumerate(reads) if not read]
-        maps = log_uniform(rng, 10, options.maps_max, 1)[0] / len(leaves)
+        maps = _maps(rng, len(reads), options) / len(leaves)
         nodes = []
         for at, read in enumerate(reads):
             file = None if read else _file(f"t{number}-{at}", maps, options, rng)
@@ -110,7 +116,7 @@ def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
     shapes = []
     for number in range(options.jobs):
         count = _stages(rng, options)
-        maps = log_uniform(rng, 10, options.maps_max, 1)[0]
+        maps = _maps(rng, count, options)
         file = _file(f"{prefix}{number}", maps, options, rng)
         selectivities = [_selectivity(rng, first=not at) for at in range(count)]
         shapes.append(_shape(f"{prefix}{number}", chain(selectivities, file), options))
@@ -119,6 +125,17 @@ def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
 
 def _stages(rng: np.random.Generator, options: TetriumOptions) -> int:
     return int(rng.integers(options.stages_min, options.stages_max + 1))
+
+
+def _maps(rng: np.random.Generator, stages: int, options: TetriumOptions) -> float:
+    """How many maps a job of so many stages has: log-uniform over all jobs, whatever it follows."""
+    maps = float(log_uniform(rng, 10, options.maps_max, 1)[0])
+    follows, largest = options.size_by_stages, options.maps_max / 10
+    if not follows or largest <= 1:
+        return maps
+    drawn = math.log(maps / 10) / math.log(largest)  # its place among all sizes, 0 to 1
+    place = (stages - options.stages_min + drawn) / (options.stages_max - options.stages_min + 1)
+    return float(10 * largest ** ((1 - follows) * drawn + follows * place))
 
 
 def _selectivity(rng: np.random.Generator, *, first: bool) -> float:

@@ -5,9 +5,10 @@ Written with the sites' shares a_x alone, both are
     min T + K w   where   sum a_x = 1   and for each site
                           max(least_x, out_x - up_x T) <= a_x <= min(most_x, in_x + down_x T, w S_x)
                           sum local_x min(a_x, home_x) >= L
+                          K w >= the time of one task
 
 T is the network's time and w the tasks per slot at the busiest site, as a share of all.  The last
-line is the budget: what share of all bytes is read where it lies.
+but one line is the budget: what share of all bytes is read where it lies.
 
          out_x, in_x   up_x      down_x          local_x   home_x
 maps     I_x / I       U_x / I   V_x / I         1         I_x / I
@@ -55,7 +56,7 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     table[LOCAL] = 1.0
     table[LEAST] = 0.0 if wanted is None else wanted.least
     table[MOST] = np.inf if wanted is None else wanted.most
-    found = search(table, stage.work_s, 1.0 - stage.budget_bytes / size)
+    found = search(table, stage.work_s, stage.task_s, 1.0 - stage.budget_bytes / size)
     if found is None:
         return None
     shares, network_s, compute_s, in_budget = found
@@ -73,7 +74,7 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     table[DOWN] = _rate(sites.down_bytes_per_s, elsewhere)
     table[LOCAL] = held / size
     table[LEAST], table[MOST] = 0.0, np.inf
-    found = search(table, stage.work_s, 1.0 - stage.budget_bytes / size)
+    found = search(table, stage.work_s, stage.task_s, 1.0 - stage.budget_bytes / size)
     if found is None:
         return None
     shares, network_s, compute_s, in_budget = found
@@ -89,7 +90,7 @@ def fastest_shuffle_s(leave_s: Floats, come_s: Floats) -> float | None:
     table[SLOTS] = table[MOST] = table[HOME] = 1.0  # data may lie anywhere
     table[OUT], table[UP] = come_s > 0, _inverse(come_s)
     table[IN], table[DOWN] = leave_s == 0, _inverse(leave_s)
-    found = search(table, 0.0, 0.0)
+    found = search(table, 0.0, 0.0, 0.0)
     return None if found is None else found[1]
 
 

@@ -30,7 +30,7 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     possible = (sites.slots[target] > 0) & (
         ~remote | ((sites.up_bytes_per_s[source] > 0) & (sites.down_bytes_per_s[target] > 0))
     )
-    program = _Program(np.where(possible, np.inf, 0.0))
+    program = _Program(np.where(possible, np.inf, 0.0), stage)
     rows = np.flatnonzero(remote & possible)
     weight = size / sites.up_bytes_per_s[source[rows]]
     program.network(source[rows], rows, weight, count)  # (2)
@@ -54,7 +54,7 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     """Equations 6 to 10, and the budget of 4.3."""
     held, size, every = stage.held_bytes, stage.size_bytes, np.arange(len(sites.slots))
     comes = (sites.down_bytes_per_s > 0) | (held == size)
-    program = _Program(np.where((sites.slots > 0) & comes, np.inf, 0.0))
+    program = _Program(np.where((sites.slots > 0) & comes, np.inf, 0.0), stage)
     leaves = sites.up_bytes_per_s > 0
     program.lower[~leaves & (held > 0)] = 1.0  # no byte may leave: all reduces run there
     rows = np.flatnonzero(leaves)
@@ -72,15 +72,16 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     shares, in_budget = found
     wan_bytes = model.sent_by_reduces_bytes(stage, shares)
     spent_s = model.network_s(held * (1 - shares), shares * (size - held), sites)
-    return Plan(shares, spent_s, model.compute_s(shares, stage.work_s, sites), wan_bytes, in_budget)
+    return Plan(shares, spent_s, model.compute_s(shares, stage, sites), wan_bytes, in_budget)
 
 
 # Inside ----------------------------------------------------------------------------------------
 class _Program:
     """min T_net + T_compute; the variables are shares, then these two."""
 
-    def __init__(self, most: Floats) -> None:
+    def __init__(self, most: Floats, stage: Stage) -> None:
         self._count = len(most)
+        self._task_s = stage.task_s if stage.work_s > 0 else 0.0
         self.lower, self._upper = np.zeros(len(most)), most
         self._above: list[Any] = []
         self._limits: list[Floats] = []
@@ -131,7 +132,10 @@ class _Program:
     def _minimise(self, costs: Floats) -> tuple[Floats, float] | None:
         assert self._equal is not None
         bounds = np.stack(
-            (np.concatenate((self.lower, [0, 0])), np.concatenate((self._upper, [np.inf] * 2))),
+            (
+                np.concatenate((self.lower, [0, self._task_s])),
+                np.concatenate((self._upper, [np.inf] * 2)),
+            ),
             axis=1,
         )
         if (bounds[:, 0] > bounds[:, 1]).any():
@@ -164,7 +168,7 @@ def _maps_plan(sites: Sites, stage: Stage, moved: Floats, in_budget: bool) -> Pl
     away = (moved - np.diag(np.diag(moved))) * stage.size_bytes
     spent_s = model.network_s(away.sum(axis=1), away.sum(axis=0), sites)
     shares = moved.sum(axis=0)
-    compute_s = model.compute_s(shares, stage.work_s, sites)
+    compute_s = model.compute_s(shares, stage, sites)
     return Plan(shares, spent_s, compute_s, float(away.sum()), in_budget)
 
 

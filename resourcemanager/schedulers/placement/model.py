@@ -5,6 +5,9 @@ least.  The core of the network is free of congestion, so T_net is that of the b
 downlink; computing goes in waves, T_compute = K max a_x / S_x with K = (seconds of a task) x
 (number of tasks).
 
+* No stage computes for less than one task takes: parts of waves count above one wave only.  [The
+  paper's programs count them below, too, "with a sufficiently large number of tasks"; a stage of
+  few tasks would pay for transfers that spread it over more slots than it has tasks.]
 * Maps: a site sends what it holds beyond its share, or fetches what it has too little.  The paper's
   m_xy (share of the tasks with data at x that run at y) come to the same: only the sums over y and
   over x count, and what a site both sent and fetched could as well have stayed.
@@ -40,6 +43,7 @@ class Stage:
     held_bytes: Floats  #: [sites] what they read, by the site that holds it; not all 0
     work_s: float  #: K: seconds that one slot would compute for all of them
     budget_bytes: float = np.inf  #: W: at most this much may go between sites
+    task_s: float = 0.0  #: seconds of one task; T_compute is no less
 
     @property
     def size_bytes(self) -> float:
@@ -111,8 +115,10 @@ def network_s(sent: Floats, fetched: Floats, sites: Sites) -> float:
     return float(max(up.max(), down.max()))
 
 
-def compute_s(shares: Floats, work_s: float, sites: Sites) -> float:
-    """Seconds of the busiest site's waves; waves are not rounded up."""
+def compute_s(shares: Floats, stage: Stage, sites: Sites) -> float:
+    """Seconds of the busiest site's waves, one at least; more are not rounded up."""
+    if stage.work_s <= 0:
+        return 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         loads = np.where(shares > 0, shares / sites.slots, 0.0)
-    return float(work_s * loads.max()) if work_s > 0 else 0.0
+    return max(stage.task_s, float(stage.work_s * loads.max()))

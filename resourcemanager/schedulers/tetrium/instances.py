@@ -37,9 +37,9 @@ class Instances(Policy):
 
     def at_once(self) -> None:
         """Let the next instance be now."""
-        self._wait_at_most(0.0)
+        self.at_most_in(0.0)
 
-    def _wait_at_most(self, seconds: float) -> None:
+    def at_most_in(self, seconds: float) -> None:
         due_s = self.cluster.now_s + seconds
         self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
 
@@ -59,7 +59,7 @@ class Instances(Policy):
         if attempt.ended_s is not None:
             self._recent_s.append(attempt.ended_s - attempt.launched_s)
         recent_s = fmean(self._recent_s) if self._recent_s else 0.0
-        self._wait_at_most(self._batch * recent_s)
+        self.at_most_in(self._batch * recent_s)
 
     def node_joined(self, node: SlotView) -> None:
         self.at_once()

@@ -9,6 +9,7 @@ import msgspec
 from railyard.cluster.errors import require
 
 MapOrder = Literal["remote-first", "local-first"]
+Remaining = Literal["stages", "time"]
 ReduceOrder = Literal["largest-first", "random"]
 
 
@@ -19,6 +20,8 @@ class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     rho: float = 1.0  #: WAN budget (4.3): 0 = as few bytes between sites as possible, 1 = any
     epsilon: float = 1.0  #: fairness (4.4): 0 = slots in proportion to tasks, 1 = no job is capped
+    #: jobs' order (4.1): by the stages that are left, or by the time of all of these together
+    remaining: Remaining = "stages"
     k_sites: int = 10  #: sites that may change when slots or links are lost (4.2; Fig. 11: enough)
     #: share of the slots given to a job at a site that local maps get (5: "a small fraction")
     local_share: float = 0.1

@@ -15,17 +15,21 @@ from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.instances import Instances
-from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
+from railyard.resourcemanager.schedulers.tetrium.parameters import Remaining, TetriumConfig
 from railyard.resourcemanager.schedulers.tetrium.stageplans import StagePlans
 
 
 def by_remaining_time(
-    jobs: Iterable[JobView], plans: StagePlans, free: Numbers
+    jobs: Iterable[JobView], plans: StagePlans, free: Numbers, remaining: Remaining = "stages"
 ) -> Iterator[JobView]:
     """Jobs by G, their remaining stages; of equal ones that with the least T first.
 
-    Read lazily: T is computed of the jobs that are reached only.
+    Read lazily: T is computed of the jobs that are reached only.  With ``remaining`` = "time", by
+    the time of all of their stages, which the paper has for ideal and too slow to compute.
     """
+    if remaining == "time":
+        yield from sorted(jobs, key=lambda job: (plans.whole_time_s(job, free), job.submitted_s))
+        return
     by_stages: dict[int, list[JobView]] = {}
     for job in jobs:
         left = sum(not stage.complete for stage in job.stages.values())
@@ -48,6 +52,7 @@ class RemainingTimeOrder(OrderPolicy):
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
+        self._remaining = config.remaining
         self._sites = SiteView(cluster)
         estimates = Estimates(cluster)
         self._plans = StagePlans(config, cluster, self._sites, estimates)
@@ -58,7 +63,8 @@ class RemainingTimeOrder(OrderPolicy):
     def reconsider(self) -> Iterable[JobView]:
         if self._instances.begins():
             wanting = self._instances.wanting.values()
-            ordered = by_remaining_time(wanting, self._plans, self._sites.free())
+            free = self._sites.free()
+            ordered = by_remaining_time(wanting, self._plans, free, self._remaining)
             self._place = {job.id: place for place, job in enumerate(ordered)}
         return ()
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -36,8 +37,8 @@ from railyard.resourcemanager.schedulers.tetrium.remainingtime import (
     RemainingTimeOrder,
     by_remaining_time,
 )
-from railyard.resourcemanager.schedulers.tetrium.sharing import FairParts
-from railyard.resourcemanager.schedulers.tetrium.stageplans import StagePlans
+from railyard.resourcemanager.schedulers.tetrium.sharing import Claim, FairParts
+from railyard.resourcemanager.schedulers.tetrium.stageplans import LOSSES_S, StagePlans
 
 #: {site: the tasks that start there}
 _Launches = dict[int, deque[TaskView]]
@@ -80,8 +81,8 @@ class TetriumTasks(TaskPolicy):
         for job in self._instances.wanting.values():
             self._choose(job, free.copy(), int(free.sum()))
 
-    def _choose(self, job: JobView, free: Numbers, cap: int) -> int:
-        """Choose this job's tasks, ``cap`` at most; their slots are free no more.  How many."""
+    def _choose(self, job: JobView, free: Numbers, cap: int) -> None:
+        """Choose this job's tasks, ``cap`` at most; their slots are free no more."""
         found: _Launches = {}
         count = 0
         for stage in job.stages.values():
@@ -93,7 +94,6 @@ class TetriumTasks(TaskPolicy):
                     count += len(chosen)
         if found:
             self._launches[job.id] = found
-        return count
 
     # Answers -------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
@@ -125,7 +125,7 @@ class TetriumTasks(TaskPolicy):
     def _capacity_lost(self) -> None:
         """Stages that were assigned to sites are assigned anew, at ``k_sites`` of them."""
         self._plans.reassign()
-        self._instances.at_once()
+        self._instances.at_most_in(LOSSES_S)
 
 
 class Tetrium(OrderPolicy, TetriumTasks):
@@ -133,13 +133,18 @@ class Tetrium(OrderPolicy, TetriumTasks):
 
     def _schedule(self, free: Numbers) -> None:
         """Give slots to the job with the least remaining time, then the next, as there are any."""
-        wanting = self._instances.wanting.values()
-        tasks = {job.id: _pending(job) for job in wanting}
-        parts = FairParts(self._config.epsilon, int(free.sum()), tasks)
-        for job in by_remaining_time(wanting, self._plans, free):
+        wanting, epsilon = self._instances.wanting, self._config.epsilon
+        claims = {job.id: Claim(job.held, _pending(job)) for job in wanting.values()}
+        parts = FairParts(epsilon, self.cluster.slots, self.cluster.held, claims)
+        lacking = [wanting[job] for job in parts.lacking]
+        others = [job for job in wanting.values() if job.id not in parts.lacking]
+        for job in chain(self._in_order(lacking, free), self._in_order(others, free)):
             if not free.any():
                 break
-            parts.given(self._choose(job, free, parts.cap(job.id)))
+            self._choose(job, free, parts.cap(job.id, int(free.sum())))
+
+    def _in_order(self, jobs: Iterable[JobView], free: Numbers) -> Iterable[JobView]:
+        return by_remaining_time(jobs, self._plans, free, self._config.remaining)
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         site = self._sites.number[slot.rack]
@@ -167,6 +172,7 @@ RECIPE = Recipe(
 RECIPES = (
     RECIPE,
     RECIPE.variant("reverse", "its section 3.4", {"tetrium.reverse": True}),
+    RECIPE.variant("whole-time", "its section 4.1, ideally", {"tetrium.remaining": "time"}),
     RECIPE.variant("local-first", "its Fig. 9", {"tetrium.map_order": "local-first"}),
     RECIPE.variant("random-reduces", "its Fig. 9", {"tetrium.reduce_order": "random"}),
     RECIPE.variant(

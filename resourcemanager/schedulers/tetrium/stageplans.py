@@ -6,6 +6,7 @@ A stage that reads others is planned once these are complete: stage by stage, as
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -33,6 +34,10 @@ from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
     reduces_in_order,
 )
 
+#: Sites rarely lose slots and links in one moment, and links are looked at each second: losses
+#: within this time are one, and ``k_sites`` change for all of them.
+LOSSES_S = 1.0
+
 
 class _Known:
     """A stage that runs."""
@@ -58,7 +63,8 @@ class StagePlans(Policy):
         self._estimates = estimates
         self._solver = solver_called(config.solver)
         self._known: dict[StageId, _Known] = {}
-        self._lost: dict[StageId, None] = {}  #: to be assigned anew, as capacity was lost
+        #: {stage to be assigned anew, as capacity was lost: when}
+        self._lost: dict[StageId, float] = {}
         self._beyond: dict[StageId, None] = {}  #: stages that could not keep to their budget
 
     # What is asked -------------------------------------------------------------------------------
@@ -70,6 +76,13 @@ class StagePlans(Policy):
                 plan = self._plan(stage, free)
                 total_s += inf if plan is None else plan.time_s
         return total_s
+
+    def whole_time_s(self, job: JobView, free: Numbers) -> float:
+        """T, and of stages that are yet to begin the computing time with all slots."""
+        slots = max(1, self.cluster.slots)
+        later = (stage for stage in job.stages.values() if not (stage.open or stage.complete))
+        work_s = sum(stage.size * self._estimates.computed_s(stage).value for stage in later)
+        return self.time_s(job, free) + work_s / slots
 
     def launches(self, stage: StageView, free: Numbers, most: int) -> Launches:
         """The tasks that start now at each site: d of them (3.1, 3.2), and ``most`` at most."""
@@ -91,9 +104,10 @@ class StagePlans(Policy):
 
     def reassign(self) -> None:
         """Slots or bandwidth were lost: assign stages anew that had been assigned to sites."""
-        self._lost = {
-            stage: None for stage, known in self._known.items() if known.assigned is not None
-        }
+        due_s = self.cluster.now_s + LOSSES_S
+        for stage, known in self._known.items():
+            if known.assigned is not None:
+                self._lost.setdefault(stage, due_s)
 
     @property
     def beyond_budget(self) -> int:
@@ -107,14 +121,16 @@ class StagePlans(Policy):
         slots = self._sites.slots(stage.job.avoid)
         before = known.assigned
         usable = before is not None and int(before.sum()) == count
-        if stage.id in self._lost and usable:
+        due_s = self._lost.get(stage.id, inf)
+        if usable and due_s <= self.cluster.now_s:
             del self._lost[stage.id]
             ideal = self._counts(stage, self._plan(stage, slots), slots)
             assert before is not None
             changed = changed_at(before, ideal, self._config.k_sites)
             known.holds = not changed[slots == 0].any()
             return changed if known.holds else ideal
-        if known.holds and usable and before is not None and not before[slots == 0].any():
+        holds = known.holds or due_s < inf
+        if holds and usable and before is not None and not before[slots == 0].any():
             return before
         known.holds = False
         return self._counts(stage, self._plan(stage, free), free)
@@ -152,7 +168,9 @@ class StagePlans(Policy):
             return self._solver.place_maps(sites, todo)
         shuffled_bytes = self._estimates.output_bytes(stage).value * todo.size_bytes
         shuffled_bytes /= max(1.0, self._estimates.input_bytes(stage).value)
-        later = Stage(todo.held_bytes * shuffled_bytes / todo.size_bytes, self._work_s(reader))
+        task_s = self._task_s(reader)
+        output = todo.held_bytes * shuffled_bytes / todo.size_bytes
+        later = Stage(output, reader.pending.count * task_s, task_s=task_s)
         if not shuffled_bytes:
             return self._solver.place_maps(sites, todo)
         best = stages.best(self._solver, sites, todo, later)
@@ -166,14 +184,14 @@ class StagePlans(Policy):
             budget_bytes = model.reduce_budget_bytes
         else:
             held, budget_bytes = known.maps.held_bytes, model.map_budget_bytes
-        todo = Stage(held, self._work_s(stage))
+        task_s = self._task_s(stage)
+        todo = Stage(held, stage.pending.count * task_s, task_s=task_s)
         if not held.any():
             return todo
-        return Stage(held, todo.work_s, budget_bytes(todo, self._config.rho))
+        return replace(todo, budget_bytes=budget_bytes(todo, self._config.rho))
 
-    def _work_s(self, stage: StageView) -> float:
-        task_s = self._estimates.computed_s(stage).value * self._of(stage).error
-        return stage.pending.count * task_s
+    def _task_s(self, stage: StageView) -> float:
+        return self._estimates.computed_s(stage).value * self._of(stage).error
 
     # What is known of stages ---------------------------------------------------------------------
     def _of(self, stage: StageView) -> _Known:

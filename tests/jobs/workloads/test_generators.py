@@ -80,6 +80,21 @@ def test_queries_are_sequences(name, least, most):
         assert job.files[0].block_bytes == 100_000_000
 
 
+@pytest.mark.parametrize("name", ["tetrium", "tetrium-tpcds", "tetrium-bigdata"])
+def test_jobs_of_more_stages_are_larger_if_that_is_asked_for(name):
+    def sizes(follows):
+        jobs = workload(f"{name},jobs=300,size_by_stages={follows}", 1).jobs
+        return [(len(job.stages), sum(file.blocks for file in job.files)) for job in jobs]
+
+    def correlation(follows):
+        stages, blocks = zip(*sizes(follows), strict=True)
+        return np.corrcoef(stages, np.log(blocks))[0, 1]
+
+    assert abs(correlation(0)) < 0.2 < 0.5 < correlation(0.5) < 0.95 < correlation(1)
+    medians = [np.median([blocks for _, blocks in sizes(follows)]) for follows in (0, 1)]
+    assert medians[1] == pytest.approx(medians[0], rel=0.25), "as many small and large ones"
+
+
 def test_tetrium_s_jobs_are_trees_of_skewed_files():
     made = workload("tetrium", 1)
     assert {len(job.stages) for job in made.jobs} == set(range(2, 17))

@@ -23,13 +23,18 @@ _REACHED = 1e-13
 
 #: a point of a curve over T: T, the value and a slope there, and w
 _Point = tuple[float, float, float, float]
+#: K, and the least w
+_Work = tuple[float, float]
 
 
 @njit(cache=True)
-def search(table: Floats, work_s: float, local: float) -> tuple[Floats, float, float, bool] | None:
+def search(
+    table: Floats, work_s: float, task_s: float, local: float
+) -> tuple[Floats, float, float, bool] | None:
     """The shares [sites], T and K w in seconds, and whether ``local`` (L) can be had.
 
-    If it can't, the most that can be takes its place.  None if no shares are possible.
+    If it can't, the most that can be takes its place.  None if no shares are possible.  K w is
+    ``task_s`` at least.
     """
     order = np.argsort(-table[LOCAL])
     loosest, end_s = _largest_load(table), loosest_s(table)
@@ -44,7 +49,8 @@ def search(table: Floats, work_s: float, local: float) -> tuple[Floats, float, f
     if work_s <= 0:
         shares = shares_at(table, order, bounds_at(table, begin_s), loosest)
         return shares, begin_s, 0.0, in_budget
-    time_s, load = _lowest(table, order, begin_s, end_s, work_s, local)
+    work = work_s, task_s / work_s
+    time_s, load = _lowest(table, order, begin_s, end_s, work, local)
     shares = shares_at(table, order, bounds_at(table, time_s), load)
     return shares, time_s, work_s * load, in_budget
 
@@ -89,12 +95,13 @@ def _step(lacks: float, slope: float) -> float:
 
 @njit(cache=True)
 def _at(
-    table: Floats, order: Numbers, time_s: float, work_s: float, local: float
+    table: Floats, order: Numbers, time_s: float, work: _Work, local: float
 ) -> tuple[float, float, float]:
     """T + K w for the least w at this T, its slope there (one of them, at a corner), and w."""
+    work_s, least = work
     bounds = bounds_at(table, time_s)
     low, high, falls, rises = bounds
-    load, slope = 1.0 / table[SLOTS].sum(), 0.0
+    load, slope = max(least, 1.0 / table[SLOTS].sum()), 0.0
     for site in range(len(low)):
         if low[site] > load * table[SLOTS, site] and table[SLOTS, site] > 0:
             load, slope = low[site] / table[SLOTS, site], -falls[site] / table[SLOTS, site]
@@ -117,12 +124,12 @@ def _at(
 
 @njit(cache=True)
 def _lowest(
-    table: Floats, order: Numbers, begin_s: float, end_s: float, work_s: float, local: float
+    table: Floats, order: Numbers, begin_s: float, end_s: float, work: _Work, local: float
 ) -> tuple[float, float]:
     """T and w where T + K w is least, from lines that touch it from below on both sides."""
-    value, slope, load = _at(table, order, end_s, work_s, local)
+    value, slope, load = _at(table, order, end_s, work, local)
     right = end_s, value, 1.0, load  # w gets no less
-    value, slope, load = _at(table, order, begin_s, work_s, local)
+    value, slope, load = _at(table, order, begin_s, work, local)
     left = bottom = begin_s, value, slope, load
     while bottom[2] < -_FLAT or bottom[2] > _FLAT:
         if bottom[2] < 0:
@@ -135,13 +142,13 @@ def _lowest(
         if meet_s <= left[0]:
             return left[0], left[3]
         line = left[1] + left[2] * (meet_s - left[0])
-        value, slope, load = _at(table, order, meet_s, work_s, local)
+        value, slope, load = _at(table, order, meet_s, work, local)
         bottom = meet_s, value, slope, load
         if bottom[1] <= line * (1 + _REACHED):
             return bottom[0], bottom[3]
-    first_s = _end_of_flat(table, order, bottom, left, work_s, local)
-    last_s = _end_of_flat(table, order, bottom, right, work_s, local)
-    return _most_local(table, order, bottom[1], first_s, last_s, work_s)
+    first_s = _end_of_flat(table, order, bottom, left, work, local)
+    last_s = _end_of_flat(table, order, bottom, right, work, local)
+    return _most_local(table, order, bottom[1], first_s, last_s, work[0])
 
 
 @njit(cache=True)
@@ -153,14 +160,14 @@ def _meet(left: _Point, right: _Point) -> float:
 
 @njit(cache=True)
 def _end_of_flat(
-    table: Floats, order: Numbers, bottom: _Point, beside: _Point, work_s: float, local: float
+    table: Floats, order: Numbers, bottom: _Point, beside: _Point, work: _Work, local: float
 ) -> float:
     """Where the flat piece on which ``bottom`` is ends, on the side of a point ``beside`` it."""
     while abs(beside[2]) > _FLAT:
         end_s = beside[0] + (bottom[1] - beside[1]) / beside[2]
         if not min(beside[0], bottom[0]) < end_s < max(beside[0], bottom[0]):
             return bottom[0] if abs(end_s - bottom[0]) < abs(end_s - beside[0]) else beside[0]
-        steep, slope, load = _at(table, order, end_s, work_s, local)
+        steep, slope, load = _at(table, order, end_s, work, local)
         there = end_s, steep, slope, load
         if there[1] <= bottom[1] * (1 + _REACHED) or there[2] * beside[2] < 0:
             return end_s

@@ -98,7 +98,8 @@ def test_the_order_of_two_jobs_gives_1_7_or_2_65_s():
 def test_iridium_needs_no_slots_to_choose(solver):
     plan = solver.place_reduces(SITES, Stage(INPUT / 2, 0.0))
     assert plan.compute_s == 0
-    assert compute_s(plan.shares, REDUCES * REDUCE_S, SITES) == pytest.approx(17.5)
+    stage = Stage(INPUT / 2, REDUCES * REDUCE_S)
+    assert compute_s(plan.shares, stage, SITES) == pytest.approx(17.5)
 
 
 @SOLVERS

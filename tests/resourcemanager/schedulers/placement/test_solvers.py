@@ -62,6 +62,25 @@ def test_reduces_without_a_budget_run_where_most_of_the_data_is(solver):
 
 
 @SOLVERS
+@pytest.mark.parametrize("maps", [True, False])
+@pytest.mark.parametrize(
+    ("tasks", "stay"),
+    [
+        pytest.param(4, True, id="a wave where the data is"),
+        pytest.param(40, False, id="many waves there"),
+    ],
+)
+def test_data_moves_for_whole_waves_only(solver, maps, tasks, stay):
+    place = solver.place_maps if maps else solver.place_reduces
+    held = np.array([0.0, 1e9, 0.0])
+    plan = place(EVEN, Stage(held, work_s=tasks * 50.0, task_s=50.0))
+    assert (plan.wan_bytes == pytest.approx(0)) == stay
+    assert plan.compute_s >= 50.0
+    spread = place(EVEN, Stage(held, work_s=tasks * 50.0))
+    assert spread.wan_bytes > 0, "to the letter, parts of a wave count"
+
+
+@SOLVERS
 def test_maps_without_a_budget_stay_where_their_data_is(solver):
     held = np.array([1e9, 2e9, 3e9])
     plan = solver.place_maps(EVEN, Stage(held, 600.0, 0.0))

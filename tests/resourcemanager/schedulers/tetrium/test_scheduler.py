@@ -125,6 +125,34 @@ def test_no_more_than_k_sites_are_assigned_other_work_after_a_loss():
     assert abs(two["r0n0"] - two["r2n0"]) <= 1
 
 
+def test_losses_within_a_second_are_one_and_k_sites_change_for_all_of_them():
+    def changed_sites(k_sites):
+        c = tiny_cluster(racks=4, nodes=1, slots=6, scheduler="tetrium", k_sites=k_sites)
+        c.flow_s = 0.1
+        store(c, "in", *NODES, "r3n0", blocks=120)
+        c.submit("j0", input="in", map_s=2.0)
+        c.at(3.0, lambda: c.set_slots("r1n0", 2))
+        c.at(3.5, lambda: c.set_slots("r2n0", 3))
+        return sum(number != 30 for number in at_nodes(c.run(), "j0.m").values())
+
+    assert changed_sites(2) == 2
+    assert changed_sites(4) == 4
+
+
+def test_by_the_time_of_all_stages_a_small_job_of_many_stages_goes_first():
+    def first(remaining):
+        c = sites(slots=1, remaining=remaining)
+        for name, blocks in (("three", 3), ("many", 30)):
+            store(c, name, *NODES, blocks=blocks)
+        c.submit("busy", input="three", map_s=5.0)
+        c.at(1.0, lambda: c.submit("large", input="many", map_s=2.0))
+        c.at(1.0, lambda: c.submit("small", input="three", reduces=1, map_s=2.0))
+        run = c.run()
+        return min(("large", "small"), key=lambda name: run.launches(f"{name}.m")[0][1])
+
+    assert (first("stages"), first("time")) == ("large", "small")
+
+
 def test_freed_slots_are_collected_before_they_are_given():
     def launched_s(batch):
         c = sites(slots=1, batch=batch)
@@ -181,7 +209,7 @@ def test_settings_that_cannot_be(option, value, right):
 
 
 @pytest.mark.parametrize(
-    "name", ["reverse", "local-first", "random-reduces", "local-first-random-reduces"]
+    "name", ["reverse", "whole-time", "local-first", "random-reduces", "local-first-random-reduces"]
 )
 def test_variants_are_the_same_scheduler_with_other_settings(name):
     recipe, variant = recipe_named("tetrium"), recipe_named(f"tetrium:{name}")
