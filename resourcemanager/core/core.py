@@ -30,8 +30,10 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts import Attempts
-from railyard.resourcemanager.core.blame import ROOM, Blame
+from railyard.resourcemanager.core.attempts.attempts import Attempts
+from railyard.resourcemanager.core.attempts.blame import ROOM, Blame
+from railyard.resourcemanager.core.attempts.launches import Launches
+from railyard.resourcemanager.core.attempts.reruns import Reruns
 from railyard.resourcemanager.core.datasets import data_stored, place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
@@ -83,13 +85,17 @@ class Core:
         self._shuffle = Shuffle(self.state)
         limits = Limits(self.state)
         self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
-        self._blame = Blame(self.state, self._jobs, self._shuffle)
-        self._attempts = Attempts(self.state, self._shuffle, limits, self._jobs, self._blame)
-        self._copies = Copies(self.state, self._attempts)
+        reruns = Reruns(self.state, limits)
+        launches = Launches(self.state, self._shuffle, limits, reruns)
+        self._blame = Blame(self.state, self._jobs, launches)
+        self._attempts = Attempts(
+            self.state, self._shuffle, limits, self._jobs, self._blame, launches, reruns
+        )
+        self._copies = Copies(self.state, launches, self._attempts)
         moves = Moves(self.state)
-        reservations = Reservations(self.state, self._attempts)
+        reservations = Reservations(self.state, launches)
         self._proposals = Proposals(self.state, self._attempts, self._copies, reservations, moves)
-        self._offers = Offers(self.state, self._attempts, limits, self._proposals)
+        self._offers = Offers(self.state, launches, self._attempts, limits, self._proposals)
         self._outage = Outage(self.state, self._jobs)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from railyard.cluster.bounded import SECONDS_MAX
 from railyard.cluster.ids import JobId
-from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.attempts.attempts import Attempts
+from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -37,9 +38,15 @@ class Offers:
     """Offers free slots to jobs, and has placed tasks launched."""
 
     def __init__(
-        self, state: ClusterState, attempts: Attempts, limits: Limits, proposals: Proposals
+        self,
+        state: ClusterState,
+        launches: Launches,
+        attempts: Attempts,
+        limits: Limits,
+        proposals: Proposals,
     ) -> None:
         self._state = state
+        self._launches = launches
         self._attempts = attempts
         self._limits = limits
         self._proposals = proposals
@@ -200,7 +207,7 @@ class Offers:
             placed = f"placed {decision.task.id} on {where}"
             raise self._state.policies.invalid("tasks", placed, wrong, about)
         level = task.stage.pending.level(task.index, node.id, node.rack)
-        self._attempts.launch(task, node, level)
+        self._launches.launch(task, node, level)
 
     # Slots that reduces hold while what they wait for has none -----------------------------------
     def _set_wake(self) -> None:

@@ -16,7 +16,7 @@ from railyard.cluster.messages.execution import (
     NodeLost,
     StartFlow,
 )
-from railyard.resourcemanager.core.blame import NO_ROOM_S
+from railyard.resourcemanager.core.attempts.blame import NO_ROOM_S
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
 from railyard.resourcemanager.interface.events import JobCommitFailed, JobCommitted, StagePlan

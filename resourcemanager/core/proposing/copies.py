@@ -7,7 +7,8 @@ Never here: what a launch or an end entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.attempts.attempts import Attempts
+from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Task
 from railyard.resourcemanager.interface.decisions import Copy, Take
@@ -16,8 +17,9 @@ from railyard.resourcemanager.interface.decisions import Copy, Take
 class Copies:
     """Carries out what copies policies propose."""
 
-    def __init__(self, state: ClusterState, attempts: Attempts) -> None:
+    def __init__(self, state: ClusterState, launches: Launches, attempts: Attempts) -> None:
         self._state = state
+        self._launches = launches
         self._attempts = attempts
 
     def copy(self, proposal: Copy) -> None:
@@ -36,7 +38,7 @@ class Copies:
             what = f"proposed a copy of {proposal.task.id} on {proposal.node}"
             raise state.policies.invalid("copies", what, wrong, proposal.task.id, proposal.node)
         if node.free:
-            self._attempts.launch_copy(task, node)
+            self._launches.launch_copy(task, node)
         else:
             node.promised.append(task)
         if ending is not None:
@@ -59,7 +61,7 @@ class Copies:
             while node.promised and node.free:
                 task = node.promised.pop(0)
                 if not _why_not_copied(task, node):  # else it needs no copy any more
-                    self._attempts.launch_copy(task, node)
+                    self._launches.launch_copy(task, node)
 
 
 def _why_not_copied(task: Task | None, node: Node | None) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
-from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.proposing.copies import Copies
 from railyard.resourcemanager.core.proposing.moves import Moves
 from railyard.resourcemanager.core.proposing.reservations import Reservations

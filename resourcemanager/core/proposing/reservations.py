@@ -8,7 +8,7 @@ Never here: what a launch, a beginning or an end entails; see ``attempts.py``.
 
 from __future__ import annotations
 
-from railyard.resourcemanager.core.attempts import Attempts
+from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Node, Task
 from railyard.resourcemanager.interface.decisions import Reserve, Withdraw
@@ -17,9 +17,9 @@ from railyard.resourcemanager.interface.decisions import Reserve, Withdraw
 class Reservations:
     """Carries out what tasks policies propose."""
 
-    def __init__(self, state: ClusterState, attempts: Attempts) -> None:
+    def __init__(self, state: ClusterState, launches: Launches) -> None:
         self._state = state
-        self._attempts = attempts
+        self._launches = launches
 
     def reserve(self, proposal: Reserve) -> None:
         """Have an attempt of a task read on a node, without a slot."""
@@ -29,7 +29,7 @@ class Reservations:
         if wrong or task is None or node is None:
             what = f"proposed to reserve {proposal.node} for {proposal.task.id}"
             raise state.policies.invalid("tasks", what, wrong, proposal.task.id, proposal.node)
-        self._attempts.reserve(task, node)
+        self._launches.reserve(task, node)
 
     def withdraw(self, proposal: Withdraw) -> None:
         """Forget a reservation."""
@@ -38,7 +38,7 @@ class Reservations:
         if attempt is None:
             what, why = f"proposed to withdraw {name}", "that is no reservation"
             raise self._state.policies.invalid("tasks", what, why, proposal.attempt.task.id)
-        self._attempts.withdraw(attempt, proposal.why or "its reservation was withdrawn")
+        self._launches.withdraw(attempt, proposal.why or "its reservation was withdrawn")
 
 
 def _why_not_reserved(task: Task | None, node: Node | None) -> str:

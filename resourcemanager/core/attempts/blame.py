@@ -6,8 +6,8 @@ Never here: what a failed attempt leaves to be done; see ``attempts.py``.
 from __future__ import annotations
 
 from railyard.cluster.ids import JobId, NodeId
+from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.joblife import JobLife
-from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node
 from railyard.resourcemanager.core.state.records import FAILURES_KEPT, TaskFailure
@@ -25,10 +25,10 @@ ROOM = ".room."
 class Blame:
     """Counts failures, and keeps jobs off nodes."""
 
-    def __init__(self, state: ClusterState, jobs: JobLife, shuffle: Shuffle) -> None:
+    def __init__(self, state: ClusterState, jobs: JobLife, launches: Launches) -> None:
         self._state = state
         self._jobs = jobs
-        self._shuffle = shuffle
+        self._launches = launches
 
     def count_failure(
         self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
@@ -73,8 +73,7 @@ class Blame:
         job.avoid[node.id] = None
         for attempt in list(node.reserved.values()):
             if attempt.task.stage.job is job:
-                self._shuffle.stop(attempt)
-                self._state.withdraw(attempt, f"{job.id} avoids {node.id}")
+                self._launches.withdraw(attempt, f"{job.id} avoids {node.id}")
 
     def _avoid_for_a_time(self, job: Job, node: Node) -> None:
         """Keep a job off a node with a full disk, if enough other nodes are left."""

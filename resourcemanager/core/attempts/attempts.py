@@ -1,4 +1,4 @@
-"""The life of tasks and attempts: launch, success, failure, kill, and what is done again.
+"""The life of tasks and attempts: success, failure, kill, loss, and what follows from each.
 
 A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
 task becomes pending again when its output is lost and somebody still needs it.  Where the copies
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, attempt_id
+from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -21,25 +21,22 @@ from railyard.cluster.messages.execution import (
     AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
-    BeginAttempt,
     FlowFailed,
-    LaunchAttempt,
-    TaskSpec,
 )
-from railyard.resourcemanager.core.blame import Blame
+from railyard.resourcemanager.core.attempts.blame import Blame
+from railyard.resourcemanager.core.attempts.launches import Launches
+from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.output import attempt_file, racks_for
 from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
 from railyard.resourcemanager.interface.policies import CopyPolicy
-from railyard.resourcemanager.interface.views import Level
 
 
 class Attempts:
-    """Launches attempts, and handles what happens to them."""
+    """Handles what happens to attempts."""
 
     def __init__(
         self,
@@ -48,95 +45,20 @@ class Attempts:
         limits: Limits,
         jobs: JobLife,
         blame: Blame,
+        launches: Launches,
+        reruns: Reruns,
     ) -> None:
         self._state = state
         self._shuffle = shuffle
         self._limits = limits
         self._jobs = jobs
         self._blame = blame
+        self._launches = launches
+        self._reruns = reruns
         copies = state.policies.copies
         self.keep = type(copies).first_counts is not CopyPolicy.first_counts  #: outputs, at times
 
-    # Launch --------------------------------------------------------------------------------------
-    def launch_copy(self, task: Task, node: Node) -> Attempt:
-        """Run one more attempt of a running task in a free slot."""
-        return self.launch(task, node, task.stage.pending.level(task.index, node.id, node.rack))
-
-    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
-        """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
-        state, stage = self._state, task.stage
-        job, record = stage.job, stage.job.record
-        begun = None if task.reserved is None else self._begin(task.reserved, node)
-        attempt = begun or self._new(task, node, level)
-        if task.state != "pending":
-            attempt.copy = True
-            record.copies += 1
-            task.move("launched again as a copy")
-            self._restore_inputs(stage)  # what the other attempt has fetched already, say
-        else:
-            task.move("launched")
-            if stage.reruns:
-                stage.reruns.pop(task.index, None)
-        state.hold(attempt)
-        record.launched += 1
-        if attempt.level == "node-local":
-            record.locality.local += 1
-        elif attempt.level == "rack-local":
-            record.locality.rack += 1
-        elif attempt.level == "remote":
-            record.locality.remote += 1
-        if begun is None:
-            spec = _spec(task, attempt.id)
-            state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec))
-        else:
-            state.emit(BeginAttempt(attempt=attempt.id, node=node.id))
-        state.policies.notify("attempt_launched", attempt)
-        if stage.reads:
-            self._shuffle.reader_launched(attempt)
-        if not stage.pending.count:
-            self._limits.review_readers(stage)
-            state.review_wants(job)
-        return attempt
-
-    def reserve(self, task: Task, node: Node) -> None:
-        """Have an attempt of a pending task read on a node, without a slot."""
-        state, stage = self._state, task.stage
-        level = stage.pending.level(task.index, node.id, node.rack)
-        attempt = self._new(task, node, level)
-        attempt.state = "reserved"
-        state.reserve(attempt)
-        spec = _spec(task, attempt.id)
-        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec, begins=False))
-        if stage.reads:
-            self._shuffle.reader_launched(attempt)
-
-    def withdraw(self, attempt: Attempt, reason: str) -> None:
-        """End a reservation, with its fetches."""
-        self._shuffle.stop(attempt)
-        self._state.withdraw(attempt, reason)
-
-    def _begin(self, reservation: Attempt, node: Node) -> Attempt | None:
-        """The task's reservation, about to be given a slot of a node; withdrawn if elsewhere."""
-        if reservation.node is node:
-            self._state.begin(reservation)
-            return reservation
-        self.withdraw(reservation, f"its task is launched on {node.id}")
-        return None
-
-    def _new(self, task: Task, node: Node, level: Level) -> Attempt:
-        number, stage = task.launches, task.stage
-        task.launches += 1
-        return Attempt(
-            attempt_id(task.id, number),
-            task,
-            number,
-            node,
-            level,
-            self._state.now_s,
-            self._shuffle.new_reader(stage) if stage.reads else None,
-        )
-
-    # Events --------------------------------------------------------------------------
+    # Events --------------------------------------------------------------------------------------
     def started(self, event: AttemptStarted) -> None:
         """Its process runs, which changes nothing here."""
         self._known(event.attempt)
@@ -279,7 +201,7 @@ class Attempts:
                     stage.job.record.killed += len(lost)
                     task.kept = tuple(each for each in task.kept if each not in lost)
                 if task.state == "kept" and not task.kept:
-                    self._make_pending(task, "missed, as its output is lost")
+                    self._reruns.make_pending(task, "missed, as its output is lost")
 
     # What is lost --------------------------------------------------------------------------------
     def node_lost(self, node: Node) -> None:
@@ -350,7 +272,7 @@ class Attempts:
             if stage.counted == stage.needed != stage.size:
                 self._leave_others(stage)
         if stage.readers:
-            stage.job.record.shuffle_bytes += _to_fetch(attempt)
+            stage.job.record.shuffle_bytes += fetched_bytes(attempt)
             self._shuffle.output_ready(attempt)
             self._limits.review_readers(stage)
         if stage.done == stage.needed:
@@ -364,7 +286,9 @@ class Attempts:
             if not other.counted:
                 other.leave()
                 if other.reserved is not None:
-                    self.withdraw(other.reserved, f"{stage.needed} of {stage.name} are enough")
+                    self._launches.withdraw(
+                        other.reserved, f"{stage.needed} of {stage.name} are enough"
+                    )
                 for attempt in other.live:
                     self.give_up(attempt, f"{stage.needed} of {stage.name} are enough")
         self._state.review_wants(stage.job)
@@ -389,40 +313,7 @@ class Attempts:
         if task.kept:
             self.take(task.kept[0])
         else:
-            self._make_pending(task, "left by its last attempt")
-
-    def _run_again(self, task: Task) -> None:
-        """Make a done task pending: its output is lost and needed.
-
-        It waits for the end of other attempts, if these have not ended yet.
-        """
-        stage = task.stage
-        if task.winner is not None:
-            stage.job.record.shuffle_bytes -= _to_fetch(task.winner)
-        task.winner = None
-        if task.live:
-            task.move("missed before its other attempts have ended")
-        else:
-            self._make_pending(task, "missed, as its output is lost")
-        for reader in stage.readers:
-            self._limits.review(reader)
-
-    def _make_pending(self, task: Task, event: str) -> None:
-        """Make a task pending, and with it what it reads where that is lost."""
-        stage = task.stage
-        task.pending_since_s = self._state.now_s
-        task.move(event)
-        if stage.readers:
-            stage.reruns[task.index] = task
-        self._restore_inputs(stage)
-        self._state.ask(stage.job)
-
-    def _restore_inputs(self, stage: Stage) -> None:
-        """Run the tasks again that have lost their output, for a new attempt of a reading stage."""
-        for source in stage.reads:
-            missing, source.unreadable = source.unreadable, {}
-            for lost in missing.values():
-                self._run_again(lost)
+            self._reruns.make_pending(task, "left by its last attempt")
 
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
@@ -442,29 +333,6 @@ class Attempts:
         if stage.job.state != "running" or task.winner is not attempt:
             return
         if any(is_to_fetch(reader, task) for reader in stage.readers):
-            self._run_again(task)
+            self._reruns.run_again(task)
         else:
             stage.unreadable[task.index] = task
-
-
-def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
-    """The task as its attempt needs to know it."""
-    stage, index = task.stage, task.index
-    submission = stage.job.submission
-    folder = "" if stage.readers else submission.output_path
-    return TaskSpec(
-        stage=stage.name,
-        index=index,
-        splits=task.input.splits,
-        reads=stage.plan.reads,
-        inputs=stage.inputs,
-        partitions=stage.partitions,
-        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
-        output_replication=submission.output_replication,
-        output_racks=racks_for(submission, index) if folder else (),
-    )
-
-
-def _to_fetch(attempt: Attempt) -> int:
-    """Bytes of an attempt's output that are fetched: all of it by each reading stage."""
-    return attempt.shuffle_bytes * len(attempt.task.stage.readers)

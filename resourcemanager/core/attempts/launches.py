@@ -1,0 +1,124 @@
+"""Launches: attempts that take slots, and reservations, which have none yet.
+
+Never here: which task is launched where (``offers.py``), how an attempt ends (``attempts.py``).
+"""
+
+from __future__ import annotations
+
+from railyard.cluster.ids import AttemptId, attempt_id
+from railyard.cluster.messages.execution import BeginAttempt, LaunchAttempt, TaskSpec
+from railyard.resourcemanager.core.attempts.reruns import Reruns
+from railyard.resourcemanager.core.limits import Limits
+from railyard.resourcemanager.core.output import attempt_file, racks_for
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Attempt, Node, Task
+from railyard.resourcemanager.interface.views import Level
+
+
+class Launches:
+    """Launches attempts, and makes and withdraws reservations."""
+
+    def __init__(
+        self, state: ClusterState, shuffle: Shuffle, limits: Limits, reruns: Reruns
+    ) -> None:
+        self._state = state
+        self._shuffle = shuffle
+        self._limits = limits
+        self._reruns = reruns
+
+    def launch_copy(self, task: Task, node: Node) -> Attempt:
+        """Run one more attempt of a running task in a free slot."""
+        return self.launch(task, node, task.stage.pending.level(task.index, node.id, node.rack))
+
+    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
+        """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
+        state, stage = self._state, task.stage
+        job, record = stage.job, stage.job.record
+        begun = None if task.reserved is None else self._begin(task.reserved, node)
+        attempt = begun or self._new(task, node, level)
+        if task.state != "pending":
+            attempt.copy = True
+            record.copies += 1
+            task.move("launched again as a copy")
+            self._reruns.restore_inputs(stage)  # what the other attempt has fetched already, say
+        else:
+            task.move("launched")
+            if stage.reruns:
+                stage.reruns.pop(task.index, None)
+        state.hold(attempt)
+        record.launched += 1
+        if attempt.level == "node-local":
+            record.locality.local += 1
+        elif attempt.level == "rack-local":
+            record.locality.rack += 1
+        elif attempt.level == "remote":
+            record.locality.remote += 1
+        if begun is None:
+            spec = _spec(task, attempt.id)
+            state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec))
+        else:
+            state.emit(BeginAttempt(attempt=attempt.id, node=node.id))
+        state.policies.notify("attempt_launched", attempt)
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+        if not stage.pending.count:
+            self._limits.review_readers(stage)
+            state.review_wants(job)
+        return attempt
+
+    def reserve(self, task: Task, node: Node) -> None:
+        """Have an attempt of a pending task read on a node, without a slot."""
+        state, stage = self._state, task.stage
+        level = stage.pending.level(task.index, node.id, node.rack)
+        attempt = self._new(task, node, level)
+        attempt.state = "reserved"
+        state.reserve(attempt)
+        spec = _spec(task, attempt.id)
+        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec, begins=False))
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+
+    def withdraw(self, attempt: Attempt, reason: str) -> None:
+        """End a reservation, with its fetches."""
+        self._shuffle.stop(attempt)
+        self._state.withdraw(attempt, reason)
+
+    def _begin(self, reservation: Attempt, node: Node) -> Attempt | None:
+        """The task's reservation, about to be given a slot of a node; withdrawn if elsewhere."""
+        if reservation.node is node:
+            self._state.begin(reservation)
+            return reservation
+        self.withdraw(reservation, f"its task is launched on {node.id}")
+        return None
+
+    def _new(self, task: Task, node: Node, level: Level) -> Attempt:
+        number, stage = task.launches, task.stage
+        task.launches += 1
+        return Attempt(
+            attempt_id(task.id, number),
+            task,
+            number,
+            node,
+            level,
+            self._state.now_s,
+            self._shuffle.new_reader(stage) if stage.reads else None,
+        )
+
+
+def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
+    """The task as its attempt needs to know it."""
+    stage, index = task.stage, task.index
+    submission = stage.job.submission
+    folder = "" if stage.readers else submission.output_path
+    return TaskSpec(
+        stage=stage.name,
+        index=index,
+        splits=task.input.splits,
+        reads=stage.plan.reads,
+        inputs=stage.inputs,
+        partitions=stage.partitions,
+        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
+        output_replication=submission.output_replication,
+        output_racks=racks_for(submission, index) if folder else (),
+    )
