@@ -32,6 +32,7 @@ _WHERE = {
     "corral": "corral.scheduler:RECIPES",
     "delay": "delay:RECIPE",
     "fair": "fair:RECIPE",
+    "heft": "heft.scheduler:RECIPE",
     "in-place": "in_place:RECIPES",
     "iridium": "iridium:RECIPE",
     "joint": "joint.scheduler:RECIPES",

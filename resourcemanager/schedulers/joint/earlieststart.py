@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
-from railyard.resourcemanager.schedulers.joint.servers import Servers
 from railyard.resourcemanager.schedulers.joint.switches import Switches, transmission_s
+from railyard.resourcemanager.schedulers.shared.serverqueues.servers import Servers
 
 #: The bandwidth from a rack to each one [racks], in bytes/s.
 Bandwidth = Callable[[int], Floats]

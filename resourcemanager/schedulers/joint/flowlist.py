@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from railyard.cluster.ids import TaskId
-from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
 from railyard.resourcemanager.schedulers.joint.switches import Promise, Switches
+from railyard.resourcemanager.schedulers.shared.serverqueues.servers import QueuedTask, Servers
 
 
 class VirtualFlow(NamedTuple):

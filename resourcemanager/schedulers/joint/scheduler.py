@@ -12,25 +12,17 @@ so come after all flows of shuffles.  Speculative copies, if they are on, are pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from railyard.cluster.ids import JobId
 from railyard.netemu.model.observed import LinkState
-from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Proposal
 from railyard.resourcemanager.interface.estimates import Estimates
-from railyard.resourcemanager.interface.policies import (
-    FlowPolicy,
-    OrderPolicy,
-    ShufflePolicy,
-    TaskPolicy,
-)
+from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
     FetchView,
     JobView,
-    SlotView,
     StageView,
     TaskView,
 )
@@ -38,12 +30,15 @@ from railyard.resourcemanager.schedulers.joint.controller import Controller
 from railyard.resourcemanager.schedulers.joint.dispatcher import Dispatcher
 from railyard.resourcemanager.schedulers.joint.flowcompletion import FlowCompletion
 from railyard.resourcemanager.schedulers.joint.parameters import JointConfig
-from railyard.resourcemanager.schedulers.joint.servers import QueuedTask
 from railyard.resourcemanager.schedulers.joint.taskcompletion import TaskCompletion
+from railyard.resourcemanager.schedulers.shared.serverqueues.localschedulers import (
+    LocalSchedulers,
+    WhenReady,
+)
 
 
-class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
-    """Answers "order" and "tasks" by the servers' queues, and "flows"."""
+class Joint(LocalSchedulers, FlowPolicy):
+    """Answers "order" and "tasks" by the servers' queues (IV-D), and "flows"."""
 
     Config = JointConfig
     section = JointConfig.section
@@ -51,18 +46,16 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
     uses_network = True
 
     def __init__(self, config: JointConfig, cluster: ClusterView) -> None:
-        super().__init__(config, cluster)
         estimates = Estimates(cluster)
         self.parts = (estimates,)
         self.controller = Controller(config, cluster, estimates)
+        super().__init__(config, cluster, self.controller)
         self._dispatcher = Dispatcher(config.running_max)
         self._task_completion = TaskCompletion(self.controller)
         self._flow_completion = FlowCompletion(self.controller, self._task_completion)
+        self._wait_s = config.unreachable_wait_s
         self._completed: list[TaskView] = []  #: since the controller was triggered last
         self._released = False  #: whether bandwidth was, since then
-        #: jobs of which tasks may have become pending since then, or were taken off their servers
-        self._look_at: dict[JobId, JobView] = {}
-        self._avoided: dict[JobId, tuple[str, ...]] = {}  #: {job: servers that it avoids, if any}
         self._not_fitting = 0  #: forecasts with other stages than their jobs have
 
     # Messages (IV-A) -----------------------------------------------------------------------------
@@ -72,17 +65,7 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
         self._dispatcher.submitted(job, self.controller.graphs.work_s(job))
 
     def job_ended(self, job: JobView) -> None:
-        c = self.controller
-        for stage in job.stages.values():
-            if c.servers.count[stage.id]:
-                self._take_out_of(stage)
-            c.servers.forget(stage.id)
-            c.unscheduled.pop(stage.id, None)
-            c.unreachable_s.pop(stage.id, None)
-        c.graphs.ended(job)
-        c.started_s.pop(job.id, None)
-        self._look_at.pop(job.id, None)
-        self._avoided.pop(job.id, None)
+        super().job_ended(job)
         self._dispatcher.ended(job)
 
     def task_done(self, task: TaskView) -> None:
@@ -94,58 +77,30 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
         c.flows.insert_real(reader.task.id, src, dst)
 
     def fetch_ended(self, fetch: FetchView) -> None:
+        super().fetch_ended(fetch)
         c, task = self.controller, fetch.reader.task
         c.flows.ended(task.id, c.servers.number[fetch.node.id])
         self._released = True
-        self._look_at[task.stage.job.id] = task.stage.job
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         self.controller.switches.observed(changed)
         self._released = True
 
     def attempt_ready(self, attempt: AttemptView) -> None:
-        c, task = self.controller, attempt.task
-        entry = c.servers.tasks.get(task.id)
-        if entry is not None:
-            c.servers.make_ready(entry)
-        if not task.stage.reads:  # its block was read
-            c.flows.forget(task.id)
+        super().attempt_ready(attempt)
+        if not attempt.task.stage.reads:  # its block was read
+            self.controller.flows.forget(attempt.task.id)
             self._released = True
 
     def attempt_launched(self, attempt: AttemptView) -> None:
-        c, task, now_s = self.controller, attempt.task, self.cluster.now_s
-        entry = c.servers.tasks.get(task.id)
-        if entry is not None:
-            c.servers.remove(entry)
-        c.flows.forget(task.id)
-        c.started_s.setdefault(task.stage.job.id, now_s)
-        c.servers.attempt_launched(attempt, now_s + c.graphs.execution_s(task.stage))
-
-    def attempt_ended(self, attempt: AttemptView) -> None:
-        job = attempt.task.stage.job
-        self.controller.servers.attempt_ended(attempt)
-        self._look_at[job.id] = job
-
-    def reservation_ended(self, attempt: AttemptView) -> None:
+        super().attempt_launched(attempt)
         c, task = self.controller, attempt.task
-        entry = c.servers.tasks.get(task.id)
-        if entry is not None and c.servers.names[entry.server] == attempt.node.id:
-            c.take_out(entry)
-        self._look_at[task.stage.job.id] = task.stage.job
-
-    def node_joined(self, node: SlotView) -> None:
-        self._look_at_all(node)
-
-    def node_lost(self, node: SlotView) -> None:
-        self._look_at_all(node)
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        self._look_at_all(node)
+        c.flows.forget(task.id)
+        c.started_s.setdefault(task.stage.job.id, self.cluster.now_s)
 
     # The controller is triggered -----------------------------------------------------------------
     def reconsider(self) -> Iterable[JobView]:
-        self._look_at_avoided()
-        self._renew()
+        self.review()
         while (job := self._dispatcher.next(self.cluster.now_s)) is not None:
             self._task_completion.start(job)
         completed, self._completed = self._completed, []
@@ -157,8 +112,11 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
             self._flow_completion.released()
         return self.controller.offered()
 
-    def propose(self) -> Iterable[Proposal]:
-        return self.controller.proposals()
+    def renew(self, stage: StageView) -> None:
+        self._task_completion.renew(stage)
+
+    def scheduled_jobs(self) -> Iterable[JobView]:
+        return self._dispatcher.running.values()
 
     def wake_s(self) -> float | None:
         waiting = self.controller.unreachable_s.values()
@@ -166,23 +124,12 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
             return None
         return min([since_s for _, since_s in waiting]) + self._wait_s
 
-    # Local schedulers on servers (IV-D) ----------------------------------------------------------
-    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        entry = self._first_ready(slot)
-        if entry is None:
-            return ()
-        job = entry.task.stage.job
-        return (job,) if among is None or any(each is job for each in among) else ()
-
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        entry = self._first_ready(slot)
-        if entry is None or entry.task.stage.job is not job:
-            return Pass("none of its tasks is ready on this server")
-        return Place(entry.task, f"{entry.state}, first in the queue of {slot.id}")
+    def _is_due(self) -> bool:
+        waiting, now_s = self.controller.unreachable_s.values(), self.cluster.now_s
+        return any(now_s >= since_s + self._wait_s for _, since_s in waiting)
 
     def why(self, job: JobView) -> str:
-        waits = self._dispatcher.why_waiting(job, self.cluster.now_s)
-        return waits or "its tasks are in the queues of servers, or wait for what they read"
+        return self._dispatcher.why_waiting(job, self.cluster.now_s) or super().why(job)
 
     # Flow list (IV-C) ----------------------------------------------------------------------------
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
@@ -198,90 +145,6 @@ class Joint(OrderPolicy, TaskPolicy, FlowPolicy):
             "out_of_reach": c.out_of_reach,
             "forecasts_not_fitting": self._not_fitting,
         }
-
-    # ---------------------------------------------------------------------------------------------
-    @property
-    def _wait_s(self) -> float:
-        return self.controller.config.unreachable_wait_s
-
-    def _is_due(self) -> bool:
-        waiting, now_s = self.controller.unreachable_s.values(), self.cluster.now_s
-        return any(now_s >= since_s + self._wait_s for _, since_s in waiting)
-
-    def _first_ready(self, slot: SlotView) -> QueuedTask | None:
-        c = self.controller
-        server = c.servers.number[slot.id]
-        while (entry := c.servers.first_ready(server)) is not None:
-            if entry.task.state == "pending":
-                return entry
-            c.take_out(entry)  # it is not needed any more
-        return None
-
-    def _renew(self) -> None:
-        """Schedule tasks that have become pending again, or were taken off their servers."""
-        c, jobs = self.controller, self._look_at
-        if not jobs:
-            return
-        self._look_at = {}
-        for job in jobs.values():
-            if job.id not in self._dispatcher.running:
-                continue
-            for stage in job.stages.values():
-                queued = c.servers.count[stage.id] + c.unscheduled[stage.id]
-                if queued != stage.pending.count:
-                    self._take_out_of(stage, begun=True)
-                    self._task_completion.renew(stage)
-
-    def _take_out_of(self, stage: StageView, *, begun: bool = False) -> None:
-        """Take all tasks of a stage out of queues, or those that are pending no more."""
-        c = self.controller
-        for task in stage.tasks:
-            entry = c.servers.tasks.get(task.id)
-            if entry is not None and not (begun and task.state == "pending"):
-                c.take_out(entry)
-
-    def _look_at_all(self, node: SlotView) -> None:
-        """A node came, went, or has other slots: tasks leave it, and others may have room."""
-        c = self.controller
-        for entry in c.servers.slots_changed(node):
-            c.evict(entry)
-        for job in self._dispatcher.running.values():
-            self._look_at[job.id] = job
-            for stage in job.stages.values():
-                c.unscheduled[stage.id] = 0
-
-    def _look_at_avoided(self) -> None:
-        """Take a job's tasks off servers that it has come to avoid."""
-        c = self.controller
-        for job in (*self._look_at.values(), *map(self.cluster.jobs.get, list(self._avoided))):
-            avoid = () if job is None else tuple(job.avoid)
-            if job is None or avoid == self._avoided.get(job.id, ()):
-                continue
-            self._avoided[job.id] = avoid
-            if not avoid:
-                del self._avoided[job.id]
-            for entry in list(c.servers.tasks.values()):
-                if entry.task.stage.job is job and c.servers.names[entry.server] in job.avoid:
-                    c.evict(entry)
-            self._look_at[job.id] = job
-            for stage in job.stages.values():
-                c.unscheduled[stage.id] = 0
-
-
-class WhenReady(ShufflePolicy):
-    """Answers "shuffle": a task gets a slot once all that it reads is there, and fetches before."""
-
-    def limit(self, stage: StageView) -> int:
-        return stage.size
-
-    def why(self, stage: StageView) -> str:
-        return "all its tasks have slots"
-
-    def may_fetch(self, stage: StageView) -> bool:
-        return True
-
-    def patience_s(self, job: JobView) -> float:
-        return 0.0
 
 
 def _fits(job: JobView) -> bool:

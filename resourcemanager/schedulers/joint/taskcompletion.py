@@ -46,7 +46,7 @@ class TaskCompletion:
         """The dispatcher has delivered a job: its start tasks are assigned."""
         for stage in job.stages.values():
             if stage.reads:  # until one of those is completed
-                self._c.unscheduled[stage.id] = stage.pending.count
+                self._c.looked_at(stage)
             else:
                 self.renew(stage)
 
@@ -63,7 +63,7 @@ class TaskCompletion:
         c, usable = self._c, self._c.usable(stage.job)
         for task in c.to_schedule(stage):
             self._start_task(task, usable)
-        c.unscheduled[stage.id] = stage.pending.count - c.servers.count[stage.id]
+        c.looked_at(stage)
 
     def schedule(self, stage: StageView) -> None:
         """Lines 7 to 29, for those tasks q of a stage that have no server yet."""
@@ -76,7 +76,7 @@ class TaskCompletion:
                 waits = self._after_several(stage)
         if not waits:
             c.unreachable_s.pop(stage.id, None)
-        c.unscheduled[stage.id] = stage.pending.count - c.servers.count[stage.id]
+        c.looked_at(stage)
 
     # Start tasks ---------------------------------------------------------------------------------
     def _start_task(self, task: TaskView, usable: Bools) -> None:

@@ -147,6 +147,13 @@ def test_the_schedule_on_paper_with_flows_that_share_and_in_turn(flows: str, end
     assert completion_of(ON_PAPER, flows)[0] == pytest.approx(ends_s)
 
 
+def test_heft_finds_it_too_and_does_not_see_that_flows_share():
+    ends_s, where = completion_of(recipe_named("heft"), "maxmin")
+    assert ends_s == pytest.approx(8.0)
+    assert where["a"] == where["b"]
+    assert len({where[name] for name in "acd"}) == 3
+
+
 def test_joint_finds_the_best_schedule():
     ends_s, where = completion_of(recipe_named("joint"), "afap")
     assert ends_s == pytest.approx(7.0)

@@ -18,9 +18,9 @@ from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.schedulers.joint.dispatcher import Dispatcher
 from railyard.resourcemanager.schedulers.joint.earlieststart import EarliestStart, Predecessors
 from railyard.resourcemanager.schedulers.joint.parameters import JointConfig
-from railyard.resourcemanager.schedulers.joint.servers import Servers
 from railyard.resourcemanager.schedulers.joint.switches import Switches
-from railyard.resourcemanager.schedulers.joint.taskgraph import mean_capacity
+from railyard.resourcemanager.schedulers.shared.serverqueues.servers import Servers
+from railyard.resourcemanager.schedulers.shared.serverqueues.taskgraph import mean_capacity
 from tests.harness import tiny_cluster
 
 GB = 1e9

@@ -27,7 +27,17 @@ Allocated = Literal["pre-scheduled", "scheduled"]
 class QueuedTask:
     """A task in the queue of a server."""
 
-    __slots__ = ("execution_s", "number", "queued", "ready", "server", "starts_s", "state", "task")
+    __slots__ = (
+        "execution_s",
+        "number",
+        "queued",
+        "ready",
+        "server",
+        "starts_s",
+        "state",
+        "task",
+        "turn_s",
+    )
 
     def __init__(
         self,
@@ -36,6 +46,7 @@ class QueuedTask:
         state: Allocated,
         *,
         number: int,
+        turn_s: float,
         starts_s: float,
         execution_s: float,
     ) -> None:
@@ -43,6 +54,7 @@ class QueuedTask:
         self.server = server
         self.state = state
         self.number = number  #: in the order of allocation
+        self.turn_s = turn_s  #: those of lower ones go first, then of lower numbers
         self.starts_s = starts_s  #: when it should start, as of its allocation
         self.execution_s = execution_s
         self.ready = False
@@ -67,7 +79,7 @@ class Servers:
         self._first_end_s = np.zeros(count)  #: when the first of them should
         self._queued_s = np.zeros(count)  #: C of queued tasks, added up
         self._in_slots: list[dict[AttemptId, float]] = [{} for _ in nodes]  #: {attempt: end}
-        self._ready: list[list[tuple[int, QueuedTask]]] = [[] for _ in nodes]  #: heaps
+        self._ready: list[list[tuple[float, int, QueuedTask]]] = [[] for _ in nodes]  #: heaps
         self.queues: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]  #: as allocated
         self.tasks: dict[TaskId, QueuedTask] = {}  #: all that are queued
         self.count: Counter[StageId] = Counter()  #: queued tasks of each stage
@@ -76,15 +88,25 @@ class Servers:
 
     # Queues (IV-D) -------------------------------------------------------------------------------
     def allocate(
-        self, task: TaskView, server: int, state: Allocated, starts_s: float, execution_s: float
+        self,
+        task: TaskView,
+        server: int,
+        state: Allocated,
+        starts_s: float,
+        execution_s: float,
+        turn_s: float = 0.0,
     ) -> QueuedTask:
-        """Put a task into the queue of a server, blocked; it must be in none."""
+        """Put a task into the queue of a server, blocked; it must be in none.
+
+        Of ready tasks that with the lowest ``turn_s`` goes first, then that allocated first.
+        """
         self._allocated += 1
         entry = QueuedTask(
             task,
             server,
             state,
             number=self._allocated,
+            turn_s=turn_s,
             starts_s=starts_s,
             execution_s=execution_s,
         )
@@ -109,14 +131,15 @@ class Servers:
         """All data of a task is at its server."""
         if not entry.ready:
             entry.ready = True
-            heapq.heappush(self._ready[entry.server], (entry.number, entry))
+            turn = entry.turn_s, entry.number, entry
+            heapq.heappush(self._ready[entry.server], turn)
 
     def first_ready(self, server: int) -> QueuedTask | None:
-        """The ready task that came first to the queue of a server."""
+        """The ready task of a server whose turn it is."""
         ready = self._ready[server]
-        while ready and not ready[0][1].queued:
+        while ready and not ready[0][2].queued:
             heapq.heappop(ready)
-        return ready[0][1] if ready else None
+        return ready[0][2] if ready else None
 
     def ahead_s(self, entry: QueuedTask, now_s: float) -> float:
         """When a queued task would start, from now: t_AVL for it alone.  O(tasks before it)."""

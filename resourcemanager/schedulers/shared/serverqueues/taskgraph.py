@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from railyard.cluster.ids import StageId
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView
 
@@ -39,14 +40,15 @@ class TaskGraphs:
 
     def __init__(self, cluster: ClusterView, estimates: Estimates) -> None:
         self._estimates = estimates
-        self._mean_bytes_per_s = mean_capacity(cluster.links.values())
+        stated = links_as_stated(Network(cluster.topology))
+        self._mean_bytes_per_s = mean_capacity(stated.values())
         #: {stage: the longest path from one of its tasks to the end of its job, the task included}
         self._longest_s: dict[StageId, float] = {}
 
     def submitted(self, job: JobView) -> None:
         """Find the longest paths of a job, with what is known of it as it comes."""
         for stage in reversed(list(job.stages.values())):
-            edge_bytes = [self._equal_edge(stage, reader) for reader in stage.readers]
+            edge_bytes = [self.equal_edge(stage, reader) for reader in stage.readers]
             after = zip(stage.readers, edge_bytes, strict=True)
             after_s = [self.remaining_s(reader, size_bytes) for reader, size_bytes in after]
             self._longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
@@ -69,16 +71,24 @@ class TaskGraphs:
         winner = head.winner
         if winner is not None and winner.partition_bytes:
             return float(winner.partition_bytes[tail.index])
-        return self._equal_edge(head.stage, tail.stage)
+        return self.equal_edge(head.stage, tail.stage)
 
     def remaining_s(self, stage: StageView, size_bytes: float) -> float:
         """The longest path from an edge of so many bytes into a stage, to the end of its job.
 
         Edges count with the mean capacity of all switches.
         """
-        return size_bytes / self._mean_bytes_per_s + self._longest_s[stage.id]
+        return self.transfer_s(size_bytes) + self._longest_s[stage.id]
 
-    def _equal_edge(self, source: StageView, reader: StageView) -> float:
+    def longest_s(self, stage: StageView) -> float:
+        """The longest path from a task of a stage, itself included: its upward rank."""
+        return self._longest_s[stage.id]
+
+    def transfer_s(self, size_bytes: float) -> float:
+        """How long so many bytes take at the mean capacity of all switches."""
+        return size_bytes / self._mean_bytes_per_s
+
+    def equal_edge(self, source: StageView, reader: StageView) -> float:
         """D_iuv, if all of a stage's edges are equal."""
         whole = self._estimates.output_bytes(source).value
         return whole / (source.needed * reader.size)
