@@ -47,6 +47,7 @@ from railyard.netemu.messages import LinksObserved
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.interface.commands import CommitJob
+from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
@@ -60,8 +61,12 @@ FAULTS_END_S = 30.0
 JOBS_END_S_MAX = 5000.0
 #: Flow schedulers that use circuits.
 _CIRCUITS = ("sunflow",)
-#: Settings of schedulers that are off by default, and are tried.
-_OFF = ("iridium.move_data",)
+#: Settings of schedulers that are tried because of what is off, or hardly ever done, by default.
+_TRIED: dict[str, Option] = {
+    "iridium.move_data": True,
+    "shadow.duplicates_max": 1.0,
+    "kmn.extra": 1.0,
+}
 #: Steps between two checks of the links' loads.
 _STEPS_PER_LINK_CHECK = 16
 #: By how many bytes a link's counter, and by which share a time or a rate, may be off by rounding.
@@ -91,9 +96,10 @@ class Scenario:
             scheduler_options=_options(_recipe(scheduler), seed),
         )
         jobs = _jobs(dice)
-        if scheduler == toys.RECIPE.name:
+        if _recipe(scheduler).copies.first_counts is not CopyPolicy.first_counts:
             toss = random.Random(f"{seed} toys")
-            jobs = [_needing_less(job, toss) for job in jobs]
+            racks = topology.racks.count
+            jobs = [_in_few_racks(_needing_less(job, toss), racks, toss) for job in jobs]
         if _recipe(scheduler).uses_forecasts and _recipe(scheduler).uses_data:
             toss = random.Random(f"{seed} forecasts")
             jobs = [_predicted(job, toss) for job in jobs]
@@ -311,10 +317,10 @@ def _flow_schedulers(topology: Topology) -> list[str]:
 def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
     """Copies of slow tasks in every third scenario, much sooner than they would be made.
 
-    Settings that are off by default are on in every other one.
+    Settings of ``_TRIED`` count in every other one.
     """
     known = option_names(recipe) if seed % 2 else ()
-    options: dict[str, Option] = {name: True for name in _OFF if name in known}
+    options = {name: value for name, value in _TRIED.items() if name in known}
     if Speculation in recipe.with_settings() and not seed % 3:
         options |= {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
     return options
@@ -379,6 +385,17 @@ def _needing_less(job: WorkloadJob, dice: random.Random) -> WorkloadJob:
         for stage in job.stages
     ]
     return msgspec.structs.replace(job, stages=tuple(stages))
+
+
+def _in_few_racks(job: WorkloadJob, racks: int, dice: random.Random) -> WorkloadJob:
+    """The same job, more often than not with most of its input in one rack."""
+    if dice.random() < 0.3:
+        return job
+    most = dice.randrange(racks)
+    shares = tuple((0.1 + 0.9 * racks * (rack == most)) / racks for rack in range(racks))
+    shares = tuple(share / sum(shares) for share in shares)
+    files = tuple(msgspec.structs.replace(file, shares=shares) for file in job.files)
+    return msgspec.structs.replace(job, files=files)
 
 
 def _predicted(job: WorkloadJob, dice: random.Random) -> WorkloadJob:

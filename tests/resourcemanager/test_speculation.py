@@ -189,7 +189,7 @@ def jobs() -> Workload:
 
 
 class MostCopies:
-    """The most attempts beyond one a task that have held slots at one time."""
+    """The most copies that have held slots at one time, without duplicates of the policy's own."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -200,8 +200,10 @@ class MostCopies:
 
     def count(self, event: Event, commands: Sequence[Command]) -> None:
         assert self.run is not None
-        attempts = self.run.core.state.attempts.values()
-        self.most = max(self.most, sum(attempt.copy for attempt in attempts))
+        state = self.run.core.state
+        own = getattr(state.policies.copies, "is_duplicated", lambda _: False)
+        copies = [each for each in state.attempts.values() if each.copy and not own(each.task)]
+        self.most = max(self.most, len(copies))
 
 
 def mean_jct_s(scheduler: str, seed: int, *, on: bool, seen: MostCopies | None = None) -> float:

@@ -1,0 +1,291 @@
+"""Tasks that run twice: an original and its duplicate, of which one is to count.
+
+What Shadow and KMN have in common.  When the last original map of a stage is scheduled, duplicates
+are wanted; their launches wait for free slots until all originals have ended.  The outputs of both
+are kept until one is chosen.  A duplicate may replace its original at once; that is asked to end
+then, and if it succeeds all the same, its output is kept in case the duplicate fails.
+
+Left open there, chosen here: a stage of which some tasks are enough, and one that nobody reads, has
+no duplicates.
+
+Never here: which tasks are duplicated, and which output counts; see ``scheduler`` and ``kmn``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+
+from railyard.cluster.ids import NodeId, RackId, StageId, TaskId
+from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
+from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
+from railyard.resourcemanager.interface.speculation import Late, Speculation, SpeculationConfig
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate
+from railyard.resourcemanager.schedulers.shadow.reduces import usable_racks
+
+
+@dataclass(eq=False)
+class Pair:
+    """A task with an original and a duplicate."""
+
+    task: TaskView
+    original: AttemptView
+    duplicate: AttemptView
+    chosen: bool  #: the duplicate is to count once it has ended, whatever the original does
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the original has ended with an output that is kept, and the duplicate runs."""
+        return self.original in self.task.kept and self.duplicate.holds_slot
+
+
+@dataclass(eq=False)
+class Wave:
+    """The last wave of a stage's maps, with its duplicates."""
+
+    stage: StageView
+    racks: list[RackId]  #: those that maps may run in
+    pairs: dict[TaskId, Pair] = field(default_factory=dict)
+    #: duplicates that wait for a slot; racks by their numbers in ``racks``
+    wanted: list[Duplicate] = field(default_factory=list)
+    duplicates: list[AttemptView] = field(default_factory=list)  #: all that were launched
+
+    @property
+    def originals_ended(self) -> bool:
+        """Whether it is T: of all tasks the original has ended."""
+        if self.stage.pending.count:
+            return False
+        alone = [pair for pair in self.pairs.values() if not pair.original.holds_slot]
+        return self.stage.running == sum(pair.task.state == "running" for pair in alone)
+
+
+class FreeSlots:
+    """The nodes with free slots, by rack, while copies are proposed one by one."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._by_rack: dict[RackId, list[SlotView]] = {}
+        for node in cluster.free_nodes():
+            self._by_rack.setdefault(node.rack, []).append(node)
+
+    def find(self, rack: RackId, task: TaskView) -> SlotView | None:
+        """A node of the rack for a copy; one with the task's input goes before others."""
+        beside = [attempt.node.id for attempt in task.live]
+        nodes = self._by_rack.get(rack, ())
+        usable = [
+            node
+            for node in nodes
+            if node.free and node.id not in task.stage.job.avoid and node.id not in beside
+        ]
+        inputs = task.input.nodes
+        return min(usable, key=lambda node: node.id not in inputs, default=None)
+
+    def has(self, rack: RackId) -> bool:
+        """Whether any slot of the rack is free."""
+        return any(node.free for node in self._by_rack.get(rack, ()))
+
+
+class Pairs(CopyPolicy):
+    """Base of copies policies that duplicate maps in their last wave."""
+
+    part_settings: ClassVar[tuple[type[Policy], ...]] = (Speculation,)
+
+    def __init__(
+        self, config: msgspec.Struct, cluster: ClusterView, speculation: SpeculationConfig
+    ) -> None:
+        super().__init__(config, cluster)
+        if speculation.on:
+            self.parts = (Late(speculation, cluster, self.is_duplicated),)
+        self._waves: dict[StageId, Wave] = {}
+        self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
+        self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
+        self._touched: dict[StageId, Wave] = {}  #: attempts of theirs have ended
+        self._slot_freed = False  #: since duplicates were last launched
+        self._started, self._won = 0, 0  #: figures: duplicates, those with the output that counts
+
+    # To be answered by subclasses ----------------------------------------------------------------
+    def wanted(self, wave: Wave, maps: list[int]) -> list[Duplicate]:
+        """The duplicates to launch, for these ``maps`` in each of ``wave.racks``."""
+        raise NotImplementedError
+
+    def original(self, candidates: list[TaskView], rack: RackId) -> tuple[TaskView, bool]:
+        """Which of a rack's maps to duplicate in another, and whether that replaces it at once."""
+        raise NotImplementedError
+
+    def choose(self, wave: Wave) -> Iterable[AttemptView]:
+        """Attempts whose kept output is to count; asked after an attempt of the wave has ended."""
+        raise NotImplementedError
+
+    def keeps(self, task: TaskView) -> bool:
+        """Whether the output of an attempt that has just succeeded is kept."""
+        raise NotImplementedError
+
+    # Duplicates ----------------------------------------------------------------------------------
+    def is_duplicated(self, task: TaskView) -> bool:
+        """Whether a task has, or had, a duplicate."""
+        return task.id in self._duplicated
+
+    def first_counts(self, task: TaskView) -> bool:
+        return not self.keeps(task)
+
+    def waves(self) -> Iterable[Wave]:
+        """Last waves of stages of jobs that run."""
+        return self._waves.values()
+
+    def pair_of(self, task: TaskView) -> Pair | None:
+        """The task's two attempts, if both are there or to be chosen from."""
+        wave = self._waves.get(task.stage.id)
+        return None if wave is None else wave.pairs.get(task.id)
+
+    def propose(self) -> Iterable[Proposal]:
+        if self._last or self._touched or self._slot_freed:
+            return self._proposals()
+        return ()
+
+    def _proposals(self) -> Iterable[Proposal]:
+        last, self._last = self._last, {}
+        touched, self._touched = self._touched, {}
+        for wave in touched.values():
+            _forget_broken(wave)
+        for stage in last.values():
+            touched[stage.id] = self._begin(stage)
+        for wave in touched.values():
+            for attempt in self.choose(wave):
+                yield Take(attempt, why="its output was chosen")
+        if self._slot_freed or last:
+            self._slot_freed = False
+            for wave in list(self._waves.values()):
+                yield from self._launch(wave)
+
+    def _begin(self, stage: StageView) -> Wave:
+        """All maps of a stage are scheduled: which duplicates are wanted?"""
+        racks = list(usable_racks(self.cluster, stage.job))
+        wave = self._waves.get(stage.id)
+        if wave is None:
+            wave = self._waves[stage.id] = Wave(stage, racks)
+        wave.racks = racks
+        _forget_broken(wave)
+        wave.wanted = self.wanted(wave, self._maps(wave))
+        return wave
+
+    def _maps(self, wave: Wave) -> list[int]:
+        """l: how many of the stage's outputs are or will be in each rack of the wave."""
+        number = {rack: at for at, rack in enumerate(wave.racks)}
+        maps = [0] * len(wave.racks)
+        for task in wave.stage.tasks:
+            pair, there = wave.pairs.get(task.id), task.live or task.kept
+            attempt = pair.duplicate if pair else task.winner or (there[0] if there else None)
+            at = None if attempt is None else number.get(attempt.node.rack)
+            if at is not None:
+                maps[at] += 1
+        return maps
+
+    def _launch(self, wave: Wave) -> Iterable[Proposal]:
+        """Launch the wanted duplicates for which there are slots."""
+        if not wave.wanted or not self.cluster.free:
+            return
+        if wave.originals_ended:
+            wave.wanted = []
+            return
+        free = FreeSlots(self.cluster)
+        candidates = self._candidates(wave)
+        waiting = []
+        for heavy, light in wave.wanted:
+            from_rack, rack = wave.racks[heavy], wave.racks[light]
+            if not free.has(rack):
+                waiting.append(Duplicate(heavy, light))
+                continue
+            here = candidates.get(from_rack, [])
+            if not here:
+                continue  # all of the rack's are done, or duplicated
+            task, replaces = self.original(here, rack)
+            node = free.find(rack, task)
+            if node is None:
+                waiting.append(Duplicate(heavy, light))
+                continue
+            here.remove(task)
+            yield from self._duplicate(wave, task, node, replaces=replaces)
+        wave.wanted = waiting
+
+    def _candidates(self, wave: Wave) -> dict[RackId, list[TaskView]]:
+        """{rack: the maps that run there and could be duplicated}."""
+        found: dict[RackId, list[TaskView]] = {}
+        for task in wave.stage.tasks:
+            if task.state == "running" and len(task.live) == 1:
+                (attempt,) = task.live
+                if not attempt.killing and not self.is_duplicated(task):
+                    found.setdefault(attempt.node.rack, []).append(task)
+        return found
+
+    def _duplicate(
+        self, wave: Wave, task: TaskView, node: SlotView, *, replaces: bool
+    ) -> Iterable[Proposal]:
+        (original,) = task.live
+        self._duplicated[task.id] = None
+        instead_of = original if replaces else None
+        why = f"a duplicate for {node.rack}"
+        yield Copy(task, node.id, instead_of=instead_of, why=why)
+        duplicate = task.live[-1]
+        wave.pairs[task.id] = Pair(task, original, duplicate, chosen=replaces)
+        wave.duplicates.append(duplicate)
+        self._started += 1
+
+    # What happens --------------------------------------------------------------------------------
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        stage = attempt.task.stage
+        if stage.pending.count or stage.reads or len(attempt.task.live) > 1:
+            return
+        if stage.readers and stage.needed == stage.size:
+            self._last[stage.id] = stage
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self._slot_freed = bool(self._waves)
+        wave = self._waves.get(attempt.task.stage.id)
+        if wave is not None:
+            self._touched[attempt.task.stage.id] = wave
+
+    def task_done(self, task: TaskView) -> None:
+        wave = self._waves.get(task.stage.id)
+        pair = None if wave is None else wave.pairs.pop(task.id, None)
+        if pair is not None and task.winner is pair.duplicate:
+            self._won += 1
+
+    def job_ended(self, job: JobView) -> None:
+        for stage in job.stages.values():
+            self._last.pop(stage.id, None)
+            self._touched.pop(stage.id, None)
+            if self._waves.pop(stage.id, None) is not None:
+                for task in stage.tasks:
+                    self._duplicated.pop(task.id, None)
+
+    def node_joined(self, node: SlotView) -> None:
+        self._slot_freed = bool(self._waves)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self._slot_freed = bool(self._waves)
+
+    def figures(self) -> Mapping[str, float]:
+        return {"duplicates": self._started, "duplicates_chosen": self._won}
+
+
+def _forget_broken(wave: Wave) -> None:
+    """Forget pairs whose duplicate has ended without an output."""
+    for name, pair in list(wave.pairs.items()):
+        if not pair.duplicate.holds_slot and pair.duplicate not in pair.task.kept:
+            del wave.pairs[name]
+
+
+def alive(nodes: Iterable[NodeId], cluster: ClusterView) -> list[NodeId]:
+    """Those of the nodes that are alive."""
+    known = cluster.nodes
+    return [node for node in nodes if node in known and known[node].alive]

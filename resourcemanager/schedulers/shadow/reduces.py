@@ -1,0 +1,197 @@
+"""Where reduces run (end of section 4.2): round robin over the racks that hold their job's maps.
+
+    racks in descending order by l_i, the number of the job's maps there; reduces are launched "one
+    by one starting from the first rack to the last"
+
+Left open there, chosen here.  Of racks with as many maps the first goes first.  Maps that run or
+are done count, each where its output is to be read from.  A job that is offered no slot in a rack
+whose turn it is waits for a while, as maps do for a rack with their input, then takes any slot.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from railyard.cluster.ids import JobId, RackId, StageId
+from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
+from railyard.resourcemanager.interface.policies import NoConfig, Policy, TaskPolicy
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
+
+
+def round_robin(maps: Mapping[RackId, int]) -> list[RackId]:
+    """The racks that hold maps, in the order in which they get reduces; ``maps`` by rack number."""
+    return sorted((rack for rack, count in maps.items() if count), key=lambda r: -maps[r])
+
+
+def deal(order: Sequence[RackId], held: Mapping[RackId, int], pending: int) -> dict[RackId, int]:
+    """{rack: how many of the ``pending`` tasks go there}, to racks that hold some already.
+
+    One by one to the rack with the fewest so far; of equal ones, the first in order.
+    """
+    dealt = dict.fromkeys(order, 0)
+    fewest = [(held.get(rack, 0), place, rack) for place, rack in enumerate(order)]
+    heapq.heapify(fewest)
+    for _ in range(pending if fewest else 0):
+        count, place, rack = fewest[0]
+        heapq.heapreplace(fewest, (count + 1, place, rack))
+        dealt[rack] += 1
+    return dealt
+
+
+def map_racks(stage: StageView, racks: Iterable[RackId]) -> dict[RackId, int]:
+    """l: {rack: tasks of the stages that ``stage`` reads that run or ran there}, of ``racks``."""
+    found = dict.fromkeys(racks, 0)
+    for source in stage.reads:
+        tasks = tasks_by_rack(source)
+        for rack in found:
+            found[rack] += tasks[rack]
+    return found
+
+
+def tasks_by_rack(stage: StageView) -> Counter[RackId]:
+    """{rack: tasks of a stage whose output is there or will be}; of two attempts, the later one."""
+    found: Counter[RackId] = Counter()
+    for task in stage.tasks:
+        attempt = task.winner
+        if attempt is None:
+            there = task.live or task.kept
+            attempt = there[-1] if there else None
+        if attempt is not None:
+            found[attempt.node.rack] += 1
+    return found
+
+
+def usable_racks(cluster: ClusterView, job: JobView) -> dict[RackId, None]:
+    """Racks with slots that a job may have, in the topology's order."""
+    usable = {
+        node.rack
+        for node in cluster.nodes.values()
+        if node.alive and node.slots and node.id not in job.avoid
+    }
+    return {rack.id: None for rack in cluster.topology.rack_list() if rack.id in usable}
+
+
+class RackTurns(Policy):
+    """Deals the pending tasks of stages to racks, and says whether a rack's slot is one's turn."""
+
+    def __init__(self, cluster: ClusterView, wait_s: float) -> None:
+        super().__init__(NoConfig(), cluster)
+        self._wait_s = wait_s
+        #: {rack: how many of the stage's pending tasks should start there}
+        self._planned: dict[StageId, dict[RackId, int]] = {}
+        self._waiting_since_s: dict[JobId, float] = {}
+        self._changed: dict[JobId, JobView] = {}  #: jobs with other plans since the last event
+
+    def order_of(self, stage: StageView) -> list[RackId]:
+        """The racks that get tasks of a stage, in order: here, those with maps (4.2)."""
+        return round_robin(map_racks(stage, usable_racks(self.cluster, stage.job)))
+
+    def is_turn(self, stage: StageView, slot: SlotView) -> bool:
+        """Whether a task of a stage should start in this rack."""
+        planned = self._planned.get(stage.id)
+        if planned is None or sum(planned.values()) != stage.pending.count:
+            planned = self._planned[stage.id] = self._deal(stage)
+        return not planned or planned.get(slot.rack, 0) > 0
+
+    def until_s(self, job: JobView) -> float:
+        """Until when a job waits for a slot of another rack; in the past: it takes any."""
+        return self._waiting_since_s.setdefault(job.id, self.cluster.now_s) + self._wait_s
+
+    def _deal(self, stage: StageView) -> dict[RackId, int]:
+        usable = usable_racks(self.cluster, stage.job)
+        order = [rack for rack in self.order_of(stage) if rack in usable] or list(usable)
+        return deal(order, tasks_by_rack(stage), stage.pending.count)
+
+    # What happens --------------------------------------------------------------------------------
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        stage = attempt.task.stage
+        planned = self._planned.get(stage.id)
+        if planned is None or len(attempt.task.live) > 1:
+            return
+        self._waiting_since_s.pop(stage.job.id, None)
+        if planned.get(attempt.node.rack, 0):
+            planned[attempt.node.rack] -= 1
+        else:
+            del self._planned[stage.id]  # it is in another rack: the others are dealt anew
+
+    def job_ended(self, job: JobView) -> None:
+        for stage in job.stages.values():
+            self._planned.pop(stage.id, None)
+        self._waiting_since_s.pop(job.id, None)
+        self._changed.pop(job.id, None)
+
+    def node_joined(self, node: SlotView) -> None:
+        self._deal_anew()
+
+    def node_lost(self, node: SlotView) -> None:
+        self._deal_anew()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):
+            self._deal_anew()
+
+    def _deal_anew(self) -> None:
+        """A rack may have no slots left, or some again."""
+        self._planned.clear()
+        self._changed = dict(self.cluster.jobs)
+
+    def reconsider(self) -> Iterable[JobView]:
+        changed, self._changed = self._changed, {}
+        return list(changed.values())
+
+
+class RoundRobinReduces(TaskPolicy):
+    """Answers "tasks": reduces round robin, maps by delay scheduling."""
+
+    Config = DelayConfig
+    section = "delay"
+
+    def __init__(self, config: DelayConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._delay = DelayTasks(config, cluster)
+        self.turns = RackTurns(cluster, config.rack_wait_s)
+        self.parts = (self._delay, self.turns)
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        rerun = job.next_rerun()
+        if rerun is not None:
+            return Place(rerun)
+        reduce = next_reduce(job, slot, self.turns, now_s)
+        if isinstance(reduce, Place):
+            return reduce
+        task, level = job.closest_pending_map(slot)
+        if task is None:
+            return reduce
+        answer = self._delay.offer_map(job, task, level, now_s)
+        if isinstance(answer, Wait) and isinstance(reduce, Wait):
+            # Slots as far from the maps' input may be those that reduces wait for: no level.
+            times_s = [time_s for time_s in (answer.until_s, reduce.until_s) if time_s is not None]
+            return Wait(answer.reason, until_s=min(times_s))
+        return answer
+
+
+def next_reduce(job: JobView, slot: SlotView, turns: RackTurns, now_s: float) -> Decision:
+    """A reduce for this slot, or wait for one in a rack whose turn it is."""
+    elsewhere: TaskView | None = None
+    for stage in job.stages.values():
+        if stage.reads and stage.pending.count:
+            task = stage.next_reduce()
+            if task is not None and turns.is_turn(stage, slot):
+                return Place(task)
+            elsewhere = elsewhere or task
+    if elsewhere is None:
+        return Pass("no task is ready for a slot")
+    until_s = turns.until_s(job)
+    if now_s >= until_s:
+        return Place(elsewhere, f"no slot where it was its turn until {until_s:g} s")
+    return Wait("its reduces are for other racks", until_s=until_s)

@@ -1,0 +1,224 @@
+"""Shadow: duplicates of a few maps, so that the shuffle loads all racks' links alike.
+
+Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
+IEEE Transactions on Big Data 2019.  Section 4.2 is in ``duplication`` and ``reduces``, 4.3 in
+``selection``, the bandwidth of 5.2 in ``bandwidth``.  Maps wait for their rack only, and slow
+tasks have copies as anywhere, but never those that Shadow has duplicated (5.2).
+
+Left open there, chosen here.  All racks in which the job may have slots count in Algorithm 1, those
+without maps too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If
+no slot of the light rack is free, the duplicate waits for one until all originals have ended.  If a
+duplicate fails, another one may not take its place before more maps of the stage are launched.  A
+read within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
+duplicates in stages that have some running, and R is how long the original held its slot, without
+its reads.  Where there is no original, R is the median of the maps that are done, and o the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import ceil
+from statistics import median
+
+from railyard.cluster.ids import AttemptId, RackId, rack_of
+from railyard.dfs.placement.nearest import nearest
+from railyard.netemu.model.network import Network
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.speculation import SpeculationConfig
+from railyard.resourcemanager.interface.views import AttemptView, ClusterView, StageView, TaskView
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.shadow.bandwidth import (
+    Transfer,
+    available_bytes_per_s,
+    uplinks_bytes_per_s,
+)
+from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate, duplicates
+from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave, alive
+from railyard.resourcemanager.schedulers.shadow.parameters import ShadowConfig
+from railyard.resourcemanager.schedulers.shadow.reduces import (
+    RoundRobinReduces,
+    deal,
+    map_racks,
+    round_robin,
+    tasks_by_rack,
+)
+from railyard.resourcemanager.schedulers.shadow.selection import LateDuplicate, Shuffle, select
+
+
+class Shadow(Pairs):
+    """Proposes duplicates, and takes outputs."""
+
+    Config = ShadowConfig
+    section = ShadowConfig.section
+
+    def __init__(
+        self, config: ShadowConfig, cluster: ClusterView, speculation: SpeculationConfig
+    ) -> None:
+        super().__init__(config, cluster, speculation)
+        self._config = config
+        self._network = Network(cluster.topology)
+        self._racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
+        self._number = {rack: number for number, rack in enumerate(self._racks)}
+        #: when duplicates that were chosen late should end
+        self._predicted_s: dict[AttemptId, float] = {}
+        #: figures: duplicates that replaced their original, that were taken outright; relative
+        #: errors of predicted times
+        self._replaced, self._early, self._errors = 0, 0, list[float]()
+
+    # Task duplication (4.2) ----------------------------------------------------------------------
+    def wanted(self, wave: Wave, maps: list[int]) -> list[Duplicate]:
+        threshold = ceil(self._config.duplicates_max * wave.stage.size) - len(wave.duplicates)
+        return duplicates(maps, threshold)
+
+    def original(self, candidates: list[TaskView], rack: RackId) -> tuple[TaskView, bool]:
+        """A task with its input in the rack, too, which is moved there; else any."""
+        near = [task for task in candidates if rack in self._racks_with_input(task)]
+        self._replaced += bool(near)
+        return self.cluster.random.choice(near or candidates), bool(near)
+
+    def keeps(self, task: TaskView) -> bool:
+        return self._config.selection == "estimate" and self.pair_of(task) is not None
+
+    def _racks_with_input(self, task: TaskView) -> list[RackId]:
+        return [rack_of(node) for node in alive(task.input.nodes, self.cluster)]
+
+    # Task selection (4.3) ------------------------------------------------------------------------
+    def choose(self, wave: Wave) -> Iterable[AttemptView]:
+        for pair in list(wave.pairs.values()):
+            if pair.duplicate in pair.task.kept:  # it ended before T, or was chosen then
+                self._count(pair)
+                yield pair.duplicate
+        if wave.originals_ended:
+            late = [pair for pair in wave.pairs.values() if pair.is_late and not pair.chosen]
+            if late:
+                yield from self._select(wave, late)
+
+    def _select(self, wave: Wave, late: list[Pair]) -> Iterable[AttemptView]:
+        """It is T: choose among the duplicates that have not ended."""
+        ends_s = self._ends_s(wave)
+        outputs = self._outputs(wave)
+        of: dict[LateDuplicate, Pair] = {}
+        for pair in late:
+            place = (self._rack(pair.original), self._rack(pair.duplicate))
+            end_s, size = ends_s[pair.duplicate.id], float(pair.original.shuffle_bytes)
+            of[LateDuplicate(end_s, *place, size, len(of))] = pair
+        certain = [ends_s[pair.duplicate.id] for pair in wave.pairs.values() if pair not in late]
+        shuffle = Shuffle(
+            outputs, self._sent_share(wave.stage), uplinks_bytes_per_s(self._network, self._racks)
+        )
+        for each in select(of, shuffle, max([self.cluster.now_s, *certain])):
+            pair = of.pop(each)
+            pair.chosen = True
+            self._predicted_s[pair.duplicate.id] = each.ends_s
+        for pair in of.values():
+            yield pair.original
+
+    def _ends_s(self, wave: Wave) -> dict[AttemptId, float]:
+        """start + D / B + R of the wave's duplicates that run."""
+        bytes_per_s = self._bandwidth()
+        usual_s = _usual_runtime_s(wave.stage)
+        ends_s = {}
+        for pair in wave.pairs.values():
+            runtime_s = _runtime_s(pair.original) if pair.is_late else usual_s  # R
+            read_bytes = pair.task.input.input_bytes  # D
+            read_s = read_bytes / bytes_per_s.get(pair.duplicate.id, float("inf"))
+            ends_s[pair.duplicate.id] = pair.duplicate.launched_s + read_s + runtime_s
+        return ends_s
+
+    def _bandwidth(self) -> dict[AttemptId, float]:
+        """B of each duplicate that reads from another node, as in Fig. 9."""
+        transfers: dict[AttemptId, Transfer] = {}
+        for wave in self.waves():
+            if any(duplicate.holds_slot for duplicate in wave.duplicates):
+                for duplicate in wave.duplicates:
+                    node, inputs = duplicate.node.id, duplicate.task.input.nodes
+                    source = nearest(node, alive(inputs, self.cluster))
+                    if source is not None and source != node:
+                        transfers[duplicate.id] = source, node
+        shares = available_bytes_per_s(list(transfers.values()), self._network)
+        return {
+            name: max(share, _SLOWEST_BYTES_PER_S)
+            for name, share in zip(transfers, shares, strict=True)
+        }
+
+    def _outputs(self, wave: Wave) -> list[float]:
+        """O of each rack of the topology, of the chosen tasks: originals, but where chosen."""
+        outputs = [0.0] * len(self._racks)
+        unknown: list[int] = []
+        known = 0
+        for task in wave.stage.tasks:
+            pair = wave.pairs.get(task.id)
+            attempt = task.winner or (task.kept[0] if task.kept else None)
+            where = pair.duplicate if pair and (pair.chosen or attempt is None) else attempt
+            if where is None:
+                continue
+            if attempt is None:
+                unknown.append(self._rack(where))
+            else:
+                known += 1
+                outputs[self._rack(where)] += attempt.shuffle_bytes
+        mean = sum(outputs) / max(1, known)
+        for rack in unknown:
+            outputs[rack] += mean
+        return outputs
+
+    def _sent_share(self, stage: StageView) -> list[float]:
+        """(t - h_i) / t of each rack, summed up over the stages that read."""
+        shares = [0.0] * len(self._racks)
+        for reader in stage.readers:
+            held = tasks_by_rack(reader)
+            order = round_robin(map_racks(reader, self._racks))
+            rest = deal(order, held, reader.pending.count)
+            for number, rack in enumerate(self._racks):
+                here = held[rack] + rest.get(rack, 0)
+                shares[number] += (reader.size - here) / reader.size
+        return shares
+
+    def _rack(self, attempt: AttemptView) -> int:
+        return self._number[attempt.node.rack]
+
+    # Figures -------------------------------------------------------------------------------------
+    def _count(self, pair: Pair) -> None:
+        predicted_s = self._predicted_s.pop(pair.duplicate.id, None)
+        now_s = self.cluster.now_s
+        if predicted_s is not None:
+            took_s = max(now_s - pair.duplicate.launched_s, 1e-9)
+            self._errors.append(abs(predicted_s - now_s) / took_s)
+        elif not pair.chosen:
+            self._early += 1
+
+    def figures(self) -> Mapping[str, float]:
+        found = {**super().figures(), "replaced": self._replaced, "taken_early": self._early}
+        if self._errors:
+            found["prediction_error"] = sum(self._errors) / len(self._errors)
+        return found
+
+
+#: A link that carries nothing is taken for one that carries next to nothing.
+_SLOWEST_BYTES_PER_S = 1.0
+
+
+def _runtime_s(attempt: AttemptView) -> float:
+    """R: for how long an attempt held its slot, without its reads from other nodes."""
+    ended_s = attempt.launched_s if attempt.ended_s is None else attempt.ended_s
+    return max(0.0, ended_s - attempt.launched_s - attempt.read_s)
+
+
+def _usual_runtime_s(stage: StageView) -> float:
+    winners = [task.winner for task in stage.tasks if task.winner is not None]
+    return median(map(_runtime_s, winners)) if winners else 0.0
+
+
+RECIPE = Recipe(
+    name="shadow",
+    source="Wu et al., IEEE Transactions on Big Data 2019",
+    order=FairOrder,
+    tasks=RoundRobinReduces,
+    copies=Shadow,
+    settings={"delay.node_wait_s": 0.0, "shuffle.slowstart": 0.8, "speculation.on": True},
+)
+RECIPES = (
+    RECIPE,
+    RECIPE.variant("first-counts", "without its section 4.3", {"shadow.selection": "first-counts"}),
+    RECIPE.variant("no-speculation", "without LATE's copies", {"speculation.on": False}),
+)
