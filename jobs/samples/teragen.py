@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import FixedRecords
+from railyard.jobs.generating import Part, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 RECORD_BYTES = 100
 KEY_BYTES = 10
@@ -60,30 +60,16 @@ class TeraGen(Job):
         require(1 <= self.seed < 2**23, "seed", self.seed, f"1 to {2**23 - 1}")
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return generating_stages(self.rows, self.parts, self._blocks)
 
-
-class _Generate:
-    """Generates the records of one part."""
-
-    def __init__(self, job: TeraGen) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._blocks(task, io, counters), counters=counters)
-
-    def _blocks(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job = self._job
-        first, stop = (job.rows * i // job.parts for i in (task.index, task.index + 1))
-        origin = (job.seed - 1) * _ROWS_PER_SEED
+    def _blocks(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        origin = (self.seed - 1) * _ROWS_PER_SEED
         counters |= {"records": 0, "checksum": 0}
-        for row in range(first, stop, _ROWS_AT_ONCE):
-            count = min(_ROWS_AT_ONCE, stop - row)
-            data = generate(origin + row, count, job.ascii).data.cast("B")
+        for row, count in part.pieces(_ROWS_AT_ONCE):
+            data = generate(origin + row, count, self.ascii).data.cast("B")
             counters["records"] += count
             counters["checksum"] = (counters["checksum"] + checksum(data)) % 2**64
-            yield data
-            io.progress((row + count - first) / (stop - first))
+            yield data, count
 
 
 def generate(first_row: int, rows: int, ascii_only: bool = False) -> Bytes:

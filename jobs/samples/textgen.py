@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
+from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 _VOCABULARY = 20_000
 _LETTERS_MAX = 14
@@ -36,23 +35,14 @@ class TextGen(Job):
     seed: int = 1
 
     def setup(self) -> None:
-        require(1 <= self.parts <= self.size, "parts", self.parts, "1 to the number of bytes")
-        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+        check_parts(self.size, "bytes", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return generating_stages(self.size, self.parts, self._text)
 
-
-class _Generate:
-    """Generates the text of one part."""
-
-    def __init__(self, job: TextGen) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        first, stop = (self._job.size * i // self._job.parts for i in (task.index, task.index + 1))
-        text = random_text(stop - first, (self._job.seed, task.index))
-        return TaskResult(output=_reported(text, stop - first, io), counters=counters)
+    def _text(self, part: Part, _: Counters) -> Iterator[tuple[Buffer, int]]:
+        for piece in random_text(part.stop - part.first, (self.seed, part.index)):
+            yield piece, len(piece)
 
 
 def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
@@ -93,11 +83,3 @@ def _vocabulary() -> _Words:
     shares = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
     draws = np.searchsorted(shares / shares[-1], (np.arange(2**20) + 0.5) / 2**20)
     return _Words(letters, lengths, columns <= lengths[:, None], draws.astype(np.uint16))
-
-
-def _reported(pieces: Iterator[Buffer], size: int, io: TaskIO) -> Iterator[Buffer]:
-    done = 0
-    for piece in pieces:
-        yield piece
-        done += len(piece)
-        io.progress(done / size)

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
+from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 ITEMS_MAX = 100
 
@@ -52,31 +52,16 @@ class AssociationsGen(Job):
     def setup(self) -> None:
         require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
         require(2 <= self.items <= ITEMS_MAX, "items", self.items, f"2 to {ITEMS_MAX}")
-        require(1 <= self.parts <= self.rows, "parts", self.parts, "1 to the number of rows")
-        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+        check_parts(self.rows, "rows", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return generating_stages(self.rows, self.parts, self._pieces)
 
-
-class _Generate:
-    """Generates the associations of one part."""
-
-    def __init__(self, job: AssociationsGen) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._pieces(task, io, counters), counters=counters)
-
-    def _pieces(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job = self._job
-        first, stop = (job.rows * i // job.parts for i in (task.index, task.index + 1))
-        dice = np.random.default_rng((job.seed, task.index))
-        counters["rows"] = stop - first
-        for row in range(first, stop, _ROWS_AT_ONCE):
-            count = min(_ROWS_AT_ONCE, stop - row)
-            yield _text(_rows(job, count, dice))
-            io.progress((row + count - first) / (stop - first))
+    def _pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters["rows"] = part.stop - part.first
+        for _, count in part.pieces(_ROWS_AT_ONCE):
+            yield _text(_rows(self, count, dice)), count
 
 
 def _rows(job: AssociationsGen, count: int, dice: np.random.Generator) -> Numbers:

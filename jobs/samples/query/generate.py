@@ -10,18 +10,18 @@ bytes.  Each task generates a part of a table, and needs no other part for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
+from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 #: Share of ``rankings`` in the bytes of both tables.
 RANKINGS_SHARE = 0.05
@@ -48,6 +48,8 @@ _COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KE
 _LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
 
 Numbers = npt.NDArray[np.int64]
+#: Makes a number of rows from one on, with these dice.
+_Lines = Callable[[int, int, np.random.Generator], Iterator[str]]
 
 
 class RankingsGen(Job):
@@ -60,12 +62,12 @@ class RankingsGen(Job):
 
     def setup(self) -> None:
         require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
-        _check(self.pages, self.parts, self.seed)
+        check_parts(self.pages, "rows", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self, self.pages), tasks=self.parts),)
+        return generating_stages(self.pages, self.parts, partial(_pieces, self.seed, self._lines))
 
-    def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+    def _lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
         """The rows of ``rows`` pages from ``first`` on."""
         ranks = np.minimum(dice.pareto(1.2, rows) * 10 + 1, _RANK_MAX).astype(np.int64).tolist()
         durations = dice.integers(1, 120, rows).tolist()
@@ -84,12 +86,13 @@ class UserVisitsGen(Job):
 
     def setup(self) -> None:
         require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
-        _check(self.rows, self.parts, self.seed)
+        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
+        check_parts(self.rows, "rows", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self, self.rows), tasks=self.parts),)
+        return generating_stages(self.rows, self.parts, partial(_pieces, self.seed, self._lines))
 
-    def lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+    def _lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
         """Some rows; they depend on ``dice`` only."""
         visited = self.pages + self.pages // 10
         pages = _popular(visited, rows, dice) * _PRIME % visited
@@ -108,26 +111,14 @@ class UserVisitsGen(Job):
             )
 
 
-class _Generate:
-    """Generates the rows of one part of a table that has ``rows``."""
-
-    def __init__(self, job: RankingsGen | UserVisitsGen, rows: int) -> None:
-        self._job = job
-        self._rows = rows
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        """Run one task."""
-        return TaskResult(output=self._pieces(task, io, counters), counters=counters)
-
-    def _pieces(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job = self._job
-        first, stop = (self._rows * i // job.parts for i in (task.index, task.index + 1))
-        dice = np.random.default_rng((job.seed, task.index))
-        counters["rows"] = stop - first
-        for row in range(first, stop, _ROWS_AT_ONCE):
-            count = min(_ROWS_AT_ONCE, stop - row)
-            yield "".join(job.lines(row, count, dice)).encode()
-            io.progress((row + count - first) / (stop - first))
+def _pieces(
+    seed: int, lines: _Lines, part: Part, counters: Counters
+) -> Iterator[tuple[Buffer, int]]:
+    """The rows of one part of a table."""
+    dice = np.random.default_rng((seed, part.index))
+    counters["rows"] = part.stop - part.first
+    for row, count in part.pieces(_ROWS_AT_ONCE):
+        yield "".join(lines(row, count, dice)).encode(), count
 
 
 def page_url(page: int) -> str:
@@ -169,9 +160,3 @@ def _address(visitor: int) -> str:
 @cache
 def _day(day: int) -> str:
     return (_FIRST_DAY + timedelta(day)).isoformat()
-
-
-def _check(rows: int, parts: int, seed: int) -> None:
-    require(rows >= 1, "rows", rows, "a whole number >= 1")
-    require(1 <= parts <= rows, "parts", parts, "1 to the number of rows")
-    require(seed >= 0, "seed", seed, "a whole number >= 0")

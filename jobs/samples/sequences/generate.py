@@ -14,12 +14,11 @@ from itertools import islice
 
 import numpy as np
 
-from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
+from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.samples.textgen import random_text
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 _MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
 #: Bytes of a word and the blank after it, a bit above the mean.
@@ -35,28 +34,15 @@ class ArticlesGen(Job):
     seed: int = 1
 
     def setup(self) -> None:
-        require(1 <= self.parts <= self.size, "parts", self.parts, "1 to the number of bytes")
-        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+        check_parts(self.size, "bytes", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return generating_stages(self.size, self.parts, self._articles)
 
-
-class _Generate:
-    """Generates the articles of one part."""
-
-    def __init__(self, job: ArticlesGen) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._articles(task, io, counters), counters=counters)
-
-    def _articles(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job, index = self._job, task.index
-        first, stop = (job.size * i // job.parts for i in (index, index + 1))
-        size, done = stop - first, 0
-        dice = np.random.default_rng((job.seed, index))
-        words = _endless_words((job.seed, index, 1))
+    def _articles(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        index, size, done = part.index, part.stop - part.first, 0
+        dice = np.random.default_rng((self.seed, index))
+        words = _endless_words((self.seed, index, 1))
         counters["articles"] = 0
         while done < size:
             length = 1 + int(dice.lognormal(math.log(_MEDIAN_WORDS), _SIGMA))
@@ -65,8 +51,7 @@ class _Generate:
             article = b"%s\t%s\n" % (title, b" ".join(islice(words, length)))
             counters["articles"] += 1
             done += len(article)
-            yield article
-            io.progress(min(1.0, done / size))
+            yield article, len(article)
 
 
 def _endless_words(seed: tuple[int, ...]) -> Iterator[bytes]:
