@@ -12,7 +12,7 @@ from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptProgressed, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Compute, Links, RackShape, Topology
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, Workload, WorkStage
 from railyard.resourcemanager.core.state.figures import figures_of
 from railyard.resourcemanager.interface.events import TimerFired
 from railyard.resourcemanager.interface.speculation import SpeculationConfig, percentile
@@ -20,6 +20,7 @@ from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.nodes.behaviour import Behaviour
 from tests.harness import TinyCluster, tiny_cluster
+from tests.workloads import job_of, workload
 
 ON = {"speculation.on": True, "speculation.after_s": 2.0}
 
@@ -172,20 +173,16 @@ SMALL = Topology(
 
 def jobs() -> Workload:
     made = [
-        WorkloadJob(
+        job_of(
+            WorkStage(name="m", files=(f"/{number}",), tasks=20, output_bytes=10**8),
+            WorkStage(name="r", reads=("m",), tasks=4, output_bytes=10**7, task_s=5.0),
             name=f"job-{number}",
-            user="u",
-            queue="default",
             submit_s=20.0 * number,
             files=(InputFile(path=f"/{number}", size_bytes=20 * 10**8, block_bytes=10**8),),
-            stages=(
-                WorkStage(name="m", files=(f"/{number}",), tasks=20, output_bytes=10**8),
-                WorkStage(name="r", reads=("m",), tasks=4, output_bytes=10**7, task_s=5.0),
-            ),
         )
         for number in range(6)
     ]
-    return Workload(name="six", source="", jobs=tuple(made))
+    return workload(*made)
 
 
 class MostCopies:
@@ -227,10 +224,7 @@ def test_simulated_stragglers_are_copied_although_nothing_happens():
     options = {"speculation.on": True, "speculation.after_s": 20.0}
     config = ClusterConfig(topology=SMALL, scheduler="fair", scheduler_options=options)
     stage = WorkStage(name="m", tasks=20, output_bytes=0, task_s=10.0)
-    job = WorkloadJob(name="j", user="u", queue="default", submit_s=0.0, stages=(stage,))
-    run = Simulation(
-        config, Workload(name="one", source="", jobs=(job,)), Behaviour(progress_s=0.0)
-    )
+    run = Simulation(config, workload(job_of(stage)), Behaviour(progress_s=0.0))
     run.workers.slowness[NodeId("r0n0")] = 10.0
     run.run()
     record = run.core.records[JobId("j1")]

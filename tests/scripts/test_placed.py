@@ -5,28 +5,19 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.config import ClusterConfig
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.scripts.comparing.placed import last_node, placed_as_in
 from tests.harness import TinyCluster, tiny_cluster
+from tests.workloads import job_of, workload
 
 BLOCKS = {"b0": ["r0n0", "r1n1"], "b1": ["r1n0", "r0n1"]}
 
 
 def job(name: str, blocks: int = 2) -> WorkloadJob:
     file = InputFile(path=f"/{name}", size_bytes=100 * blocks, block_bytes=100)
-    return WorkloadJob(
-        name=name,
-        user="user",
-        queue="default",
-        submit_s=0.0,
-        stages=(WorkStage(name="m", files=(file.path,), tasks=blocks, output_bytes=0),),
-        files=(file,),
-    )
-
-
-def workload(*jobs: WorkloadJob) -> Workload:
-    return Workload(name="w", source="", jobs=jobs)
+    stage = WorkStage(name="m", files=(file.path,), tasks=blocks, output_bytes=0)
+    return job_of(stage, name=name, files=(file,))
 
 
 @pytest.fixture

@@ -9,12 +9,10 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, WorkStage
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.nodes.behaviour import Behaviour
-
-MB = 10**6
+from tests.workloads import MB, job_of, topology, workload
 
 
 class Events:
@@ -42,13 +40,6 @@ def times(
 
     One slot each, NICs and links of 100 MB/s, tasks of 50 MB/s.
     """
-    place = Topology(
-        name="t",
-        racks=RackShape(count=2, nodes=1, slots=1),
-        links=Links(nic=100e6, uplink=100e6),
-        storage=Storage(block=100 * MB, replication=1),
-        compute=Compute(map_rate=50e6, reduce_rate=50e6),
-    )
     file = InputFile(
         path="/in",
         size_bytes=len(blocks) * 100 * MB,
@@ -58,20 +49,12 @@ def times(
     stages = [WorkStage(name="m", files=("/in",), tasks=len(blocks), output_bytes=shuffle)]
     if reduces:
         stages.append(WorkStage(name="r", reads=("m",), tasks=reduces, output_bytes=0))
-    job = WorkloadJob(
-        name="job",
-        user="user",
-        queue="default",
-        submit_s=0.0,
-        stages=tuple(stages),
-        files=(file,),
-    )
     options = {name: value for name, value in settings.items() if "." in name}
     behaviour = {name: value for name, value in settings.items() if "." not in name}
-    config = ClusterConfig(topology=place, scheduler_options=options)
+    config = ClusterConfig(topology=topology(racks=2, nodes=1), scheduler_options=options)
     log = Events()
-    workload = Workload(name="w", source="", jobs=(job,))
-    run = Simulation(config, workload, Behaviour(**behaviour), log=log)
+    jobs = workload(job_of(*stages, files=(file,)))
+    run = Simulation(config, jobs, Behaviour(**behaviour), log=log)
     run.run()
     ((_, record),) = run.core.records.items()
     assert record.ok, record.reason

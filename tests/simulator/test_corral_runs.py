@@ -16,11 +16,12 @@ from railyard.cluster.ids import NodeId, job_of, rack_of
 from railyard.cluster.messages.execution import LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Links, Storage, Topology
-from railyard.jobs.workloads.model import Recurrence, Workload, WorkloadJob
+from railyard.jobs.workloads.model import Recurrence, WorkloadJob
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import Fault, RackDown
 from tests.simulator.test_simulation import MB, job, topology
+from tests.workloads import workload
 
 RACKS, NODES, SLOTS = 4, 4, 2
 
@@ -61,7 +62,7 @@ def simulated(
         scheduler=scheduler,
         flow_scheduler=flows,
     )
-    run = Simulation(config, Workload(name="w", source="", jobs=jobs), faults=faults, log=log)
+    run = Simulation(config, workload(*jobs), faults=faults, log=log)
     run.run()
     assert all(record.ok for record in run.core.records.values())
     return run
@@ -95,7 +96,7 @@ def test_where_the_core_is_narrow_corral_is_done_earlier():
 def test_a_replica_of_each_block_is_in_the_jobs_racks_and_two_in_another():
     run = Simulation(
         ClusterConfig(topology=place(), scheduler="corral"),
-        Workload(name="w", source="", jobs=batch()),
+        workload(*batch()),
     )
     run.step()
     core = run.core
@@ -144,7 +145,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
     jobs = batch()
     before = Simulation(
         ClusterConfig(topology=place(), scheduler="corral"),
-        Workload(name="w", source="", jobs=jobs),
+        workload(*jobs),
     )
     before.step()
     world = before.core.state

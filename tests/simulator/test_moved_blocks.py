@@ -9,9 +9,9 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
+from railyard.cluster.topology import Storage, Topology
 from railyard.dfs.messages.files import CheckFiles, CheckReport
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -19,38 +19,23 @@ from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import Fault, NodeDown
 from railyard.simulator.faults.toys import DiceMoves
 from tests.resourcemanager.toys import MovesData, moving
-
-MB = 10**6
+from tests.workloads import MB, job_of, topology, workload
 
 
 def place(replication: int = 1) -> Topology:
-    """Two racks of two nodes with a slot, 100 MB/s everywhere, blocks of 100 MB."""
-    return Topology(
-        name="t",
-        racks=RackShape(count=2, nodes=2, slots=1),
-        links=Links(nic=100e6, uplink=100e6),
-        storage=Storage(block=100 * MB, replication=replication),
-        compute=Compute(map_rate=50e6, reduce_rate=50e6),
-    )
+    """Two racks of two nodes with a slot."""
+    return topology(2, 2, storage=Storage(block=100 * MB, replication=replication))
 
 
 def job(nodes: tuple[tuple[str, ...], ...] = (), submit_s: float = 0.0, blocks: int = 1):
     file = InputFile(path="/in", size_bytes=blocks * 100 * MB, block_bytes=100 * MB, nodes=nodes)
     stage = WorkStage(name="m", files=("/in",), tasks=blocks, output_bytes=0)
-    return WorkloadJob(
-        name=f"job{submit_s:g}",
-        user="u",
-        queue="default",
-        submit_s=submit_s,
-        stages=(stage,),
-        files=(file,),
-    )
+    return job_of(stage, name=f"job{submit_s:g}", submit_s=submit_s, files=(file,))
 
 
 def simulation(recipe: Recipe, *jobs: WorkloadJob, faults: tuple[Fault, ...] = (), **settings):
     config = ClusterConfig(topology=settings.pop("topology", place()), seed=settings.pop("seed", 1))
-    workload = Workload(name="w", source="", jobs=jobs)
-    return Simulation(config, workload, faults=faults, recipe=recipe, **settings)
+    return Simulation(config, workload(*jobs), faults=faults, recipe=recipe, **settings)
 
 
 class ToR1(MovesData):
@@ -133,14 +118,12 @@ def test_a_node_that_is_lost_during_a_move_leaves_the_block_where_it_was(lost: s
 def test_moves_by_dice_among_faults_replay(tmp_path, monkeypatch, seed: int):
     recipe = moving(DiceMoves)
     log = tmp_path / "events.jsonl"
-    topology = place(replication=2)
-    config = ClusterConfig(topology=topology, seed=seed)
+    doubled = place(replication=2)
+    config = ClusterConfig(topology=doubled, seed=seed)
     events = EventLog(log, config)
     jobs = tuple(job(submit_s=at, blocks=8) for at in (0.0, 3.0, 6.0))
     faults = (NodeDown(at_s=2.0, node=NodeId("r0n1"), lasts_s=3.0),)
-    run = Simulation(
-        config, Workload(name="w", source="", jobs=jobs), faults=faults, log=events, recipe=recipe
-    )
+    run = Simulation(config, workload(*jobs), faults=faults, log=events, recipe=recipe)
     run.run()
     events.close()
     assert all(record.ok for record in run.core.records.values())

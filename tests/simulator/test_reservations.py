@@ -12,8 +12,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptReady, AttemptSucceeded, BeginAttempt
 from railyard.cluster.messaging.wire import Event
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Proposal, Reserve
@@ -24,15 +23,9 @@ from railyard.simulator.faults import toys
 from railyard.simulator.faults.faults import Fault, NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour
 from tests.resourcemanager.toys import ReservesReduces, reserving
+from tests.workloads import MB, job_of, topology, workload
 
-MB = 10**6
-PLACE = Topology(
-    name="t",
-    racks=RackShape(count=2, nodes=2, slots=1),
-    links=Links(nic=100e6, uplink=100e6),
-    storage=Storage(block=100 * MB, replication=1),
-    compute=Compute(map_rate=50e6, reduce_rate=50e6),
-)
+PLACE = topology(racks=2, nodes=2)
 
 
 def job(name: str, node: str, task_s: float = 0.0, shuffle_bytes: int = 0) -> WorkloadJob:
@@ -45,9 +38,7 @@ def job(name: str, node: str, task_s: float = 0.0, shuffle_bytes: int = 0) -> Wo
     ]
     if shuffle_bytes:
         stages.append(WorkStage(name="r", reads=("m",), tasks=1, output_bytes=0))
-    return WorkloadJob(
-        name=name, user="u", queue="default", submit_s=0.0, stages=tuple(stages), files=(file,)
-    )
+    return job_of(*stages, name=name, files=(file,))
 
 
 #: r1n0 is busy for 10 s; 300 MB go there from r0n0, once the map there has ended after 2 s.
@@ -95,8 +86,7 @@ class Events:
 
 def simulation(recipe: Recipe, *jobs: WorkloadJob, faults: tuple[Fault, ...] = (), **settings):
     config = ClusterConfig(topology=PLACE, seed=settings.pop("seed", 1))
-    workload = Workload(name="w", source="", jobs=jobs or JOBS)
-    return Simulation(config, workload, faults=faults, recipe=recipe, **settings)
+    return Simulation(config, workload(*(jobs or JOBS)), faults=faults, recipe=recipe, **settings)
 
 
 def test_data_that_was_sent_ahead_is_computed_on_as_soon_as_there_is_a_slot():

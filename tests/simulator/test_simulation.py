@@ -14,8 +14,8 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.ids import rack_of
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.cluster.topology import Storage, Topology
+from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.samples import sample_workload
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
 from railyard.resourcemanager.interface.decisions import Pass
@@ -25,19 +25,9 @@ from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import Fault, NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour, draw_deviation
+from tests.workloads import MB, job_of, topology, workload
 
 ROOT = Path(__file__).resolve().parents[2]
-MB = 10**6
-
-
-def topology(racks: int = 1, nodes: int = 2, slots: int = 1, **figures: object) -> Topology:
-    """NICs of 100 MB/s, tasks of 50 MB/s, blocks of 100 MB, one replica."""
-    settings = {
-        "links": Links(nic=100e6, uplink=100e6),
-        "storage": Storage(block=100 * MB, replication=1),
-        "compute": Compute(map_rate=50e6, reduce_rate=50e6),
-    } | figures
-    return Topology(name="t", racks=RackShape(count=racks, nodes=nodes, slots=slots), **settings)
 
 
 def job(
@@ -66,14 +56,7 @@ def job(
     ]
     if reduces:
         stages.append(WorkStage(name="r", reads=("m",), tasks=reduces, output_bytes=output))
-    return WorkloadJob(
-        name=name,
-        user="user",
-        queue="default",
-        submit_s=submit_s,
-        stages=tuple(stages),
-        files=(file,) if files else (),
-    )
+    return job_of(*stages, name=name, submit_s=submit_s, files=(file,) if files else ())
 
 
 def simulation(
@@ -84,8 +67,7 @@ def simulation(
 ) -> Simulation:
     """A simulation of these jobs that has not begun."""
     config = ClusterConfig(topology=place or topology())
-    workload = Workload(name="w", source="", jobs=jobs)
-    return Simulation(config, workload, Behaviour(**behaviour), faults)
+    return Simulation(config, workload(*jobs), Behaviour(**behaviour), faults)
 
 
 def ended_s(run: Simulation) -> float:
@@ -209,8 +191,8 @@ def test_an_attempts_deviation_does_not_depend_on_the_scheduler():
     times = []
     for scheduler in ("fair", "capacity"):
         config = ClusterConfig(topology=topology(), scheduler=scheduler)
-        workload = Workload(name="w", source="", jobs=(job(maps=4, files=False),))
-        run = Simulation(config, workload, Behaviour(variance=1.0, launch_s=0.5))
+        jobs = workload(job(maps=4, files=False))
+        run = Simulation(config, jobs, Behaviour(variance=1.0, launch_s=0.5))
         run.run()
         times.append(run.summary()["makespan_s"])
     assert times[0] == times[1]
@@ -238,10 +220,9 @@ def write_run(path: Path) -> Simulation:
         for n in range(4)
     ]
     log = EventLog(path, config, buffered=True)
-    workload = Workload(name="w", source="", jobs=tuple(jobs))
     faults = (NodeDown(node="r1n0", at_s=3.0, lasts_s=4.0),)
     behaviour = Behaviour(variance=0.4, failures=0.05, launch_s=0.1)
-    run = Simulation(config, workload, behaviour, faults, log)
+    run = Simulation(config, workload(*jobs), behaviour, faults, log)
     run.run()
     log.close()
     return run
@@ -287,8 +268,7 @@ def test_jobs_that_will_never_end_are_reported():
             return Pass("never")
 
     never = Recipe(name="never", source="a test", order=FairOrder, tasks=Never)
-    workload = Workload(name="w", source="", jobs=(job(),))
-    run = Simulation(ClusterConfig(topology=topology()), workload, recipe=never)
+    run = Simulation(ClusterConfig(topology=topology()), workload(job()), recipe=never)
     with pytest.raises(InvariantError, match=r"nothing will happen: j1\.m0 pending .* never"):
         run.run()
 

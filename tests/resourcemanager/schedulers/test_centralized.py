@@ -11,13 +11,14 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.topology import Compute, Links, RackFigures, RackShape, Storage, Topology
-from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.model import InputFile, WorkStage
 from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.schedulers.shared.blockmoves import blocks_read
 from railyard.simulator.cluster import Simulation
 from tests.harness import tiny_cluster
+from tests.workloads import MB, job_of, workload
 
-GB, MB = 10**9, 10**6
+GB = 10**9
 
 
 def sites(slots=2, nodes=1, **settings):
@@ -259,21 +260,12 @@ def test_the_papers_example_takes_93_s():
     )
     nodes = [(f"r{at}n0",) for at in range(3) for _ in range(10 * gigabytes[at])]
     file = InputFile(path="/in", size_bytes=100 * GB, block_bytes=100 * MB, nodes=tuple(nodes))
-    job = WorkloadJob(
-        name="j",
-        user="u",
-        queue="default",
-        submit_s=0.0,
-        stages=(
-            WorkStage(name="m", files=("/in",), tasks=1000, output_bytes=50 * GB),
-            WorkStage(name="r", reads=("m",), tasks=500, output_bytes=0),
-        ),
+    job = job_of(
+        WorkStage(name="m", files=("/in",), tasks=1000, output_bytes=50 * GB),
+        WorkStage(name="r", reads=("m",), tasks=500, output_bytes=0),
         files=(file,),
     )
-    run = Simulation(
-        ClusterConfig(topology=place, scheduler="centralized"),
-        Workload(name="w", source="", jobs=(job,)),
-    )
+    run = Simulation(ClusterConfig(topology=place, scheduler="centralized"), workload(job))
     run.run()
     [record] = run.core.records.values()
     assert record.finished_s == pytest.approx(30 + 50 + 13, rel=1e-3)
