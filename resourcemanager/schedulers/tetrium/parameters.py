@@ -26,7 +26,7 @@ class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     #: share of the slots given to a job at a site that local maps get (5: "a small fraction")
     local_share: float = 0.1
     #: freed slots are collected for this share of a recent task's duration (5; left open there)
-    batch: float = 0.1
+    batch: float = 0.02
     #: tasks are taken to be up to this much longer or shorter than estimated (Fig. 12d)
     estimate_error: float = 0.0
     #: the slots that plans are made with: those of a site, or those of it that are free now

@@ -26,6 +26,7 @@ OURS, IN_PLACE, IRIDIUM = "tetrium", "in-place", "iridium"
 _USE = (SLOTS_USED, COMPUTING, LINKS_USED)
 #: Of 6.3: "we simulate a 50-site setting"; these many tasks become one, on slots as much faster.
 _GRAIN = 10
+_TRACED_QUICK = 24  #: jobs
 _SIZES = "size_by_stages=1"
 
 
@@ -44,10 +45,10 @@ _AS_READ = Load(name="as read", slower=1, gap_s={8: 10, 30: 10, 50: 10})
 WAVES = Load(
     name="waves",
     slower=20,
-    gap_s={8: 40, 30: 10, 50: 20},
+    gap_s={8: 40, 30: 10, 50: 5},
     slots_by=50,
     words="waves: slots work at a twentieth of the rate; jobs come 40 s apart on 8 sites, 10 s on "
-    "30, 20 s on 50, which have a fiftieth of the slots",
+    "30, 5 s on 50, which have a fiftieth of the slots",
 )
 LOADS = (_AS_READ, WAVES)
 _SIZES_WORDS = "jobs of more stages are larger, as their number is to stand for the work (4.1)"
@@ -78,7 +79,7 @@ def _rates(slower: float) -> TextPairs:
 
 def traced(load: Load, quick: bool, *options: str) -> Setup:
     """The jobs of the simulation (6.3), in coarse tasks."""
-    count = 12 if quick else 60
+    count = _TRACED_QUICK if quick else 60
     own = (f"jobs={count}", f"gap={load.gap_s[50]:g}s", f"grain={_GRAIN}", _SIZES)
     return Setup(
         workload=",".join(("tetrium", *own, *options)),
@@ -114,7 +115,7 @@ def queries_words(quick: bool) -> tuple[str, ...]:
 def traced_words(quick: bool) -> tuple[str, ...]:
     """How the simulation differs from the paper's."""
     return (
-        f"{12 if quick else 60} jobs of our own, as the trace is not public",
+        f"{_TRACED_QUICK if quick else 60} jobs of our own, as the trace is not public",
         f"every {_GRAIN} tasks are one, that much larger, on slots that much faster",
         _SIZES_WORDS,
         WAVES.words,

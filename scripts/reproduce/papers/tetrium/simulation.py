@@ -198,7 +198,7 @@ def figure_11(quick: bool) -> Figure:
     """Five sites lose slots and bandwidth, for good; at most k sites change for that."""
     lines: list[Line] = []
     for drop in (10, 30, 50) if quick else _FIG_11:
-        jobs = replace(traced(WAVES, quick), faults=_drops(drop, WAVES.gap_s[50] * 4))
+        jobs = replace(traced(WAVES, quick), faults=_drops(drop, WAVES.gap_s[50] * 16))
         for k_sites, percent in zip(_K_SITES, _FIG_11[drop], strict=True):
             if not quick or k_sites in (3, 7, 50):
                 own = jobs.with_settings((("tetrium.k_sites", str(k_sites)),))
