@@ -6,6 +6,7 @@ circuits limits flows, see ``pipe``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,11 @@ class CircuitGroup:
         served_class.enter(flow)
         self._flows += 1
         self.stale = True
+
+    def add_all(self, flows: Iterable[Flow]) -> None:
+        """Add flows; see ``add``."""
+        for flow in flows:
+            self.add(flow)
 
     def admit(self) -> None:
         """Nothing: flows have joined their classes already."""

@@ -7,6 +7,7 @@ one class, so there are no arrays.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -107,6 +108,11 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         self.route = flow.route
         self.enter(flow)
         self.stale = True
+
+    def add_all(self, flows: Iterable[Flow]) -> None:
+        """Add flows; see ``add``."""
+        for flow in flows:
+            self.add(flow)
 
     def admit(self) -> None:
         """Nothing: flows have joined the class already."""

@@ -31,13 +31,16 @@ class Carried:
         self._by_route[flow.route] += flow.sent_bytes - flow.booked_bytes
         flow.booked_bytes = flow.sent_bytes
 
-    def book_ended(self, flows: Iterable[Flow]) -> None:
-        """Count flows that have sent all their bytes."""
-        by_route = self._by_route
+    def book_ended(self, flows: Iterable[Flow]) -> int:
+        """Count flows that have sent all their bytes; returns how many bytes these have."""
+        by_route, sizes_bytes = self._by_route, 0
         for flow in flows:
-            by_route[flow.route] += flow.size_bytes - flow.booked_bytes
+            size_bytes = flow.size_bytes
+            by_route[flow.route] += size_bytes - flow.booked_bytes
+            sizes_bytes += size_bytes
         if len(by_route) > _NOTED:
             self._sum_up()
+        return sizes_bytes
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.

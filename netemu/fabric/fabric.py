@@ -35,7 +35,7 @@ from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network, check_capacity
-from railyard.netemu.model.openflows import Carrier, Flow
+from railyard.netemu.model.openflows import Flow
 from railyard.netemu.schedulers.base import Fast, FlowScheduler
 
 
@@ -86,51 +86,51 @@ class Fabric:
 
         Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
         """
-        coflow = None if spec.coflow is None else self._registered(spec.coflow)
-        self._send(self._opened(spec, coflow, None))
+        self.start_all((spec,))
 
     def start_all(self, specs: Iterable[FlowSpec]) -> None:
         """Open flows now, in this order; cheaper than calling ``start`` for each.
 
         Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
         """
-        known, coflow, group = None, None, None  #: the last flow's coflow, and group
-        sending: list[Flow] = []
+        opened: list[Flow] = []
         try:
-            for spec in specs:
-                if spec.coflow is None or spec.coflow != known:
-                    known = spec.coflow
-                    coflow = None if known is None else self._registered(known)
-                    group = None
-                flow = self._opened(spec, coflow, group)
-                group = flow.group
+            self._open(specs, opened)
+        finally:
+            self._recent.note_started(self._context.now_s, opened)
+            sending: list[Flow] = []
+            for flow in opened:
                 if flow.size_bytes and flow.route.path:
                     sending.append(flow)
                 else:
                     self._send(flow)
-        finally:
             self._ways.send_all(sending)
 
-    def _opened(self, spec: FlowSpec, coflow: Coflow | None, group: Carrier | None) -> Flow:
-        """A new open flow; ``group`` is None if the caller does not know its group."""
-        name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-        if name in self._flows:
-            raise ValueError(f'flow "{name}" is open already')
-        if size_bytes < 0 or not 0 < weight < inf:
-            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-        route = self.network.route(spec.src, spec.dst)
-        if group is None:
-            group = self._ways.group_of(spec)
-        flow = Flow(spec, route, self._sequence, size_bytes, spec.more, group, coflow, weight)
-        self._sequence += 1
-        self._flows[name] = flow
-        now_s = self._context.now_s
-        self._recent.add((now_s, "start", name, spec))
-        if coflow is not None:
-            coflow.flows[name] = None
-            if coflow.started_s is None:
-                coflow.started_s = now_s
-        return flow
+    def _open(self, specs: Iterable[FlowSpec], opened: list[Flow]) -> None:
+        """Open flows, which do not send yet, and add them to ``opened``."""
+        flows, find_route, now_s = self._flows, self.network.route, self._context.now_s
+        known, coflow, group = None, None, None  #: the last flow's coflow, and group
+        for number, spec in enumerate(specs, self._sequence):
+            name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
+            if spec.coflow is None or spec.coflow != known:
+                known = spec.coflow
+                coflow = None if known is None else self._registered(known)
+                group = None
+            if name in flows:
+                raise ValueError(f'flow "{name}" is open already')
+            if size_bytes < 0 or not 0 < weight < inf:
+                raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+            route = find_route(spec.src, spec.dst)
+            if group is None:
+                group = self._ways.group_of(spec)
+            flow = Flow(spec, route, number, size_bytes, spec.more, group, coflow, weight)
+            self._sequence = number + 1
+            flows[name] = flow
+            opened.append(flow)
+            if coflow is not None:
+                coflow.flows[name] = None
+                if coflow.started_s is None:
+                    coflow.started_s = now_s
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -333,8 +333,10 @@ class Fabric:
         self._rates.went_ahead(events, plane.decide_again_s())
         if not events:  # more end at once than there is room for
             return None
-        done = [number for number, flow in enumerate(ended) if not flow.more]
-        return self._finish([ended[n] for n in done], [ends_s[n] for n in done])
+        if any(map(attrgetter("more"), ended)):
+            done = [number for number, flow in enumerate(ended) if not flow.more]
+            ended, ends_s = [ended[n] for n in done], [ends_s[n] for n in done]
+        return self._finish(ended, ends_s)
 
     def _registered(self, name: CoflowId) -> Coflow:
         coflow = self._coflows.get(name)
@@ -390,8 +392,7 @@ class Fabric:
 
     def _finish(self, ended: list[Flow], ends_s: Iterable[float]) -> list[Finished]:
         """Count and close flows that have sent all, each at its time."""
-        self._ways.carried.book_ended(ended)
-        flows, recent, finished = self._flows, self._recent, list[Finished]()
+        flows, finished = self._flows, list[Finished]()
         for flow, end_s in zip(ended, ends_s, strict=False):
             spec, coflow = flow.spec, flow.coflow
             name = spec.flow
@@ -401,9 +402,9 @@ class Fabric:
             else:
                 del coflow.flows[name]
                 coflow.finished_s = end_s
-            self.finished_bytes += flow.size_bytes
-            recent.add((end_s, "finish", name, spec.coflow))
             finished.append(Finished(name, end_s, spec.coflow))
+        self.finished_bytes += self._ways.carried.book_ended(ended)
+        self._recent.note_finished(finished)
         return finished
 
     def _refresh(self) -> None:

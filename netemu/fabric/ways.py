@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import groupby
 from math import inf
 from operator import attrgetter
@@ -71,15 +71,18 @@ class Ways:
 
     def send_all(self, flows: list[Flow]) -> None:
         """Let new flows send what they have."""
-        if self.plane is not None:
+        plane = self.plane
+        if isinstance(plane, CircuitPlane):
             for flow in flows:
                 self.send(flow, flow.size_bytes)
             return
+        if plane is not None:
+            plane.start_new([flow for flow in flows if flow.route.crosses_racks])
+            self._rates.stale = True
+            flows = [flow for flow in flows if not flow.route.crosses_racks]
         if self._looks_at_flows:
-            scheduler = self._rates.scheduler
             for flow in flows:
-                flow.class_key = scheduler.class_key(flow.spec)
-                flow.weight = scheduler.weight(flow.spec, flow.size_bytes)
+                self._look_at(flow, flow.size_bytes)
         for group, coming in groupby(flows, attrgetter("group")):
             if not group.stale:  # nor noted
                 self._rates.note_change(group)
@@ -93,7 +96,7 @@ class Ways:
         self._rates.stale = True
         group = self.plane.start(flow)
         if group is not None:
-            self._send_through(flow, group)
+            self._send_through([flow], group)
 
     def stop(self, flow: Flow) -> None:
         """Let a flow send nothing for now."""
@@ -159,8 +162,7 @@ class Ways:
                 for flow in flows:
                     self.stop(flow)
             case Attach(flows, group):
-                for flow in flows:
-                    self._send_through(flow, group)
+                self._send_through(flows, group)
                 group.fill()
             case SendByPackets(flows):
                 for flow in flows:
@@ -168,10 +170,15 @@ class Ways:
             case _:
                 assert_never(move)
 
-    def _send_through(self, flow: Flow, circuit: CircuitCarrier) -> None:
-        self._route_by_circuit(flow)
-        flow.group = circuit
-        self._join(flow, flow.size_bytes - flow.sent_bytes)
+    def _send_through(self, flows: Collection[Flow], circuit: CircuitCarrier) -> None:
+        for flow in flows:
+            self._route_by_circuit(flow)
+            flow.group = circuit
+            if self._looks_at_flows:
+                self._look_at(flow, flow.size_bytes - flow.sent_bytes)
+        if not circuit.stale:  # nor noted
+            self._rates.note_change(circuit)
+        circuit.add_all(flows)
 
     def _send_by_packets(self, flow: Flow) -> None:
         self._set_route(flow, self._network.route)
@@ -188,11 +195,15 @@ class Ways:
                 self.carried.book(flow)
             flow.route = route
 
+    def _look_at(self, flow: Flow, left_bytes: float) -> None:
+        """Have the scheduler say what class and weight a flow has."""
+        spec, scheduler = flow.spec, self._rates.scheduler
+        flow.class_key = scheduler.class_key(spec)
+        flow.weight = scheduler.weight(spec, left_bytes)
+
     def _join(self, flow: Flow, left_bytes: float) -> None:
         if self._looks_at_flows:
-            spec, scheduler = flow.spec, self._rates.scheduler
-            flow.class_key = scheduler.class_key(spec)
-            flow.weight = scheduler.weight(spec, left_bytes)
+            self._look_at(flow, left_bytes)
         group = flow.group
         if not group.stale:  # nor noted
             self._rates.note_change(group)

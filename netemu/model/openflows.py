@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
@@ -134,6 +134,9 @@ class ScheduledGroup(Group, Carrier, Protocol):
 
 class CircuitCarrier(Carrier, Protocol):
     """Flows on circuits, which set their own rates or ask a flow scheduler for them."""
+
+    def add_all(self, flows: Collection[Flow]) -> None:
+        """Let flows join; see ``add``."""
 
     def fill(self) -> None:
         """Note that flows have come or gone; without a flow scheduler, use all of the circuit."""

@@ -9,7 +9,7 @@ it from.  Pairs below the elephant threshold, which go by packets, are objects a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from railyard.netemu.circuits.fast.rows import (
 from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.plane import CircuitPlane, coflow_key, elephant_bytes_of
 from railyard.netemu.circuits.policies.fast.ports import HOLDER, OUT, PEER, new_work
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers, floats
 from railyard.netemu.model.circuits import CircuitState
 from railyard.netemu.model.openflows import ALONE, CoflowDemand, Flow, RackPairDemand
 
@@ -80,6 +80,10 @@ class CompiledPlane:
         now_s = self._context.now_s
         self.grown.append(changes.enter_again(flow.circuit_row, *sizes, now_s, self.coflows.rows))
 
+    def start_new(self, flows: Iterable[Flow]) -> None:
+        """Take in new flows between racks that have bytes to send."""
+        self.coming.update(dict.fromkeys(flows))
+
     def stop(self, flow: Flow) -> bool:
         """Forget a flow that has nothing to send, or is closed; whether it was known."""
         pair = flow.pair
@@ -110,6 +114,10 @@ class CompiledPlane:
     def add(self, flow: Flow) -> None:
         """Let a flow go by circuit; ``fill`` must follow."""
         self._joining.append(flow)
+
+    def add_all(self, flows: Iterable[Flow]) -> None:
+        """Let flows go by circuit; ``fill`` must follow."""
+        self._joining += flows
 
     def fill(self) -> None:
         """Take in the flows that have been added."""
@@ -290,26 +298,38 @@ class CompiledPlane:
 
     def _take_in(self, flows: list[Flow]) -> None:
         """Give flows rows, and let them join the pairs that go by circuit."""
-        there, rack, now_s = self.coflows, self._network.rack_number, self._context.now_s
-        new = np.empty((len(flows), changes.COMING_COLUMNS))
-        new[:, 0] = self.rows_for(flows)
-        keys = [coflow_key(flow.spec) for flow in flows]
-        index = {key: there.index_of(there.named(key, now_s)) for key in dict.fromkeys(keys)}
-        new[:, 1] = [index[key] for key in keys]
-        new[:, 2] = [rack[flow.spec.src] for flow in flows]
-        new[:, 3] = [rack[flow.spec.dst] for flow in flows]
-        new[:, 4] = [flow.size_bytes for flow in flows]
-        new[:, 5] = [flow.sent_bytes for flow in flows]
-        new[:, 6] = [flow.weight for flow in flows]
-        new[:, 7] = [flow.sequence for flow in flows]
+        there, now_s = self.coflows, self._context.now_s
+        coming = self._columns(flows)
         grown = np.empty(len(flows), dtype=np.int64)
         many = changes.take_in(
-            new, now_s, there.rows, there.state, there.matrices, there.places, grown
+            coming, now_s, there.rows, there.state, there.matrices, there.places, grown
         )
         self.grown += grown[:many].tolist()
 
-    def rows_for(self, flows: list[Flow]) -> list[int]:
-        """Free rows for these flows; there is room for as many pairs, too."""
+    def _columns(self, flows: list[Flow]) -> Floats:
+        """Give flows rows; returns the ``changes.COMING_COLUMNS`` of each."""
+        there, rack, now_s = self.coflows, self._network.rack_number, self._context.now_s
+        rows, in_rows = self._free_rows(flows), self.flows
+        index, coflow, columns = NONE, None, list[float]()
+        for flow, row in zip(flows, rows, strict=True):  # in one go: they are seldom in the cache
+            spec = flow.spec
+            if spec.coflow is None or spec.coflow != coflow:
+                coflow = spec.coflow
+                index = there.index_of(there.named(coflow_key(spec), now_s))
+            in_rows[row] = flow
+            flow.circuit_row, flow.flow_class = row, ALONE
+            ends, numbers = (rack[spec.src], rack[spec.dst]), (flow.weight, flow.sequence)
+            columns += (row, index, *ends, flow.size_bytes, flow.sent_bytes, *numbers)
+        return floats(columns).reshape(len(flows), changes.COMING_COLUMNS)
+
+    def rows_for(self, flows: list[Flow]) -> None:
+        """Give rows to these flows; there is room for as many pairs, too."""
+        for flow, row in zip(flows, self._free_rows(flows), strict=True):
+            self.flows[row] = flow
+            flow.circuit_row, flow.flow_class = row, ALONE
+
+    def _free_rows(self, flows: list[Flow]) -> list[int]:
+        """Take free rows for these flows; there is room for as many pairs, too."""
         many = len(flows)
         if len(self.free) < many:
             first = len(self.flows)
@@ -318,9 +338,6 @@ class CompiledPlane:
         self.coflows.make_room(len(self.flows), many)
         numbers = self.free[-many:]
         del self.free[-many:]
-        for flow, row in zip(flows, numbers, strict=True):
-            self.flows[row] = flow
-            flow.circuit_row, flow.flow_class = row, ALONE
         return numbers
 
     def _go_on(self, before_s: float, together_s: float) -> tuple[int, list[Flow], list[float]]:
@@ -360,7 +377,7 @@ class CompiledPlane:
         """The flows of rows that have ended, which are free from now on."""
         numbers: list[int] = ended.tolist()
         self.free += numbers
-        flows = [self.flows[row] for row in numbers]
+        flows = list(map(self.flows.__getitem__, numbers))
         for flow in flows:
             flow.circuit_row = NONE
             if flow.more:

@@ -243,7 +243,8 @@ def look(
                 size_bytes = those_bytes[at[end]]
                 if size_bytes < most_bytes:
                     continue
-                far = (end - port if side == OUT else port - end) % racks
+                far = end - port if side == OUT else port - end
+                far += racks if far < 0 else 0  # modulo racks, without dividing
                 if size_bytes > most_bytes or far < least_far:
                     first, most_bytes, least_far = end, size_bytes, far
     if first == NONE:
