@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.typed import List
 
 from railyard.netemu.circuits.fast import demands, pipes
 from railyard.netemu.circuits.fast.rows import (
@@ -21,38 +19,41 @@ from railyard.netemu.circuits.fast.rows import (
     SRC,
     PlaneRows,
 )
-from railyard.netemu.circuits.policies.fast.ports import MatchState
+from railyard.netemu.circuits.policies.fast.matrices import find
+from railyard.netemu.circuits.policies.fast.ports import MatchState, Matrices
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
-#: Columns of flows that come: their row, the index of their coflow, their racks; then size, bytes
+#: Columns of flows that come: the index of their coflow, their racks, their row; then size, bytes
 #: sent, weight and sequence.
 COMING_COLUMNS = 8
 
 
-@njit(cache=True)
+@borrows
 def take_in(
     coming: Floats,
     now_s: float,
     rows: PlaneRows,
     state: MatchState,
-    matrices: List,
-    places: List,
+    matrices: Matrices,
+    new: Numbers,
     grown: Numbers,
 ) -> int:
     """Take in flows that go by circuit, in the order in which they have come.
 
-    New pairs wait from now on; others have grown, and are written into ``grown``: returns how many.
+    New pairs wait from now on, and are written into ``new``; others have grown, and are written
+    into ``grown``: returns how many.  The matrices have places for all.
     """
-    new, news, many = np.empty(len(coming), dtype=np.int64), 0, 0
+    news = many = 0
     for number in range(len(coming)):
-        flow, index = int(coming[number, 0]), int(coming[number, 1])
-        src, dst = int(coming[number, 2]), int(coming[number, 3])
+        index, src = int(coming[number, 0]), int(coming[number, 1])
+        dst, flow = int(coming[number, 2]), int(coming[number, 3])
         rows.flows[flow, SIZE], rows.flows[flow, SENT_BEFORE] = coming[number, 4], coming[number, 5]
-        rows.flows[flow, FLOW_WEIGHT], rows.flows[flow, SEQUENCE] = coming[number, 6:]
-        pair = demands.find(state.at[index], places[index], src, dst)
+        rows.flows[flow, FLOW_WEIGHT] = coming[number, 6]
+        rows.flows[flow, SEQUENCE] = coming[number, 7]
+        pair = find(index, src, dst, matrices)
         if pair == NONE:
-            pair = demands.add(index, src, dst, rows, state, places)
+            pair = demands.add(index, src, dst, rows, matrices)
             new[news] = pair
             news += 1
         elif rows.pairs[pair, COUNTED]:  # it was there before
@@ -66,9 +67,9 @@ def take_in(
     return many
 
 
-@njit(cache=True)
+@borrows
 def note_grown(
-    grown: Numbers, now_s: float, rows: PlaneRows, state: MatchState, matrices: List
+    grown: Numbers, now_s: float, rows: PlaneRows, state: MatchState, matrices: Matrices
 ) -> None:
     """Count pairs that have more, or less, to send."""
     for pair in grown:
@@ -103,20 +104,19 @@ def enter_again(flow: int, size_bytes: float, sent: float, now_s: float, rows: P
     return pair
 
 
-@njit(cache=True)
+@borrows
 def forget(
     flow: int,
     now_s: float,
     rows: PlaneRows,
     state: MatchState,
-    matrices: List,
-    places: List,
+    matrices: Matrices,
 ) -> int:
     """Forget a flow that has left; returns its pair if that waits with fewer bytes now, or NONE."""
     pair = int(rows.flows[flow, PAIR])
     pipes.unlink(rows.pairs, rows.flows, flow)
     if rows.pairs[pair, FIRST] == NONE:
-        demands.take_off(pair, rows, state, matrices, places)
+        demands.take_off(pair, rows, state, matrices)
         return NONE
     demands.refill(pair, now_s, rows)
     if rows.serving[int(rows.pairs[pair, SRC])] != pair:

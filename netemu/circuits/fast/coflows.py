@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from numba.typed import List
 
-from railyard.netemu.circuits.fast import demands
 from railyard.netemu.circuits.fast.rows import FREE, NONE, PlaneRows, new_rows
 from railyard.netemu.circuits.order import find_places, sorted_by_place
 from railyard.netemu.circuits.policies.base import CircuitPolicy
-from railyard.netemu.circuits.policies.fast import choosing
-from railyard.netemu.circuits.policies.fast.ports import MatchState, new_state, with_room
+from railyard.netemu.circuits.policies.fast import matrices
+from railyard.netemu.circuits.policies.fast.ports import MatchState, Matrices, new_state, with_room
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.openflows import CoflowDemand
 from railyard.netemu.schedulers.fast.loops.grouparrays import grown
@@ -30,8 +28,7 @@ class CompiledCoflows:
     def __init__(self, racks: int) -> None:
         self.rows: PlaneRows = new_rows(racks, _COFLOWS)
         self.state: MatchState = new_state(racks, _COFLOWS)
-        self.matrices: List = choosing.new_matrices(_COFLOWS)  #: bytes of pairs that wait
-        self.places: List = demands.new_places(_COFLOWS)  #: rows of pairs
+        self.matrices: Matrices = matrices.new_matrices(racks, _COFLOWS)
         self.by_key: dict[str, CoflowDemand] = {}
         #: coflows with pairs by circuit, the most urgent first
         self.in_order: list[CoflowDemand] = []
@@ -80,8 +77,7 @@ class CompiledCoflows:
         del self.by_key[demand.key]
         if index != NONE:
             demand.index, self._by_index[index] = NONE, None
-            choosing.forget(index, self.state, self.matrices)
-            demands.forget_places(index, self.places)
+            matrices.forget(index, self.matrices)
             self.rows.port_bytes[index] = 0.0
             self._free.append(index)
 
@@ -118,11 +114,14 @@ class CompiledCoflows:
                 free=np.concatenate([rows.free[:free], numbers, np.zeros(pairs, dtype=np.int64)]),
             )
 
+    def reserve(self, pairs: Floats) -> None:
+        """Have a place in the matrices for these pairs: [number, (index, src, dst, ...)]."""
+        self.matrices = matrices.reserve(pairs, self.matrices)
+
     # Inside --------------------------------------------------------------------------------------
     def _add_room(self, more: int) -> None:
         rows = self.rows
-        choosing.add_matrices(self.matrices, more)
-        demands.add_places(self.places, more)
+        self.matrices = matrices.with_coflows(self.matrices, more)
         self.state = with_room(self.state, more)
         self.rows = rows._replace(
             port_bytes=grown(rows.port_bytes, more),

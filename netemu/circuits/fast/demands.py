@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.typed import List
 
 from railyard.netemu.circuits.fast import pipes
 from railyard.netemu.circuits.fast.rows import (
@@ -26,62 +24,22 @@ from railyard.netemu.circuits.fast.rows import (
     SRC,
     PlaneRows,
 )
-from railyard.netemu.circuits.policies.fast.choosing import (
-    RACKS,
-    WAITS_NO_MORE,
-    release,
-    use_racks,
-    wait,
-    widen,
-)
-from railyard.netemu.circuits.policies.fast.ports import IN, OUT, MatchState
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.circuits.policies.fast.choosing import WAITS_NO_MORE, release, wait
+from railyard.netemu.circuits.policies.fast.matrices import cell
+from railyard.netemu.circuits.policies.fast.ports import IN, OUT, MatchState, Matrices
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
-@njit(cache=True)
-def new_places(coflows: int) -> List:
-    """Matrices of the rows of pairs, [out, in] as ``MatchState.at`` says, for so many coflows."""
-    places = List()
-    for _ in range(coflows):
-        places.append(np.full((RACKS, RACKS), NONE))
-    return places
-
-
-@njit(cache=True)
-def add_places(places: List, coflows: int) -> None:
-    """Add matrices for so many coflows."""
-    for _ in range(coflows):
-        places.append(np.full((RACKS, RACKS), NONE))
-
-
-@njit(cache=True)
-def forget_places(index: int, places: List) -> None:
-    """Forget a coflow's pairs, which are done."""
-    places[index] = np.full((RACKS, RACKS), NONE)
-
-
 @borrows
-def find(at: Numbers, there: Numbers, src: int, dst: int) -> int:
-    """The row of a coflow's pair, by what ``state.at`` and ``places`` have of the coflow; NONE."""
-    row, column = at[OUT, src], at[IN, dst]
-    if row == NONE or column == NONE or row >= there.shape[0] or column >= there.shape[1]:
-        return NONE
-    return int(there[row, column])
-
-
-@njit(cache=True)
-def add(index: int, src: int, dst: int, rows: PlaneRows, state: MatchState, places: List) -> int:
-    """Add a pair, without flows so far; returns its row."""
+def add(index: int, src: int, dst: int, rows: PlaneRows, matrices: Matrices) -> int:
+    """Add a pair, without flows so far; returns its row.  Matrices have a place for it."""
     rows.flags[FREE] -= 1
     pair = rows.free[rows.flags[FREE]]
     rows.pairs[pair, :PAIR_COLUMNS] = 0.0
     rows.pairs[pair, INDEX], rows.pairs[pair, SRC], rows.pairs[pair, DST] = index, src, dst
     rows.pairs[pair, FIRST] = rows.pairs[pair, LAST] = NONE
     rows.pair_count[index] += 1
-    row, column = use_racks(index, src, dst, state)
-    widen(places, index, state.used[index, OUT], state.used[index, IN])
-    places[index][row, column] = pair
+    matrices.rows[cell(index, OUT, src, dst, matrices)] = pair
     return int(pair)
 
 
@@ -101,8 +59,8 @@ def count(pair: int, size_bytes: float, rows: PlaneRows) -> None:
         rows.port_pairs[index, IN, dst] += change
 
 
-@njit(cache=True)
-def queue(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices: List) -> None:
+@borrows
+def queue(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices: Matrices) -> None:
     """Let a pair wait for a circuit, with what its flows have left to send."""
     pipes.settle(rows.pairs, pair, now_s)
     left_bytes, flow = 0.0, int(rows.pairs[pair, FIRST])
@@ -114,9 +72,9 @@ def queue(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices:
     rows.flags[REORDER] = True
 
 
-@njit(cache=True)
+@borrows
 def wait_with(
-    pair: int, left_bytes: float, rows: PlaneRows, state: MatchState, matrices: List
+    pair: int, left_bytes: float, rows: PlaneRows, state: MatchState, matrices: Matrices
 ) -> None:
     """Let a pair wait for a circuit, with so many bytes left to send."""
     count(pair, left_bytes, rows)
@@ -124,8 +82,8 @@ def wait_with(
     wait(index, src, dst, np.rint(left_bytes), state, matrices)
 
 
-@njit(cache=True)
-def take_off(pair: int, rows: PlaneRows, state: MatchState, matrices: List, places: List) -> None:
+@borrows
+def take_off(pair: int, rows: PlaneRows, state: MatchState, matrices: Matrices) -> None:
     """Forget a pair that has no flows any more: it has no circuit, and wants none."""
     index, src, dst = _of(pair, rows)
     if rows.serving[src] == pair:
@@ -135,7 +93,7 @@ def take_off(pair: int, rows: PlaneRows, state: MatchState, matrices: List, plac
     else:
         wait(index, src, dst, WAITS_NO_MORE, state, matrices)
     count(pair, 0.0, rows)
-    places[index][state.at[index, OUT, src], state.at[index, IN, dst]] = NONE
+    matrices.rows[cell(index, OUT, src, dst, matrices)] = NONE
     rows.free[rows.flags[FREE]] = pair
     rows.flags[FREE] += 1
     rows.pair_count[index] -= 1

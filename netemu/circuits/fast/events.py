@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.typed import List
 
 from railyard.netemu.circuits.fast import demands, pipes
 from railyard.netemu.circuits.fast.rows import (
@@ -25,7 +23,8 @@ from railyard.netemu.circuits.fast.rows import (
     PlaneRows,
 )
 from railyard.netemu.circuits.policies.fast.choosing import CUT, TAKEN, choose
-from railyard.netemu.circuits.policies.fast.ports import MatchState, Work
+from railyard.netemu.circuits.policies.fast.matrices import find
+from railyard.netemu.circuits.policies.fast.ports import MatchState, Matrices, Work
 from railyard.netemu.model import instants
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
@@ -34,7 +33,7 @@ from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 instant_s = borrows(instants.instant_s)
 
 
-@njit(cache=True)
+@borrows
 def run(
     now_s: float,
     before_s: float,
@@ -44,8 +43,7 @@ def run(
     is_new_order: bool,
     rows: PlaneRows,
     state: MatchState,
-    matrices: List,
-    places: List,
+    matrices: Matrices,
     work: Work,
     ended: Numbers,
     ended_s: Floats,
@@ -58,17 +56,18 @@ def run(
     """
     events = many = 0
     while True:
-        _decide(now_s, delta_s, order, is_new_order, rows, state, matrices, places, work)
+        _decide(now_s, delta_s, order, is_new_order, rows, state, matrices, work)
         is_new_order = False
-        next_s = max(now_s, min(rows.due_s.min(), rows.look_again_s[0]))
+        next_s = max(now_s, min(_first(rows.due_s), rows.look_again_s[0]))
         if not next_s < before_s:
             break
         by_s = next_s + max(instant_s(next_s), together_s)
         if many + _most_due(by_s, rows) > len(ended):
             break
         now_s = next_s
-        more = end_due(now_s, by_s, rows, state, matrices, places, ended[many:])
-        ended_s[many : many + more] = now_s
+        more = end_due(now_s, by_s, rows, state, matrices, ended[many:])
+        for number in range(many, many + more):
+            ended_s[number] = now_s
         many += more
         events += 1
         if rows.flags[REORDER]:
@@ -76,7 +75,7 @@ def run(
     return now_s, events, many
 
 
-@njit(cache=True)
+@borrows
 def _decide(
     now_s: float,
     delta_s: float,
@@ -84,8 +83,7 @@ def _decide(
     is_new_order: bool,
     rows: PlaneRows,
     state: MatchState,
-    matrices: List,
-    places: List,
+    matrices: Matrices,
     work: Work,
 ) -> None:
     """Bring circuits, and the flows on them, up to now."""
@@ -107,20 +105,20 @@ def _decide(
         for number in range(cuts):
             _cut(int(rows.serving[work.found[CUT, number, 1]]), now_s, rows, state, matrices)
         for number in range(takes):
-            index, src, dst = work.found[TAKEN, number]
-            pair = demands.find(state.at[index], places[index], src, dst)
+            taken = work.found[TAKEN, number]
+            pair = find(taken[0], taken[1], taken[2], matrices)
             _attach(pair, now_s, rows, state)
-    rows.due_s[:] = rows.finish_s
+    for src in range(len(rows.due_s)):
+        rows.due_s[src] = rows.finish_s[src]
 
 
-@njit(cache=True)
+@borrows
 def end_due(
     now_s: float,
     by_s: float,
     rows: PlaneRows,
     state: MatchState,
-    matrices: List,
-    places: List,
+    matrices: Matrices,
     ended: Numbers,
 ) -> int:
     """Let the flows end that have sent all by then; writes them to ``ended``; returns how many."""
@@ -130,10 +128,19 @@ def end_due(
             pair = int(rows.serving[src])
             many += pipes.take_due(rows.pairs, rows.flows, pair, now_s, by_s, ended[many:])
             if rows.pairs[pair, FIRST] == NONE:
-                demands.take_off(pair, rows, state, matrices, places)
+                demands.take_off(pair, rows, state, matrices)
             else:
                 demands.refill(pair, now_s, rows)
     return many
+
+
+@borrows
+def _first(times_s: Floats) -> float:
+    """The first of these times."""
+    first_s = np.inf
+    for time_s in times_s:
+        first_s = min(first_s, time_s)
+    return first_s
 
 
 @borrows
@@ -154,8 +161,8 @@ def _most_due(by_s: float, rows: PlaneRows) -> int:
     return many
 
 
-@njit(cache=True)
-def _cut(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices: List) -> None:
+@borrows
+def _cut(pair: int, now_s: float, rows: PlaneRows, state: MatchState, matrices: Matrices) -> None:
     """Take a pair's circuit."""
     pipes.halt(rows.pairs, pair, now_s)
     demands.let_go(int(rows.pairs[pair, SRC]), rows)

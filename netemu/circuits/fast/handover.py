@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable
 
 from railyard.netemu.circuits.fast import demands, pipes, rows
+from railyard.netemu.circuits.fast.coflows import CompiledCoflows
 from railyard.netemu.circuits.fast.plane import CompiledPlane
 from railyard.netemu.circuits.fast.rows import (
     ATTACHED,
@@ -39,6 +40,7 @@ from railyard.netemu.circuits.fast.rows import (
 from railyard.netemu.circuits.pipe import Pipe
 from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.circuits.policies.fast import choosing
+from railyard.netemu.circuits.policies.fast.matrices import cell
 from railyard.netemu.circuits.policies.fast.ports import (
     FREED,
     IN,
@@ -52,7 +54,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     take_over_switch,
 )
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
-from railyard.netemu.model.arrays import bits
+from railyard.netemu.model.arrays import bits, floats
 from railyard.netemu.model.openflows import Circuit, CoflowDemand, Flow, RackPairDemand
 
 
@@ -74,6 +76,7 @@ def take_over(plain: CircuitPlane, by_circuit: Callable[[Flow], None]) -> Compil
     there.rows.bytes_per_s[OUT] = plain.switch.out_bytes_per_s
     there.rows.bytes_per_s[IN] = plain.switch.in_bytes_per_s
     there.rows.look_again_s[0] = policy.look_again_s
+    _reserve(there)
     for demand in list(there.by_key.values()):
         for pair in demand.pairs():
             if pair.by_circuit:
@@ -121,6 +124,16 @@ def give_back(made: CompiledPlane) -> CircuitPlane:
     return plain
 
 
+def _reserve(there: CompiledCoflows) -> None:
+    """Have a place in the matrices for each pair that has or wants a circuit."""
+    ends: list[float] = []
+    for demand in there.by_key.values():
+        for pair in demand.pairs():
+            if pair.by_circuit:
+                ends += (there.index_of(demand), pair.src, pair.dst)
+    there.reserve(floats(ends).reshape(-1, 3))
+
+
 def _to_row(pair: RackPairDemand, made: CompiledPlane) -> None:
     """Make a pair, which has or wants a circuit, a row."""
     there, demand, src, dst = made.coflows, pair.demand, pair.src, pair.dst
@@ -128,7 +141,7 @@ def _to_row(pair: RackPairDemand, made: CompiledPlane) -> None:
     of_pipe = _numbers_of(group) if isinstance(group, Pipe) else None  # as its flows leave it now
     made.rows_for(flows)
     index, now_rows = there.index_of(demand), there.rows
-    row = demands.add(index, src, dst, now_rows, there.state, there.places)
+    row = demands.add(index, src, dst, now_rows, there.matrices)
     numbers = now_rows.pairs[row]
     numbers[COUNTED] = pair.counted_bytes
     for flow in flows:
@@ -210,8 +223,8 @@ def _from_row(
         assert isinstance(policy, SunflowCircuits)
         policy.hold(pair)
     else:
-        at = state.at[index]
-        policy.wait(pair, there.matrices[2 * index + OUT][at[OUT, src], at[IN, dst]])
+        place = cell(index, OUT, src, dst, there.matrices)
+        policy.wait(pair, float(there.matrices.left_bytes[OUT, place]))
     return pair
 
 

@@ -26,6 +26,7 @@ from railyard.netemu.circuits.fast.rows import (
 )
 from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.plane import CircuitPlane, coflow_key, elephant_bytes_of
+from railyard.netemu.circuits.policies.fast.matrices import find
 from railyard.netemu.circuits.policies.fast.ports import HOLDER, OUT, PEER, new_work
 from railyard.netemu.model.arrays import Floats, Numbers, floats
 from railyard.netemu.model.circuits import CircuitState
@@ -90,9 +91,7 @@ class CompiledPlane:
         if flow.circuit_row != NONE:
             self._keep_coming()
             there, now_s = self.coflows, self._context.now_s
-            waits = changes.forget(
-                flow.circuit_row, now_s, there.rows, there.state, there.matrices, there.places
-            )
+            waits = changes.forget(flow.circuit_row, now_s, there.rows, there.state, there.matrices)
             if waits != NONE:
                 self.grown.append(waits)
             self.free.append(flow.circuit_row)
@@ -145,7 +144,6 @@ class CompiledPlane:
             there.rows,
             there.state,
             there.matrices,
-            there.places,
             ended,
         )
         return self._take(ended[:many])
@@ -277,10 +275,8 @@ class CompiledPlane:
         """Add a flow that has come to its pair, unless that goes by circuit already."""
         demand, src, dst = self._ends_of(flow)
         there = self.coflows
-        if demand.index != NONE:
-            at, places = there.state.at[demand.index], there.places[demand.index]
-            if demands.find(at, places, src, dst) != NONE:
-                return False
+        if demand.index != NONE and find(demand.index, src, dst, there.matrices) != NONE:
+            return False
         pair = demand.rows[src].get(dst)
         if pair is None:
             pair = RackPairDemand(demand, src, dst)
@@ -300,10 +296,9 @@ class CompiledPlane:
         """Give flows rows, and let them join the pairs that go by circuit."""
         there, now_s = self.coflows, self._context.now_s
         coming = self._columns(flows)
-        grown = np.empty(len(flows), dtype=np.int64)
-        many = changes.take_in(
-            coming, now_s, there.rows, there.state, there.matrices, there.places, grown
-        )
+        there.reserve(coming)
+        new, grown = np.empty((2, len(flows)), dtype=np.int64)
+        many = changes.take_in(coming, now_s, there.rows, there.state, there.matrices, new, grown)
         self.grown += grown[:many].tolist()
 
     def _columns(self, flows: list[Flow]) -> Floats:
@@ -319,7 +314,7 @@ class CompiledPlane:
             in_rows[row] = flow
             flow.circuit_row, flow.flow_class = row, ALONE
             ends, numbers = (rack[spec.src], rack[spec.dst]), (flow.weight, flow.sequence)
-            columns += (row, index, *ends, flow.size_bytes, flow.sent_bytes, *numbers)
+            columns += (index, *ends, row, flow.size_bytes, flow.sent_bytes, *numbers)
         return floats(columns).reshape(len(flows), changes.COMING_COLUMNS)
 
     def rows_for(self, flows: list[Flow]) -> None:
@@ -360,7 +355,6 @@ class CompiledPlane:
             rows,
             there.state,
             there.matrices,
-            there.places,
             self._work,
             self._ended,
             self._ended_s,

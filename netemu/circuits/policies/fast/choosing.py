@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.typed import List
 
 from railyard.netemu.circuits.policies.fast.gaps import find_gaps, keep_booked, look_ahead
+from railyard.netemu.circuits.policies.fast.matrices import put_left
 from railyard.netemu.circuits.policies.fast.ports import (
     DST,
     FREED,
@@ -21,6 +20,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     SRC,
     Bits,
     MatchState,
+    Matrices,
     Small,
     Work,
     copy,
@@ -39,32 +39,13 @@ from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 #: What ``news`` of a pair has in place of the bytes with which it waits: it waits no more, or it
 #: holds its ports no more.
 WAITS_NO_MORE, RELEASED = -1, -2
+#: Columns of news: index, src, dst, and bytes.
+NEWS_COLUMNS = 4
 #: The two rows of ``found``: pairs that lose their circuits, and pairs that get one.
 CUT, TAKEN = 0, 1
-#: Racks in a coflow's matrices at first.
-RACKS = 4
 
 
-@njit(cache=True)
-def add_matrices(matrices: List, coflows: int) -> None:
-    """Add matrices for so many coflows."""
-    for _ in range(len(SIDES) * coflows):
-        matrices.append(np.empty((RACKS, RACKS)))
-
-
-@njit(cache=True)
-def new_matrices(coflows: int) -> List:
-    """Matrices for so many coflows.
-
-    Made in a compiled loop: from Python, numba would compile it again in each process.
-    """
-    matrices = List()
-    for _ in range(len(SIDES) * coflows):
-        matrices.append(np.empty((RACKS, RACKS)))
-    return matrices
-
-
-@njit(cache=True)
+@borrows
 def choose_after(
     news: Floats,
     now_s: float,
@@ -74,23 +55,23 @@ def choose_after(
     order: Numbers,
     fresh: Bools,
     state: MatchState,
-    matrices: List,
+    matrices: Matrices,
     work: Work,
 ) -> tuple[int, int, float]:
-    """``choose``, after the ``news`` of pairs: four floats each, index, src, dst, and bytes.
+    """``choose``, after the ``news`` of pairs: [number, column].
 
     In place of these, it says what else has happened.
     """
-    for number in range(0, len(news), 4):
-        index, src, dst = int(news[number]), int(news[number + 1]), int(news[number + 2])
-        if news[number + 3] == RELEASED:
+    for number in range(len(news)):
+        index, src, dst = int(news[number, 0]), int(news[number, 1]), int(news[number, 2])
+        if news[number, 3] == RELEASED:
             release(index, src, dst, state)
         else:
-            wait(index, src, dst, news[number + 3], state, matrices)
+            wait(index, src, dst, news[number, 3], state, matrices)
     return choose(now_s, delta_s, rounding_s, looks_again, order, fresh, state, matrices, work)
 
 
-@njit(cache=True)
+@borrows
 def choose(
     now_s: float,
     delta_s: float,
@@ -99,7 +80,7 @@ def choose(
     order: Numbers,
     fresh: Bools,
     state: MatchState,
-    matrices: List,
+    matrices: Matrices,
     work: Work,
 ) -> tuple[int, int, float]:
     """Let coflows, by index, take ports in ``order``.
@@ -126,10 +107,9 @@ def choose(
         if not _has_room(index, state.holds, state.ends, room):
             continue
         looks = -1 if fresh[index] else those
-        left_bytes = matrices[2 * index + OUT], matrices[2 * index + IN]
-        many = _look_at(index, looks, now_s, state, left_bytes, work)
+        many = _look_at(index, looks, now_s, state, matrices, work)
         if many and look_ahead(order[:place], state, matrices, work):
-            many = _look_at(index, looks, now_s, state, left_bytes, work)
+            many = _look_at(index, looks, now_s, state, matrices, work)
         while many:
             first = choices[least(choices, many)]
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
@@ -140,11 +120,18 @@ def choose(
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
             port = src if side == OUT else dst
-            if not _look(index, side, port, now_s, state, left_bytes, work, first):
+            if not _look(index, side, port, now_s, state, matrices, work, first):
                 many -= 1
-                first[:] = choices[many]
+                _move(choices[many], first)
     state.ports[:, FREED] = 0
     return cuts, takes, keep_booked(state, gaps)
+
+
+@borrows
+def _move(choice: Floats, into: Floats) -> None:
+    """Put a choice in the place of another."""
+    for column in range(len(choice)):
+        into[column] = choice[column]
 
 
 @borrows
@@ -190,7 +177,7 @@ def _look_at(
     looks: int,
     now_s: float,
     state: MatchState,
-    left_bytes: tuple[Floats, Floats],
+    matrices: Matrices,
     work: Work,
 ) -> int:
     """Write the first pair that a coflow can have at each port to ``choices``; returns how many.
@@ -201,7 +188,7 @@ def _look_at(
     many, choices, freed = 0, work.choices, work.freed
     for number in range(looks if looks >= 0 else state.ready_s.size):
         side, port = (freed[number, 0], freed[number, 1]) if looks >= 0 else (OUT, number)
-        many += _look(index, side, port, now_s, state, left_bytes, work, choices[many])
+        many += _look(index, side, port, now_s, state, matrices, work, choices[many])
     return many
 
 
@@ -212,15 +199,15 @@ def _look(
     port: int,
     now_s: float,
     state: MatchState,
-    left_bytes: tuple[Floats, Floats],
+    matrices: Matrices,
     work: Work,
     choice: Floats,
 ) -> bool:
     """Write the first pair that a coflow can have at a port to ``choice``; whether there is one."""
     if not may_have(state.waits, work.room, index, side, port):
         return False
-    gaps, left = work.gaps, left_bytes[side]
-    return look(index, side, port, now_s, state, left, work.room, gaps.booked, gaps.refused, choice)
+    room, gaps = work.room, work.gaps
+    return look(index, side, port, now_s, state, matrices, room, gaps.booked, gaps.refused, choice)
 
 
 @borrows
@@ -273,53 +260,13 @@ def _are_free(freed: Numbers, those: int, ports: Small) -> bool:
     return free > 0
 
 
-@njit(cache=True)
+@borrows
 def wait(
-    index: int, src: int, dst: int, size_bytes: float, state: MatchState, matrices: List
+    index: int, src: int, dst: int, size_bytes: float, state: MatchState, matrices: Matrices
 ) -> None:
     """Note that a pair waits with so many bytes to send; below 0: it does so no more."""
     _set_waits(index, src, dst, size_bytes >= 0, state)
-    row, column = use_racks(index, src, dst, state)
-    for side in SIDES:
-        place = 2 * index + side
-        widen(matrices, place, state.used[index, side], state.used[index, 1 - side])
-        left_bytes = matrices[place]
-        if side == OUT:
-            left_bytes[row, column] = size_bytes
-        else:
-            left_bytes[column, row] = size_bytes
-
-
-@borrows
-def use_racks(index: int, src: int, dst: int, state: MatchState) -> tuple[int, int]:
-    """Where a coflow's matrices have the ports out of ``src`` and into ``dst``."""
-    at, used = state.at[index], state.used[index]
-    for side in SIDES:
-        port = src if side == OUT else dst
-        if at[side, port] == NONE:
-            at[side, port] = used[side]
-            used[side] += 1
-    return at[OUT, src], at[IN, dst]
-
-
-@njit(cache=True)
-def widen(matrices: List, place: int, rows: int, columns: int) -> None:
-    """Have a matrix in a list be so large at least: twice as large, if it grows."""
-    before = matrices[place]
-    if rows > before.shape[0] or columns > before.shape[1]:
-        shape = max(before.shape[0], 2 * (rows - 1)), max(before.shape[1], 2 * (columns - 1))
-        wider = np.full(shape, NONE, before.dtype)
-        wider[: before.shape[0], : before.shape[1]] = before
-        matrices[place] = wider
-
-
-@njit(cache=True)
-def forget(index: int, state: MatchState, matrices: List) -> None:
-    """Forget all pairs of a coflow, so that its index can be used again."""
-    state.at[index] = NONE
-    state.used[index] = 0
-    for side in SIDES:
-        matrices[2 * index + side] = np.empty((RACKS, RACKS))
+    put_left(index, src, dst, size_bytes, matrices)
 
 
 @borrows

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.typed import List
 
 from railyard.netemu.circuits.policies.fast.ports import (
     DST,
@@ -18,6 +16,7 @@ from railyard.netemu.circuits.policies.fast.ports import (
     Bits,
     Gaps,
     MatchState,
+    Matrices,
     Work,
     copy,
     has,
@@ -58,8 +57,8 @@ def find_gaps(soon_s: float, until_s: float, state: MatchState, gaps: Gaps) -> N
         put(gaps.freed[IN], ending[number, 2], True)
 
 
-@njit(cache=True)
-def look_ahead(before: Numbers, state: MatchState, matrices: List, work: Work) -> bool:
+@borrows
+def look_ahead(before: Numbers, state: MatchState, matrices: Matrices, work: Work) -> bool:
     """Book what these coflows will take; whether any port was booked that was not before."""
     gaps, ends, booked = work.gaps, state.ends, False
     for place in range(gaps.counts[1], len(before) if gaps.counts[0] else 0):
@@ -73,13 +72,13 @@ def look_ahead(before: Numbers, state: MatchState, matrices: List, work: Work) -
     return booked
 
 
-@njit(cache=True)
-def _book(index: int, state: MatchState, matrices: List, work: Work) -> bool:
+@borrows
+def _book(index: int, state: MatchState, matrices: Matrices, work: Work) -> bool:
     """Book the ports that a coflow will take as pairs of those so far end; whether it takes any."""
     gaps, free, choices, ends, booked = work.gaps, work.free, work.booking, state.ends[index], False
     copy(gaps.room, free)
     for number in range(gaps.counts[0]):
-        holder, src, dst = gaps.ending[number]
+        holder, src, dst = gaps.ending[number, 0], gaps.ending[number, 1], gaps.ending[number, 2]
         held_by, held_with = state.ports[OUT, HOLDER, src], state.ports[OUT, PARTNER, src]
         if not (state.seen[holder] and held_by == holder and held_with == dst):
             continue  # later ones' ports are its own already, if it wants them; or it was cut
@@ -94,14 +93,13 @@ def _book(index: int, state: MatchState, matrices: List, work: Work) -> bool:
             for side in SIDES:
                 port = src if side == OUT else dst
                 if may_have(state.waits, free, index, side, port):
-                    left_bytes = matrices[2 * index + side]
                     many += look(
                         index,
                         side,
                         port,
                         at_s,
                         state,
-                        left_bytes,
+                        matrices,
                         free,
                         work.none,
                         gaps.refused,

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numba.typed import List
 
-from railyard.netemu.circuits.policies.fast import choosing
+from railyard.netemu.circuits.policies.fast import choosing, matrices
 from railyard.netemu.circuits.policies.fast.choosing import CUT, RELEASED, TAKEN, WAITS_NO_MORE
 from railyard.netemu.circuits.policies.fast.ports import (
     IN,
@@ -38,8 +37,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
         super().__init__(plain.switch)
         racks = len(self.switch.racks)
         self._state = new_state(racks, _COFLOWS)
-        #: Floats [row, column]: the bytes of pairs that wait, see ``ports``
-        self._matrices: List = choosing.new_matrices(_COFLOWS)
+        self._matrices = matrices.new_matrices(racks, _COFLOWS)
         self._fresh = np.zeros(_COFLOWS, dtype=np.bool_)
         self._demands: list[CoflowDemand | None] = []  #: by index
         self._free: list[int] = []  #: indices
@@ -97,8 +95,10 @@ class CompiledSunflowCircuits(SunflowCircuits):
             self.look_again_s = math.inf
         if order is not None:  # everything is looked at
             self._state.booked[:] = 0
+        news = floats(self._news).reshape(-1, choosing.NEWS_COLUMNS)
+        self._matrices = matrices.reserve(news, self._matrices)
         cuts, takes, look_again_s = choosing.choose_after(
-            floats(self._news),
+            news,
             now_s,
             self.switch.delta_s,
             rounding_s,
@@ -158,7 +158,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
             index = demand.index
             if index != NONE and not demand.by_circuit:
                 demand.index, self._demands[index] = NONE, None
-                choosing.forget(index, self._state, self._matrices)
+                matrices.forget(index, self._matrices)
                 self._free.append(index)
         self._idle.clear()
 
@@ -178,6 +178,6 @@ class CompiledSunflowCircuits(SunflowCircuits):
         return index
 
     def _add_room(self, more: int) -> None:
-        choosing.add_matrices(self._matrices, more)
+        self._matrices = matrices.with_coflows(self._matrices, more)
         self._fresh = grown(self._fresh, more)
         self._state = with_room(self._state, more)

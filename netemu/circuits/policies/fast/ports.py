@@ -1,9 +1,7 @@
 """The switch's ports, and which of them a coflow can take: for ``choosing`` and ``gaps``.
 
-Each coflow that has, or wants, circuits has an index.  The bytes that its pairs of racks have left
-are in two matrices over the racks that it uses, ``matrices[2 * index + side]``: one has a row for
-each port out of a rack, the other for each port into one, so that a port's pairs are contiguous.
-A pair is the index of a coflow and two racks.
+Each coflow that has, or wants, circuits has an index.  A pair is the index of a coflow and two
+racks.
 """
 
 from __future__ import annotations
@@ -38,8 +36,6 @@ Bits = NDArray[np.uint64]  #: sets of racks, 64 to a word
 class MatchState(NamedTuple):
     """The coflows that want circuits, and the ports that they hold or wait for."""
 
-    at: Small  #: the row or column of a rack in a coflow's matrices: [index, side, rack]
-    used: Small  #: how many rows or columns are used: [index, side]
     waits: Bits  #: the other ends of the pairs that wait at a port: [index, side, rack, word]
     ends: Bits  #: the ports at which any pair waits: [index, side, word]
     holds: Bits  #: the ports that a coflow holds: [index, side, word]
@@ -49,6 +45,22 @@ class MatchState(NamedTuple):
     ends_s: Floats  #: when the pair from each rack will have sent all, as far as is known: [rack]
     booked: Bits  #: ports left free, as a coflow will want them soon: [side, word]
     seen: Bools  #: [index]: whether a coflow's choices have been predicted, in the present choice
+
+
+class Matrices(NamedTuple):
+    """What coflows' pairs have left to send, over the racks that each coflow uses.
+
+    A coflow has two matrices, one for each side: one has a row for each port out of a rack, the
+    other for each port into one, so that a port's pairs are contiguous.
+    """
+
+    at: Small  #: the place of a port among those that a coflow uses: [index, side, rack]
+    used: Numbers  #: how many ports it uses: [index, side]
+    begins: Numbers  #: where its cells begin: [index]
+    sizes: Numbers  #: for how many ports there is room: [index, side]
+    left_bytes: Floats  #: of pairs that wait: [side, cell]
+    rows: Numbers  #: the rows of pairs in a compiled plane, or NONE: [cell of side ``OUT``]
+    end: Numbers  #: [1]: where the last cells end
 
 
 class Gaps(NamedTuple):
@@ -103,8 +115,6 @@ def new_state(racks: int, coflows: int) -> MatchState:
     """Ports that have failed and no circuits, for so many coflows that want none."""
     words = -(-racks // 64)
     return MatchState(
-        at=np.full((coflows, 2, racks), NONE, dtype=np.int32),
-        used=np.zeros((coflows, 2), dtype=np.int32),
         waits=np.zeros((coflows, 2, racks, words), dtype=np.uint64),
         ends=np.zeros((coflows, 2, words), dtype=np.uint64),
         holds=np.zeros((coflows, 2, words), dtype=np.uint64),
@@ -120,8 +130,6 @@ def new_state(racks: int, coflows: int) -> MatchState:
 def with_room(state: MatchState, more: int) -> MatchState:
     """The same, with room for ``more`` coflows."""
     return state._replace(
-        at=np.concatenate([state.at, np.full((more, *state.at.shape[1:]), NONE, np.int32)]),
-        used=grown(state.used, more),
         waits=grown(state.waits, more),
         ends=grown(state.ends, more),
         holds=grown(state.holds, more),
@@ -211,7 +219,7 @@ def look(
     port: int,
     now_s: float,
     state: MatchState,
-    left_bytes: Floats,
+    matrices: Matrices,
     room: Bits,
     booked: Bits,
     refused: Bools,
@@ -223,7 +231,9 @@ def look(
     is worth taking; ``refused`` notes that there were others.
     """
     waits, others = state.waits[index, side, port], room[1 - side]
-    at, those_bytes = state.at[index, 1 - side], left_bytes[state.at[index, side, port]]
+    begin = matrices.begins[index]
+    begin += matrices.at[index, side, port] * matrices.sizes[index, 1 - side]
+    at, those_bytes = matrices.at[index, 1 - side], matrices.left_bytes[side, begin:]
     racks, first, most_bytes, least_far, is_dark = len(at), NONE, -1.0, 0, 1.0
     peer = state.ports[side, PEER, port]
     is_up = peer != NONE and state.ready_s[port if side == OUT else peer] <= now_s
