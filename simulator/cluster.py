@@ -94,7 +94,7 @@ class Simulation:
         # After the nodes have joined, and before the first job is submitted.
         self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
         self._steps = self._plan_submissions()
-        self.heap.at(0.0, self.jobs.tell_of_inputs, priority=EventPriority.FAULT)
+        self.heap.at(0.0, self.jobs.report_inputs, priority=EventPriority.FAULT)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.

@@ -21,7 +21,7 @@ from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.core.output import commit_of
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.datamoves import move_ended, move_request
-from railyard.resourcemanager.driving.datastored import tell_of_data
+from railyard.resourcemanager.driving.datastored import report_data
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, PlaceData
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
@@ -86,10 +86,10 @@ class Submissions:
                     hints[data] = self._hint(data, whole, wanted.name, forecast)
                 self._files[file.path] = self._put(file, hints.get(data))
 
-    def tell_of_inputs(self) -> None:
-        """Tell the core where all input is, if it wants to know; once it is stored."""
+    def report_inputs(self) -> None:
+        """Report to the core where all input is, once it is stored, if a policy wants to know."""
         for path in self._files:
-            self._tell_of(path, self._readers[path])
+            self._report_data(path, self._readers[path])
 
     def submit_after(self, earlier: JobId, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job once an earlier one has ended well; if that fails, it ends unsubmitted."""
@@ -98,7 +98,7 @@ class Submissions:
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
         for file in wanted.files:
-            self._tell_of(file.path)
+            self._report_data(file.path)
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
         if wanted.output_bytes:
             self._outputs[job] = f"/out/{job}"
@@ -127,11 +127,11 @@ class Submissions:
             blocks = put(file.path, sizes, first_racks=racks)
         return list(zip(blocks, sizes, strict=True))
 
-    def _tell_of(self, path: str, jobs: Sequence[str] = ()) -> None:
-        """Tell the core where a file's blocks are, if it wants to know; and who will read it."""
+    def _report_data(self, path: str, jobs: Sequence[str] = ()) -> None:
+        """Report to the core where a file's blocks are and who will read it, if that is used."""
         if self._driver.core.state.uses_data:
             blocks = [DataBlock(*each) for each in self._located(path)]
-            tell_of_data(self._driver, path, blocks, jobs)
+            report_data(self._driver, path, blocks, jobs)
 
     def _hint(
         self, path: str, size_bytes: int, job: str, forecast: Forecast | None

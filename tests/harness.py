@@ -148,11 +148,11 @@ class TinyCluster:
             for at, nodes in enumerate(replicas)
         ]
         if self.core.state.uses_data:
-            told = [
+            stored = [
                 DataBlock(task.splits[0].stored_offset, task.input_bytes, task.nodes)
                 for task in self._files[name]
             ]
-            self.feed(DataStored(path=name, blocks=tuple(told)))
+            self.feed(DataStored(path=name, blocks=tuple(stored)))
 
     def submit(
         self,

@@ -1,4 +1,4 @@
-"""Tells a core where a file's blocks are, in events of bounded size, if a policy wants to know.
+"""Reports to a core where a file's blocks are, in events of bounded size, if a policy uses that.
 
 Never here: how blocks are found.
 """
@@ -11,7 +11,7 @@ from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.interface.events import DATA_BLOCKS_MAX, DataBlock, DataStored
 
 
-def tell_of_data(
+def report_data(
     driver: CoreDriver, path: str, blocks: Sequence[DataBlock], jobs: Sequence[str] = ()
 ) -> None:
     """Feed ``DataStored`` for a file, unless nobody uses data or all of it is known.

@@ -17,7 +17,7 @@ from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.dfs.messages.files import BlocksLocated, FileBlocks, LocateBlocks, ReplicaMoved
 from railyard.resourcemanager.driving.datamoves import move_ended, move_request
-from railyard.resourcemanager.driving.datastored import tell_of_data
+from railyard.resourcemanager.driving.datastored import report_data
 from railyard.resourcemanager.interface.commands import MoveBlock, PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, DataBlock
 from railyard.resourcemanager.process.driver import Driver
@@ -66,7 +66,7 @@ class InputData:
 
         def located(answer: BlocksLocated | Refusal, _: object) -> None:
             if isinstance(answer, BlocksLocated):
-                self.tell_of(input_files(answer), wanted.jobs)
+                self.report(input_files(answer), wanted.jobs)
                 self._server.reply(request, Done())
             else:
                 self._server.reply(request, answer)
@@ -74,8 +74,8 @@ class InputData:
         self._namenode.insist(LocateBlocks(path=wanted.path), BlocksLocated, located)
         return None
 
-    def tell_of(self, files: Iterable[FileBlocks], jobs: Sequence[str] = ()) -> None:
-        """Tell the core where the blocks of files are, if a policy wants to know.
+    def report(self, files: Iterable[FileBlocks], jobs: Sequence[str] = ()) -> None:
+        """Report to the core where the blocks of files are, if a policy wants to know.
 
         ``jobs``: the names of those to come that will read them.
         """
@@ -86,7 +86,7 @@ class InputData:
                 DataBlock(block.stored_offset, block.stored_length * self._scale, block.nodes)
                 for block in file.blocks
             ]
-            tell_of_data(self._driver, file.path, blocks, jobs)
+            report_data(self._driver, file.path, blocks, jobs)
 
     def look_up(self, submission: Submission) -> None:
         """Have a job's input looked up, which may be moved meanwhile."""

@@ -207,7 +207,7 @@ class ResourceManager:
             self._server.reply(request, Refusal(reason=reason))
 
         def accept(stages: tuple[StagePlan, ...], files: list[FileBlocks]) -> None:
-            self._data.tell_of(files)
+            self._data.report(files)
             try:
                 job = self._accept(wanted, stages)
             except (PeerError, UsageError) as error:

@@ -186,7 +186,7 @@ class Faults:
         self._report_slots(fault.node)
 
     def _report_slots(self, node: NodeId) -> None:
-        """Tell the core; of a node that is down, it hears when that comes back."""
+        """Report it to the core; for a node that is down, once that comes back."""
         if node not in self._store.down:
             self._workers.report(SlotsChanged(node=node, slots=self._slots_now(node)))
 

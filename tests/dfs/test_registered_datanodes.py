@@ -137,7 +137,7 @@ def test_only_the_resourcemanager_has_blocks_moved(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = RunFolder.create(tmp_path_factory.mktemp("k"))
-    Keys.create(folder.keys)  # over TCP, where the key tells the role
+    Keys.create(folder.keys)  # over TCP, where the key says the role
     transport = Transport(folder, role=NAME_NODE)
     NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
     move = MoveReplica(path="/f", number=0, target="r1n0")

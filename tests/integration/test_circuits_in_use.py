@@ -1,4 +1,4 @@
-"""TeraSorts whose shuffles ride circuits, in real processes, and what can be seen of it."""
+"""TeraSorts whose shuffles go by circuits, in real processes, and what can be seen of it."""
 
 import json
 import time

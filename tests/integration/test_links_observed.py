@@ -1,4 +1,4 @@
-"""Links that change while a job runs, as a scheduler that uses the network is told of them."""
+"""Links that change while a job runs, as they are reported to a scheduler that uses the network."""
 
 import json
 

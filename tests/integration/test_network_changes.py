@@ -31,7 +31,7 @@ def transport(railyard):
 
 
 class Watched:
-    """The network as it tells whoever subscribed."""
+    """The network as it is reported to whoever subscribed."""
 
     def __init__(self, transport):
         self.link = transport.link("network")

@@ -78,9 +78,9 @@ def pids(railyard, role, prefix):
 
 
 def predicted(steps):
-    """What is told of each job before it comes, but for when that is."""
-    [told] = [step.event for step in steps if isinstance(step.event, JobsPredicted)]
-    return {job.job: (job.forecast.name, job.forecast.stages) for job in told.jobs}
+    """What is predicted of each job before it comes, but for when that is."""
+    [predicted] = [step.event for step in steps if isinstance(step.event, JobsPredicted)]
+    return {job.job: (job.forecast.name, job.forecast.stages) for job in predicted.jobs}
 
 
 def data_racks(steps):

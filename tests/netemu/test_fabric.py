@@ -15,7 +15,7 @@ from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.filling import fill
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
-from tests.netemu.topologies import network_of
+from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 
 def topology(racks=3, nodes=2, nic="8Gbps", uplink="8Gbps"):
@@ -29,16 +29,6 @@ def fabric(**shape):
 
 def start(fabric, flow, src, dst, size_bytes, **more):
     fabric.start(FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, **more))
-
-
-def drain(fabric):
-    """Run to the end: {flow: time}."""
-    done = {}
-    while fabric.open_flows:
-        due_s = fabric.next_event_s()
-        assert due_s < math.inf, "flows are stuck"
-        done |= {ended.flow: ended.finished_s for ended in fabric.advance(due_s)}
-    return done
 
 
 def test_a_flow_alone_takes_size_over_capacity():
@@ -55,7 +45,7 @@ def test_flows_that_share_an_uplink_and_then_do_not():
     f = fabric()
     start(f, "a", "r0n0", "r1n0", 10**9)
     start(f, "b", "r0n1", "r2n0", 2 * 10**9)
-    assert drain(f) == {"a": 2.0, "b": 3.0}
+    assert ends_of_all(f) == {"a": 2.0, "b": 3.0}
 
 
 def test_a_late_flow_slows_the_one_under_way():
@@ -63,7 +53,7 @@ def test_a_late_flow_slows_the_one_under_way():
     start(f, "a", "r0n0", "r0n1", 2 * 10**9)
     f.advance(1.0)
     start(f, "b", "r0n0", "r0n1", 5 * 10**8)
-    assert drain(f) == {"b": 2.0, "a": 2.5}
+    assert ends_of_all(f) == {"b": 2.0, "a": 2.5}
 
 
 def test_shadow_fig_9():
@@ -88,7 +78,7 @@ def test_weights_share_the_bottleneck():
     f = fabric()
     start(f, "light", "r0n0", "r1n0", 10**9, weight=1.0)
     start(f, "heavy", "r0n1", "r2n0", 3 * 10**9, weight=3.0)
-    assert drain(f) == {"light": pytest.approx(4.0), "heavy": pytest.approx(4.0)}
+    assert ends_of_all(f) == {"light": pytest.approx(4.0), "heavy": pytest.approx(4.0)}
 
 
 def test_weights_count_at_the_bottleneck_of_each_flow():
@@ -105,7 +95,11 @@ def test_weights_count_at_the_bottleneck_of_each_flow():
     start(f, "c", "r1n0", "r2n0", 5 * 10**8, weight=1.0)
     rates = [f.rate_bytes_per_s(flow) for flow in "abc"]
     assert rates == pytest.approx([625e6, 375e6, 125e6])
-    assert drain(f) == {"b": pytest.approx(2), "c": pytest.approx(2.5), "a": pytest.approx(2.75)}
+    assert ends_of_all(f) == {
+        "b": pytest.approx(2),
+        "c": pytest.approx(2.5),
+        "a": pytest.approx(2.75),
+    }
 
 
 def test_background_traffic_takes_its_share():
@@ -116,7 +110,7 @@ def test_background_traffic_takes_its_share():
     }
     f = Fabric(build(data, Topology, "test"), MaxMin())
     start(f, "a", "r0n0", "r1n0", 10**9)
-    assert drain(f) == {"a": 2.0}
+    assert ends_of_all(f) == {"a": 2.0}
 
 
 def test_no_bytes_and_no_links_take_no_time():
@@ -145,7 +139,7 @@ def test_a_cancelled_flow_leaves_its_bandwidth_and_what_it_sent_counts():
     f.advance(1.0)
     assert f.cancel("a")
     assert not f.cancel("a")
-    assert drain(f) == {"b": 1.5}
+    assert ends_of_all(f) == {"b": 1.5}
     assert f.bytes_by_category()["cross_rack"] == 1_500_000_000
     assert f.bytes_by_link()["r0n0.up"] == 500_000_000
     assert f.bytes_by_link()["r0.up"] == 1_500_000_000
@@ -156,7 +150,7 @@ def test_categories():
     start(f, "a", "r0n0", "r0n1", 100)
     start(f, "b", "r0n0", "r1n1", 50)
     start(f, "c", "r0n0", "r0n0", 7)
-    drain(f)
+    ends_of_all(f)
     assert f.bytes_by_category() == {
         "local": 7, "rack": 100, "cross_rack": 50, "eps": 50, "ocs": 0, "wan": 0
     }  # fmt: skip
@@ -171,7 +165,7 @@ def test_capacity_changes_while_flows_run():
     f.advance(10.0)
     assert f.sent_bytes("a") == 500_000_000
     f.set_capacity("r0.up", 2.5e8)
-    assert drain(f) == {"a": 12.0}
+    assert ends_of_all(f) == {"a": 12.0}
 
 
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
@@ -261,7 +255,7 @@ def test_nonsense_is_refused_and_changes_nothing(change, message):
     start(f, "a", "r0n0", "r1n0", 10**9)
     with pytest.raises(ValueError, match=message):
         change(f)
-    assert drain(f) == {"a": 1.0}
+    assert ends_of_all(f) == {"a": 1.0}
 
 
 def test_time_does_not_go_back():
@@ -294,7 +288,7 @@ def test_ticks_do_not_change_when_a_flow_finishes():
         start(f, "b", "r0n1", "r1n0", 777_777_777)
     for step in range(1, 10**5):
         fine.advance(step * 1e-5)
-    assert drain(fine) == drain(coarse)
+    assert ends_of_all(fine) == ends_of_all(coarse)
 
 
 # Properties --------------------------------------------------------------------------------------
@@ -397,7 +391,7 @@ def test_the_order_of_simultaneous_arrivals_does_not_matter(flows, order):
 
 
 @given(flows=st.lists(a_flow, min_size=1, max_size=12), step_s=st.floats(0.01, 3))
-def test_how_often_time_is_told_does_not_matter(flows, step_s):
+def test_how_often_time_is_given_does_not_matter(flows, step_s):
     named = {f"f{number}": flow for number, flow in enumerate(flows)}
     _, exact = replay(named)
     f, done = Fabric(topology(), MaxMin()), {}
@@ -407,7 +401,7 @@ def test_how_often_time_is_told_does_not_matter(flows, step_s):
         now_s += step_s
         while coming and coming[0][1][0] <= now_s:
             name, (start_s, src, dst, size_bytes, weight) = coming.pop(0)
-            done |= {ended.flow: ended.finished_s for ended in f.advance(start_s)}
+            done |= ends_by(f, start_s)
             start(f, name, src, dst, size_bytes, weight=weight)
-        done |= {ended.flow: ended.finished_s for ended in f.advance(now_s)}
+        done |= ends_by(f, now_s)
     assert done == pytest.approx(exact, abs=1e-8)  # within 1 ns, flows end at once

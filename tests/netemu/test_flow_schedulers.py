@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
-from tests.netemu.topologies import network_of
+from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
 #: those that leave no link idle that an open flow could use
@@ -122,7 +122,7 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     begin("c", 2, 1, 1, (1.0, 7.0))
     begin("b", 0, 1, 1, (1.0, 2.0))
     assert [f.rate_bytes_per_s(flow) for flow in "abc"] == [GB, 0, 0]
-    ends |= {ended.flow: ended.finished_s for ended in f.advance(2.5)}
+    ends |= ends_by(f, 2.5)
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB, 0]
     f.set_capacity("r0.up", GB / 4)  # what b can no longer use is c's
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB * 3 / 4]
@@ -130,7 +130,7 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
     f.set_capacity("r0.up", GB)
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
-    ends |= {ended.flow: ended.finished_s for ended in f.advance(10.0)}
+    ends |= ends_by(f, 10.0)
     assert ends == pytest.approx({"a": 2, "b": 4.5, "c": 5.5})
 
 
@@ -406,7 +406,7 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
         f, done = fabric(scheduler, racks=RACKS, nodes=2, nic="8Gbps"), {}
         for at_s, name, flows in sorted(coflows, key=lambda item: item[0]):
             if at_s > f.now_s:  # what comes at one time is decided on once
-                done |= {ended.flow: ended.finished_s for ended in f.advance(float(at_s))}
+                done |= ends_by(f, float(at_s))
             f.register_coflow(name)
             for number, (src, dst, size) in enumerate(flows):
                 f.start(
@@ -414,9 +414,7 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
                         flow=f"{name}/{number}", src=src, dst=dst, size_bytes=size, coflow=name
                     )
                 )
-        while f.open_flows:
-            done |= {ended.flow: ended.finished_s for ended in f.advance(f.next_event_s())}
-        return done
+        return done | ends_of_all(f)
 
     assert ends(shuffled) == pytest.approx(ends(named), rel=1e-6, abs=1e-6)
 

@@ -10,7 +10,7 @@ from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.topologies import network_of
+from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
 MB = 10**6
@@ -48,14 +48,12 @@ def one_after_the_other(scheduler, uplink_bytes_per_s, sizes_bytes, coflows=math
     at_s = Fraction(0)
     for number, size_bytes in enumerate(sizes_bytes):
         came_s.append(float(at_s))
-        ends_s |= {ended.flow: ended.finished_s for ended in f.advance(came_s[-1])}
+        ends_s |= ends_by(f, came_s[-1])
         if number < coflows:
             f.register_coflow(f"c{number}")
         start(f, f"f{number}", 0, 1, size_bytes, coflow=f"c{number % coflows:.0f}")
         at_s += Fraction(size_bytes, uplink_bytes_per_s)
-    while f.open_flows:
-        due_s = f.next_event_s()
-        ends_s |= {ended.flow: ended.finished_s for ended in f.advance(due_s)}
+    ends_s |= ends_of_all(f)
     return [ends_s[f"f{number}"] - came_s[number] for number in range(len(sizes_bytes))]
 
 
@@ -104,10 +102,7 @@ def test_a_circuit_that_is_lit_is_kept_for_who_comes_as_its_user_ends():
     start(f, "next", 0, 1, 100 * MB, coflow="next")
     lit = [(c.src, c.dst, c.coflow, c.ready_s) for c in f.circuits()]
     assert lit == [("r0", "r1", "next", DELTA_S)]
-    ends = {}
-    while f.open_flows:
-        ends |= {ended.flow: ended.finished_s for ended in f.advance(f.next_event_s())}
-    assert ends == pytest.approx({"next": 1.1 + DELTA_S, "other": 3.1 + 2 * DELTA_S})
+    assert ends_of_all(f) == pytest.approx({"next": 1.1 + DELTA_S, "other": 3.1 + 2 * DELTA_S})
 
 
 def optical():

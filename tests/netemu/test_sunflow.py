@@ -11,7 +11,7 @@ from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from tests.netemu.topologies import network_of
+from tests.netemu.topologies import ends_of_all, network_of
 
 GB = 10**9
 
@@ -55,19 +55,9 @@ def begin(f, coflow, sizes):
         start(f, coflow, src, dst, size_bytes)
 
 
-def to_the_end(f):
-    """{flow: its end}."""
-    ends = {}
-    while f.open_flows:
-        due_s = f.next_event_s()
-        assert due_s < math.inf, "flows are stuck"
-        ends |= {ended.flow: ended.finished_s for ended in f.advance(due_s)}
-    return ends
-
-
 def ends_of_coflows(f):
     ends = {}
-    for flow, end_s in to_the_end(f).items():
+    for flow, end_s in ends_of_all(f).items():
         coflow = flow.split("/")[0]
         ends[coflow] = max(end_s, ends.get(coflow, 0.0))
     return ends
@@ -138,7 +128,7 @@ def test_no_port_ever_has_more_circuits_than_it_can(coflows, delta_s, wavelength
     for at_s, name, sizes in coming:
         f.advance(at_s)
         begin(f, name, sizes)
-    to_the_end(f)
+    ends_of_all(f)
     assert f.bytes_by_category()["cross_rack"] == sum(sum(s.values()) for _, _, s in coming)
     seen, changes = f.circuit_changes()
     assert seen == len(changes)
@@ -168,7 +158,7 @@ def test_nothing_is_sent_while_a_circuit_is_set_up():
     assert circuit == ("r0", "r1", "A", 0.5)
     f.advance(0.75)
     assert f.sent_bytes("A/0>1") == GB // 4
-    assert to_the_end(f) == {"A/0>1": pytest.approx(1.5)}
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5)}
 
 
 def test_small_batches_go_by_packets():
@@ -179,7 +169,7 @@ def test_small_batches_go_by_packets():
     start(f, "A", "r0n0", "r1n0", 600_000_000, "1")
     start(f, "A", "r0n1", "r1n1", 600_000_000, "2")
     start(f, "B", "r0n0", "r2n0", 600_000_000)
-    ends = to_the_end(f)
+    ends = ends_of_all(f)
     assert ends == {
         "A/1": pytest.approx(1.2),
         "A/2": pytest.approx(1.2),
@@ -204,8 +194,8 @@ def test_what_grows_to_an_elephant_changes_to_a_circuit_and_stays_there():
     f.grow("A/0>1", 750_000_000, more=True)
     assert f.circuits()[0].ready_s == pytest.approx(0.35)
     f.advance(0.85)
-    f.grow("A/0>1", 100_000_000, more=False)  # a little more: it rides as well
-    assert to_the_end(f) == {"A/0>1": pytest.approx(1.45)}
+    f.grow("A/0>1", 100_000_000, more=False)  # a little more: it goes by the circuit, too
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(1.45)}
     moved = f.bytes_by_category()
     assert (moved["eps"], moved["ocs"]) == (250_000_000, 1_100_000_000)
     by_link = f.bytes_by_link()
@@ -223,7 +213,7 @@ def test_a_failed_port_s_bytes_go_by_packets_and_come_back():
     f.advance(2.0)
     f.set_capacity("r1.ocs.down", 2 * GB)  # the other port still carries 1 GB/s
     assert f.rate_bytes_per_s("A/0>1") == 0
-    assert to_the_end(f) == {"A/0>1": pytest.approx(5.0)}
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(5.0)}
     moved = f.bytes_by_category()
     assert (moved["eps"], moved["ocs"]) == (GB, 3 * GB)
 
@@ -235,7 +225,7 @@ def test_what_is_no_elephant_any_more_stays_with_packets():
     f.set_capacity("r0.ocs.up", 0)
     f.advance(1.5)
     f.set_capacity("r0.ocs.up", GB)
-    to_the_end(f)
+    ends_of_all(f)
     assert f.bytes_by_category()["ocs"] == 500_000_000
 
 
@@ -244,7 +234,7 @@ def test_a_slower_port_slows_its_circuit():
     begin(f, "A", {(0, 1): 2 * GB})
     f.advance(1.0)
     f.set_capacity("r0.ocs.up", GB / 2)
-    assert to_the_end(f) == {"A/0>1": pytest.approx(3.0)}
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(3.0)}
 
 
 def test_the_shorter_coflow_goes_first_and_the_longer_fills_gaps():
@@ -253,7 +243,7 @@ def test_the_shorter_coflow_goes_first_and_the_longer_fills_gaps():
     begin(f, "A", {(0, 1): 5 * GB})
     f.advance(1.1)
     begin(f, "B", {(0, 2): GB})
-    ends = to_the_end(f)
+    ends = ends_of_all(f)
     assert ends == {"B/0>2": pytest.approx(2.2), "A/0>1": pytest.approx(2.3 + 4.0)}
 
 
@@ -261,7 +251,7 @@ def test_a_lit_circuit_is_reused_by_another_coflow():
     f = fabric(delta_s=0.5)
     begin(f, "A", {(0, 1): GB})
     begin(f, "B", {(0, 1): 2 * GB})
-    assert to_the_end(f) == {"A/0>1": pytest.approx(1.5), "B/0>1": pytest.approx(3.5)}
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5), "B/0>1": pytest.approx(3.5)}
 
 
 def test_nics_are_shared_by_packets_and_circuits():
@@ -276,7 +266,7 @@ def test_nics_are_shared_by_packets_and_circuits():
     start(f, "B", 0, 2, 100_000_000)
     start(f, "B", 0, 3, 100_000_000)
     assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 3)
-    ends = to_the_end(f)
+    ends = ends_of_all(f)
     assert ends == {
         "A/0>1": pytest.approx(1.2),
         "B/0>2": pytest.approx(0.3),
@@ -284,7 +274,7 @@ def test_nics_are_shared_by_packets_and_circuits():
     }
 
 
-def test_a_nic_that_gets_a_limit_slows_what_rides():
+def test_a_nic_that_gets_a_limit_slows_its_circuit():
     f = fabric()
     begin(f, "A", {(0, 1): 2 * GB})
     f.advance(1.0)
@@ -292,7 +282,7 @@ def test_a_nic_that_gets_a_limit_slows_what_rides():
     assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 4)
     f.advance(3.0)
     f.set_capacity("r0n0.up", math.inf)
-    assert to_the_end(f) == {"A/0>1": pytest.approx(3.5)}
+    assert ends_of_all(f) == {"A/0>1": pytest.approx(3.5)}
 
 
 def test_wavelengths_are_circuits_of_their_own():
@@ -327,7 +317,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
         for number in numbers:
             for (src, dst), size_bytes in coflows[number].items():
                 start(f, str(number), src, dst, size_bytes)
-        ends.append(to_the_end(f))
+        ends.append(ends_of_all(f))
     assert ends[0] == pytest.approx(ends[1], rel=1e-9)
 
 
@@ -338,7 +328,7 @@ def test_a_circuits_lane_that_has_run_empty_is_left_out():
     f.register_coflow("a")
     start(f, "a", "r0n0", "r1n0", GB // 4)
     start(f, "a", "r0n1", "r1n1", GB // 2)
-    ends = to_the_end(f)
+    ends = ends_of_all(f)
     assert ends == {
         "a/r0n0>r1n0": pytest.approx(1.0, abs=1e-6),
         "a/r0n1>r1n1": pytest.approx(2.0, abs=1e-6),

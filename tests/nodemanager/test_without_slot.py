@@ -1,4 +1,4 @@
-"""Attempts without a slot: they get what their task reads, wait, and compute once they are told."""
+"""Attempts without a slot: they get what their task reads, wait, and compute once they may."""
 
 import os
 import signal
@@ -91,7 +91,7 @@ class Reading:
         return written.exists() and "begun" in written.read_text()
 
 
-def test_it_fetches_says_that_it_has_all_and_runs_no_code_before_it_is_told(cluster, job):
+def test_it_fetches_says_that_it_has_all_and_runs_no_code_before_it_may(cluster, job):
     reading = Reading(cluster, job)
     pid = cluster.pid(reading.attempt)
     cluster.fact(FlowFinished, flow=reading.fetch(0))
@@ -112,7 +112,7 @@ def test_it_fetches_says_that_it_has_all_and_runs_no_code_before_it_is_told(clus
 
 
 @pytest.mark.parametrize("fetched", [0, 1])
-def test_told_before_it_has_all_it_goes_on_as_any_other(cluster, job, fetched):
+def test_begun_before_it_has_all_it_goes_on_as_any_other(cluster, job, fetched):
     reading = Reading(cluster, job)
     for number in range(fetched):
         cluster.fact(FlowFinished, flow=reading.fetch(number))
@@ -126,7 +126,7 @@ def test_told_before_it_has_all_it_goes_on_as_any_other(cluster, job, fetched):
     assert not reading.facts(AttemptReady)
 
 
-def test_told_before_its_process_runs(cluster, job):
+def test_begun_before_its_process_runs(cluster, job):
     top = f"import os, time\nif os.getpid() != {os.getpid()}: time.sleep(0.5)"
     file = cluster.folder.path / "slow.py"
     file.write_text(READER.format(top=top, work="pass"))
@@ -185,7 +185,7 @@ def test_killed_at_any_moment_it_ends(cluster, job, moment, how):
         cluster.until(lambda: gone(pid))
 
 
-def test_told_after_it_has_ended_is_no_news(cluster, job):
+def test_begun_after_it_has_ended_nothing_follows(cluster, job):
     reading = Reading(cluster, job)
     reading.become_ready()
     cluster.send("r0", KillAttempt(attempt=reading.attempt, node="r0n0", reason="withdrawn"))
@@ -302,19 +302,19 @@ def text(whole):
     client.close()
 
 
-@pytest.mark.parametrize("told", ["ready", "reading", "at once"])
+@pytest.mark.parametrize("when", ["ready", "reading", "at once"])
 @pytest.mark.parametrize("where", ["local_bytes", "remote_bytes"])
-def test_a_map_reads_its_split_ahead_and_computes_as_long_as_it_would(whole, text, told, where):
+def test_a_map_reads_its_split_ahead_and_computes_as_long_as_it_would(whole, text, when, where):
     split, holder = text
     node = holder if where == "local_bytes" else f"r{1 - int(holder[1])}n0"
     job = new_job()
     whole.load(job, COUNT)
     attempt = f"{job}.m0.0"
     whole.launch(attempt, node, splits=(split,), partitions=1, begins=False)
-    if told == "ready":
+    if when == "ready":
         whole.fact(AttemptReady, attempt=attempt)
         whole.idle(0.5)
-    elif told == "reading":
+    elif when == "reading":
         whole.pid(attempt)
         whole.idle(0.1)
     begun_s = time.monotonic()

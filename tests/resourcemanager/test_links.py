@@ -58,8 +58,8 @@ def test_what_is_observed_decides():
 
 def test_only_those_who_use_the_network_have_links_and_settings():
     using = {name for name, recipe in all_recipes([]).items() if recipe.uses_network}
-    wide_area = {"centralized", "iridium", "tetris", "tetrium"}
-    assert {re.split("[:+]", name)[0] for name in using} == wide_area
+    those = {"centralized", "iridium", "joint", "tetris", "tetrium"}
+    assert {re.split("[:+]", name)[0] for name in using} == those
     assert FREEST.uses_network
     assert option_names(FREEST)[:2] == ["fair.min_slots", "fair.user_weights"]
     assert {"links.period_s", "links.change"} <= set(option_names(FREEST))
@@ -115,7 +115,7 @@ def listed_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changes(folder: RunFolder) -> list[dict[str, LinkState]]:
-    """The changes that the core was told of, by its log."""
+    """The changes that were reported to the core, by its log."""
     events = [step.event for step in replay(folder.jobs / "events.jsonl")]
     return [event.links for event in events if isinstance(event, LinksObserved)]
 

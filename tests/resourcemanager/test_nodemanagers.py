@@ -146,7 +146,7 @@ def test_an_attempt_without_a_slot_is_ended_when_its_silent_node_is_back(reservi
 
 
 def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):
-    """The order to run it there is what tells that the whole NodeManager is gone."""
+    """The order to run it there shows that the whole NodeManager is gone."""
     office = Office(folder, heartbeat=0.05, expiry_s=0.3)
     try:
         rack = Rack(office, "r0", nodes=2)

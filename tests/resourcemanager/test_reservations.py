@@ -144,7 +144,7 @@ def test_a_map_reads_its_block_ahead():
     assert (task.state, task.reserved.ready) == ("pending", True)
     assert c.core.explain(task.id, 1.0).endswith("; reserved on r0n1, with all that it reads")
     run = c.run()
-    assert c.launched()[-1].task.splits  # it was told what to read
+    assert c.launched()[-1].task.splits  # its order says what to read
     assert run.placements[-1] == ("j0.m0", "r0n1", 2.0)
     assert c.core.records[JobId("j0")].locality.local == 1
 

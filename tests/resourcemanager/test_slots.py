@@ -79,17 +79,17 @@ def test_slots_of_a_node_that_is_not_there_do_not_change(node: str):
         c.set_slots(node, 2)
 
 
-def test_policies_are_told_once_and_only_of_a_change():
-    told = []
+def test_policies_are_heard_once_and_only_of_a_change():
+    heard = []
 
-    class Told(FairOrder):
+    class Hears(FairOrder):
         def slots_changed(self, node: SlotView, before: int) -> None:
-            told.append((node.id, before, node.slots, self.cluster.slots))
+            heard.append((node.id, before, node.slots, self.cluster.slots))
 
-    c = tiny_cluster(nodes=2, scheduler=Recipe(name="told", source="a test", order=Told))
+    c = tiny_cluster(nodes=2, scheduler=Recipe(name="heard", source="a test", order=Hears))
     for slots in (3, 3, 0):
         c.set_slots("r0n1", slots)
-    assert told == [("r0n1", 1, 3, 4), ("r0n1", 3, 0, 1)]
+    assert heard == [("r0n1", 1, 3, 4), ("r0n1", 3, 0, 1)]
     assert Policy.slots_changed(FairOrder, c.core.state.nodes["r0n1"], 1) is None
 
 

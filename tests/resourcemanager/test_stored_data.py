@@ -10,7 +10,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.driving.datastored import tell_of_data
+from railyard.resourcemanager.driving.datastored import report_data
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.events import DATA_BLOCKS_MAX, DataBlock, DataStored
 from railyard.resourcemanager.interface.policies import DataPolicy
@@ -44,8 +44,8 @@ def blocks(count: int, node: str = "r0n0") -> list[DataBlock]:
     return [DataBlock(at * 10, 100, (node,)) for at in range(count)]
 
 
-class Telling:
-    """A driver of a tiny cluster, as far as ``tell_of_data`` uses one."""
+class FeedsOnly:
+    """A driver of a tiny cluster, as far as ``report_data`` uses one."""
 
     def __init__(self, c: TinyCluster) -> None:
         self.core, self.feed = c.core, c.feed
@@ -53,7 +53,7 @@ class Telling:
 
 def test_a_view_shows_the_blocks_of_a_file():
     c = tiny_cluster(racks=2, scheduler=LOOKS)
-    tell_of_data(Telling(c), "/in", [DataBlock(0, 100, ("r0n0", "r1n0")), DataBlock(10, 7, ())])
+    report_data(FeedsOnly(c), "/in", [DataBlock(0, 100, ("r0n0", "r1n0")), DataBlock(10, 7, ())])
     first, last = c.core.state.data["/in"]
     assert (first.size_bytes, first.nodes, first.moving_to) == (100, ("r0n0", "r1n0"), None)
     assert (last.size_bytes, last.nodes) == (7, ())
@@ -63,7 +63,7 @@ def test_a_large_file_comes_in_several_events_and_the_same_is_not_told_twice():
     c = tiny_cluster(racks=2, scheduler=LOOKS)
     count = 2 * DATA_BLOCKS_MAX + 1
     for _ in range(2):
-        tell_of_data(Telling(c), "/in", blocks(count), ["j0"])
+        report_data(FeedsOnly(c), "/in", blocks(count), ["j0"])
     assert c.core.state.policies.data.readers == [("/in", ()), ("/in", ()), ("/in", ("j0",))]
     reported = [event for _, event in c.events if isinstance(event, DataStored)]
     assert [(e.first, len(e.blocks)) for e in reported] == [
@@ -72,7 +72,7 @@ def test_a_large_file_comes_in_several_events_and_the_same_is_not_told_twice():
         (2 * DATA_BLOCKS_MAX, 1),
     ]
     assert len(c.core.state.data["/in"]) == count
-    tell_of_data(Telling(c), "/in", blocks(3, "r1n0"))
+    report_data(FeedsOnly(c), "/in", blocks(3, "r1n0"))
     assert [block.nodes for block in c.core.state.data["/in"]] == [("r1n0",)] * 3
 
 
@@ -87,7 +87,7 @@ def test_blocks_come_in_order():
 
 def test_those_who_do_not_look_are_told_nothing():
     c = tiny_cluster()
-    tell_of_data(Telling(c), "/in", blocks(2))
+    report_data(FeedsOnly(c), "/in", blocks(2))
     assert not any(isinstance(event, DataStored) for _, event in c.events)
     assert not recipe_named("corral").uses_data
     assert LOOKS.uses_data

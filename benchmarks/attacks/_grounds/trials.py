@@ -83,7 +83,7 @@ def tally(name: str, tried: int, held: int, broken: list[str]) -> Row:
 
 
 def say(kind: str, words: str) -> None:
-    """Tell how it goes on."""
+    """Print how it goes on."""
     print(f"  {kind}: {words}", file=sys.stderr, flush=True)
 
 

@@ -57,7 +57,7 @@ def forecast(name: str = "nightly", submit_s: float | None = None, **sizes: int)
 
 
 def predict(c: TinyCluster, *jobs: str, **sizes: int) -> None:
-    """Tell that these jobs, of which each recurs by itself, come now."""
+    """Predict that these jobs, of which each recurs by itself, come now."""
     expected = tuple(PredictedJob(job=name, forecast=forecast(name, **sizes)) for name in jobs)
     c.feed(JobsPredicted(jobs=expected))
 
