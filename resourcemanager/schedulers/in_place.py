@@ -48,7 +48,8 @@ class InPlaceTasks(TaskPolicy):
         stranded = self._stranded(job)
         if stranded is not None:
             return Place(stranded, "no slots where its input is")
-        return Wait("only slots at other sites are free", level=level)
+        # without a level, as reduces of the same job may have a place at other slots as far away
+        return Wait("only slots at other sites are free")
 
     def _stranded(self, job: JobView) -> TaskView | None:
         """A pending map with all of its input in racks without slots for the job."""

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.schedulers.placement import exact
 from tests.harness import tiny_cluster
 
@@ -48,6 +49,27 @@ def test_reduces_of_a_site_that_lost_its_slots_run_elsewhere():
     late = {node for task, node, when in run.placements if task.startswith("j0.r") and when >= 3.0}
     assert late
     assert "r0n0" not in late
+
+
+def test_reduces_get_their_slots_while_maps_of_the_same_job_wait_for_theirs():
+    """r2 has the maps that wait, r1 most of what the reduce reads, and slots that are free."""
+    c = tiny_cluster(racks=3, nodes=1, slots=2, scheduler="iridium")
+    c.flow_s = 0.1
+    r0, r1, r2 = (TaskInput(input_bytes=100 * MB, nodes=(f"r{rack}n0",)) for rack in range(3))
+    stages = (
+        StagePlan(name="waits", tasks=8, inputs=(r2,) * 8),
+        StagePlan(name="most", tasks=2, inputs=(r1,) * 2),
+        StagePlan(name="late", tasks=1, inputs=(r0,)),
+        StagePlan(name="next", reads=("most", "late"), tasks=1),
+        StagePlan(name="last", reads=("waits", "next"), tasks=1),
+    )
+    durations = {"waits": 9.0, "most": 1.0, "late": 3.0, "next": 1.0, "last": 1.0}
+    c.submit("j0", stages=stages, durations=durations)
+    run = c.run()
+    assert run.unfinished == []
+    assert [(node, when) for task, node, when in run.placements if "next" in task] == [
+        ("r1n0", 3.0)
+    ]
 
 
 @pytest.mark.parametrize("scheduler", ["iridium", "tetrium", "tetrium+iridium-tasks"])
