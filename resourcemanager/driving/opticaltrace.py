@@ -31,9 +31,9 @@ def optical_rows(circuits: Sequence[CircuitUse], process: int) -> list[dict[str,
             (port, lane) for port in sorted(lanes, key=_natural) for lane in range(len(lanes[port]))
         )
     }
-    rows = [_named("thread_name", process, place, port) for (port, _), place in number.items()]
+    rows = [row_name("thread_name", process, place, port) for (port, _), place in number.items()]
     if rows:
-        rows.insert(0, _named("process_name", process, 0, NAME))
+        rows.insert(0, row_name("process_name", process, 0, NAME))
     for port, lane, use in shown:
         rows += _phases(use, {"pid": process, "tid": number[port, lane]})
     return rows
@@ -75,5 +75,6 @@ def _natural(port: str) -> tuple[bool, int]:
     return port.endswith(".down"), int(re.findall(r"\d+", port)[0])
 
 
-def _named(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+def row_name(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    """The event that names a process or one of its lanes; ``kind``: "thread_name", say."""
     return {"name": kind, "ph": "M", "pid": process, "tid": lane, "args": {"name": name}}

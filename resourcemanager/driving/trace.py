@@ -26,7 +26,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.netemu.circuits.log import CircuitUse
 from railyard.resourcemanager.driving.eventlog import Step
-from railyard.resourcemanager.driving.opticaltrace import optical_rows
+from railyard.resourcemanager.driving.opticaltrace import optical_rows, row_name
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 
 _NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
@@ -44,7 +44,7 @@ def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> 
 
 class _Trace:
     def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = [_name("process_name", _NETWORK, 0, "network")]
+        self.rows: list[dict[str, Any]] = [row_name("process_name", _NETWORK, 0, "network")]
         self._numbers: dict[NodeId, int] = {}
         self._lanes: dict[NodeId, list[AttemptId | None]] = {}  #: who is in which slot
         self._running: dict[AttemptId, tuple[NodeId, int, float]] = {}  #: node, lane, since
@@ -94,11 +94,11 @@ class _Trace:
     def _node(self, node: NodeId, slots: int) -> None:
         if node not in self._numbers:
             number = self._numbers[node] = len(self._numbers) + 1
-            self.rows.append(_name("process_name", number, 0, node))
+            self.rows.append(row_name("process_name", number, 0, node))
         known = self._lanes.setdefault(node, [])
         for lane in range(len(known), slots):
             known.append(None)
-            self.rows.append(_name("thread_name", self._numbers[node], lane, f"slot {lane}"))
+            self.rows.append(row_name("thread_name", self._numbers[node], lane, f"slot {lane}"))
 
     def _lost(self, node: NodeId, at_s: float) -> None:
         for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
@@ -145,9 +145,5 @@ class _Trace:
     def _lane(self, coflow: CoflowId) -> int:
         if coflow not in self._coflows:
             self._coflows[coflow] = len(self._coflows)
-            self.rows.append(_name("thread_name", _NETWORK, self._coflows[coflow], coflow))
+            self.rows.append(row_name("thread_name", _NETWORK, self._coflows[coflow], coflow))
         return self._coflows[coflow]
-
-
-def _name(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
-    return {"name": kind, "ph": "M", "pid": process, "tid": lane, "args": {"name": name}}

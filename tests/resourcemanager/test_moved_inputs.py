@@ -11,19 +11,20 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.decisions import InvalidDecision, MoveInput, Proposal
+from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.events import InputMoved, InputNotMoved
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView
 from railyard.resourcemanager.schedulers import recipe_named
 from tests.harness import tiny_cluster
-from tests.resourcemanager.toys import MovesData, copying, moving
+from tests.resourcemanager.toys import copying, moving
 
 Propose = Callable[[ClusterView], Iterable[Proposal]]
 
 
 def proposing(propose: Propose) -> Recipe:
-    class Moves(MovesData):
+    class Moves(StoreDecides):
         heard: list[tuple[str, str, int]] = []
 
         def propose(self) -> Iterable[Proposal]:
@@ -93,7 +94,7 @@ def test_a_task_that_fails_looks_where_its_block_was_moved_to_meanwhile():
 
 
 def test_a_job_that_waits_for_a_near_slot_is_asked_again_after_a_move():
-    class Moves(MovesData):
+    class Moves(StoreDecides):
         def propose(self) -> Iterable[Proposal]:
             data = self.cluster.data.get("in", ())
             asked = self.cluster.jobs and data and data[0].moving_to is None

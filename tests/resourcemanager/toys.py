@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.ids import NodeId
 from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.decisions import (
     Copy,
@@ -18,7 +18,6 @@ from railyard.resourcemanager.interface.decisions import (
     Reserve,
 )
 from railyard.resourcemanager.interface.defaults import ClosestTasks
-from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import CopyPolicy, DataPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
@@ -41,13 +40,6 @@ def copying(policy: type[CopyPolicy]) -> Recipe:
 def moving(policy: type[DataPolicy]) -> Recipe:
     """Delay scheduling, and this placement of data."""
     return replace(recipe_named("delay"), name="moving", data=policy)
-
-
-class MovesData(DataPolicy):
-    """A base for policies that move data, which the block store has placed."""
-
-    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        return ()
 
 
 def running_tasks(cluster: ClusterView) -> Iterator[TaskView]:

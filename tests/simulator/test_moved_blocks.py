@@ -14,11 +14,12 @@ from railyard.dfs.messages.files import CheckFiles, CheckReport
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
+from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import Fault, NodeDown
 from railyard.simulator.faults.toys import DiceMoves
-from tests.resourcemanager.toys import MovesData, moving
+from tests.resourcemanager.toys import moving
 from tests.workloads import MB, job_of, topology, workload
 
 
@@ -38,7 +39,7 @@ def simulation(recipe: Recipe, *jobs: WorkloadJob, faults: tuple[Fault, ...] = (
     return Simulation(config, workload(*jobs), faults=faults, recipe=recipe, **settings)
 
 
-class ToR1(MovesData):
+class ToR1(StoreDecides):
     """Each block to r1n0, at once."""
 
     def propose(self) -> Iterable[Proposal]:
