@@ -72,8 +72,9 @@ class FlowCompletion:
         found: list[tuple[Priority, VirtualFlow]] = []
         for server in np.flatnonzero(best_s < available_s).tolist():
             for flow, before_s in c.flows.virtual_to(server):
-                if c.servers.starts_after_s(server, before_s, now_s) > best_s[server]:
-                    found.append((self._priority(flow), flow))
+                if c.servers.starts_after_s(server, before_s, now_s) <= best_s[server]:
+                    break  # so are those before it
+                found.append((self._priority(flow), flow))
         found.sort(key=lambda each: (each[0], each[1].tail.number))
         return [flow for _, flow in found]
 

@@ -67,10 +67,13 @@ class FlowList:
             self._switches.give_back(promise)
 
     def virtual_to(self, server: int) -> Iterator[tuple[VirtualFlow, float]]:
-        """Virtual flows to tasks of a server's queue, with the work that is queued before each."""
-        before_s = 0.0
-        for name, entry in self._servers.queues[server].items():
+        """Virtual flows to tasks of a server's queue, with the work that is queued before each.
+
+        The last of the queue comes first.
+        """
+        before_s = self._servers.queued_s(server)
+        for name, entry in reversed(self._servers.queues[server].items()):
+            before_s -= entry.execution_s
             flow = self._virtual.get(name)
             if flow is not None:
                 yield flow, before_s
-            before_s += entry.execution_s

@@ -51,8 +51,8 @@ class Joint(LocalSchedulers, FlowPolicy):
         self.controller = Controller(config, cluster, estimates)
         super().__init__(config, cluster, self.controller)
         self._dispatcher = Dispatcher(config.running_max)
-        self._task_completion = TaskCompletion(self.controller)
-        self._flow_completion = FlowCompletion(self.controller, self._task_completion)
+        self.task_completion = TaskCompletion(self.controller)
+        self.flow_completion = FlowCompletion(self.controller, self.task_completion)
         self._wait_s = config.unreachable_wait_s
         self._completed: list[TaskView] = []  #: since the controller was triggered last
         self._released = False  #: whether bandwidth was, since then
@@ -80,7 +80,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         super().fetch_ended(fetch)
         c, task = self.controller, fetch.reader.task
         c.flows.ended(task.id, c.servers.number[fetch.node.id])
-        self._released = True
+        self._released |= fetch.node is not fetch.reader.node
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         self.controller.switches.observed(changed)
@@ -102,18 +102,18 @@ class Joint(LocalSchedulers, FlowPolicy):
     def reconsider(self) -> Iterable[JobView]:
         self.review()
         while (job := self._dispatcher.next(self.cluster.now_s)) is not None:
-            self._task_completion.start(job)
+            self.task_completion.start(job)
         completed, self._completed = self._completed, []
         for task in completed:
             if task.stage.job.id in self._dispatcher.running:
-                self._task_completion.completed(task)
+                self.task_completion.completed(task)
         if self._released or self._is_due():
             self._released = False
-            self._flow_completion.released()
+            self.flow_completion.released()
         return self.controller.offered()
 
     def renew(self, stage: StageView) -> None:
-        self._task_completion.renew(stage)
+        self.task_completion.renew(stage)
 
     def scheduled_jobs(self) -> Iterable[JobView]:
         return self._dispatcher.running.values()

@@ -15,6 +15,7 @@ from railyard.scripts.reproduce.figures import Paper
 PAPERS = {
     "co-scheduler": "railyard.scripts.reproduce.papers.co_scheduler",
     "corral": "railyard.scripts.reproduce.papers.corral",
+    "joint": "railyard.scripts.reproduce.papers.joint",
     "tetrium": "railyard.scripts.reproduce.papers.tetrium",
 }
 

@@ -141,13 +141,18 @@ class Servers:
             heapq.heappop(ready)
         return ready[0][2] if ready else None
 
+    def queued_s(self, server: int) -> float:
+        """C of all tasks in a server's queue, added up."""
+        return float(self._queued_s[server])
+
     def ahead_s(self, entry: QueuedTask, now_s: float) -> float:
-        """When a queued task would start, from now: t_AVL for it alone.  O(tasks before it)."""
-        server, before_s = entry.server, 0.0
-        for other in self.queues[server].values():
+        """When a queued task would start, from now: t_AVL for it alone.  O(tasks behind it)."""
+        server = entry.server
+        before_s = self.queued_s(server)
+        for other in reversed(self.queues[server].values()):
+            before_s -= other.execution_s
             if other is entry:
                 break
-            before_s += other.execution_s
         return self.starts_after_s(server, before_s, now_s)
 
     def forget(self, stage: StageId) -> None:
