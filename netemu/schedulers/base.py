@@ -39,6 +39,8 @@ class FlowScheduler(ABC):
     #: the circuit policy (see ``netemu.circuits.policies``) for topologies with an optical switch;
     #: None: flows use no circuits
     circuit_policy: ClassVar[str | None] = None
+    #: whether it serves flows by their priorities
+    by_priority: ClassVar[bool] = False
     #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
     #: numbers; otherwise the last rows take their places
     rows_stay: ClassVar[bool] = False

@@ -87,6 +87,11 @@ class Recipe:
             for kind in self.classes()
         )
 
+    @property
+    def has_priorities(self) -> bool:
+        """Whether its flows policy gives fetches priorities."""
+        return self.flows.priority is not FlowPolicy.priority
+
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
         roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)

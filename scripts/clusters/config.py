@@ -74,5 +74,17 @@ def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:
             click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
 
 
+def warn_of_idle_priorities(pairs: Iterable[Pair]) -> None:
+    """Warn on standard error if a scheduler gives priorities to a flow scheduler without any."""
+    kinds = flow_schedulers()
+    for pair in pairs:
+        knows = [name for name, kind in kinds.items() if kind.by_priority]
+        if recipe_named(pair.scheduler).has_priorities and pair.flow_scheduler not in knows:
+            right = f"they count for nothing; --flow-scheduler {knows[0]} serves by them"
+            click.echo(
+                f"{pair}: flows have priorities, {pair.flow_scheduler} none: {right}", err=True
+            )
+
+
 def _sections(recipe: Recipe) -> set[str]:
     return {name.partition(".")[0] for name in option_names(recipe)}

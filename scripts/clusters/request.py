@@ -116,12 +116,14 @@ class ClusterRequest(TopologyRequest):
 
     def config(self) -> ClusterConfig:
         """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
-        from railyard.scripts.clusters.config import cluster_config
+        from railyard.scripts.clusters.config import cluster_config, warn_of_idle_priorities
         from railyard.scripts.clusters.pairs import pair_of
 
+        pair = pair_of(self.scheduler or "fair", self.flow_scheduler)
+        warn_of_idle_priorities([pair])
         return cluster_config(
             self.place,
-            pair=pair_of(self.scheduler or "fair", self.flow_scheduler),
+            pair=pair,
             options=self.scheduler_options,
             seed=1 if self.seed is None else self.seed,
             transport=self.transport or "ipc",

@@ -23,6 +23,7 @@ from railyard.scripts.clusters.config import (
     cluster_config,
     own_options,
     require_known_options,
+    warn_of_idle_priorities,
     warn_of_missing_circuits,
 )
 from railyard.scripts.clusters.pairs import Pair, pairs_of
@@ -98,6 +99,8 @@ class Comparison:
         """Carry out all runs; returns a row for each contender."""
         flows = dict.fromkeys(run.contender.flow_scheduler for run in self._runs)
         warn_of_missing_circuits(self._topology, flows)
+        pairs = [Pair(run.contender.scheduler, run.contender.flow_scheduler) for run in self._runs]
+        warn_of_idle_priorities(dict.fromkeys(pairs))
         if self._request.results is not None:
             self._request.results.mkdir()
             return self._run_all()

@@ -16,7 +16,11 @@ from railyard.jobs.mixes.mixes import Defaults
 from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.samples import is_sample, sample_workload
-from railyard.scripts.clusters.config import cluster_config, warn_of_missing_circuits
+from railyard.scripts.clusters.config import (
+    cluster_config,
+    warn_of_idle_priorities,
+    warn_of_missing_circuits,
+)
 from railyard.scripts.clusters.pairs import pairs_of
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.summary import (
@@ -41,14 +45,16 @@ from railyard.simulator.cluster import Simulation
 
 def simulate_jobs(request: SimulateRequest) -> int:
     """Run a workload to its end and print the results; 1 if a job failed."""
+    pair = pairs_of(request.schedulers or ("fair",), request.flow_schedulers)[0]
     config = cluster_config(
         request.place,
-        pair=pairs_of(request.schedulers or ("fair",), request.flow_schedulers)[0],
+        pair=pair,
         options=request.scheduler_options,
         seed=request.seed,
     )
     jobs = _workload(request, config.topology)
     warn_of_missing_circuits(config.topology, [config.flow_scheduler])
+    warn_of_idle_priorities([pair])
     run = VirtualRun(
         config=config,
         workload=replace(jobs, jobs=jobs.jobs[: request.first]),

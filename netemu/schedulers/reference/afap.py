@@ -36,6 +36,7 @@ class AsFastAsPossible(FlowScheduler):
 
     name = "afap"
     source = "Joint scheduling of tasks and network flows (SDN), IV-C"
+    by_priority = True
 
     def class_key(self, flow: FlowSpec) -> Hashable:
         """Every flow is a row of its own; rows are served in the order of this."""
