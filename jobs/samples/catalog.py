@@ -12,6 +12,7 @@ from railyard.cluster.shown import printable
 from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
 from railyard.jobs.samples.associations.plan import plan_self_join
+from railyard.jobs.samples.kmeans.plan import plan_kmeans
 from railyard.jobs.samples.query.plan import plan_query
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
 from railyard.jobs.samples.sequences.plan import plan_ranked_inverted_index, plan_sequence_count
@@ -223,6 +224,7 @@ def _generate_text(request: Request) -> Step:
 
 
 CATALOG = (
+    Sample("kmeans", "clusters movies by their ratings, in several iterations", plan_kmeans),
     Sample("query", "joins two tables, adds up and ranks, as SQL in five stages", plan_query),
     Sample(
         "ranked-inverted-index",

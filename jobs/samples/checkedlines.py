@@ -8,11 +8,12 @@ Lines are numbered only for an error: a task sees a split, and not the lines bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from railyard.cluster.messages.execution import Split
 from railyard.jobs.formats import Lines
+from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 _LINES = Lines()
@@ -50,11 +51,18 @@ def parsed_blocks(
         lines_before += bytes(block).count(b"\n")
 
 
-def check_lines(parse: Parse[Parsed], file: FileReader, shown: str) -> Iterator[Parsed]:
-    """What each block of a whole file is parsed as; raises ``BadInput`` for a line without form."""
+def parsed_file(parse: Parse[Parsed], file: FileReader, shown: str) -> Iterator[Parsed]:
+    """What each block of a whole file is parsed as; raises as ``parsed_blocks``."""
     whole = Split(path="/", stored_offset=0, stored_length=file.stored_bytes)
     for _, parsed in parsed_blocks(parse, file, whole, shown):
         yield parsed
+
+
+def check_lines(parse: Parse[Parsed], files: Iterable[GivenFile]) -> None:
+    """Raise ``BadInput`` unless all lines of these files have the form."""
+    for given in files:
+        for _ in parsed_file(parse, given.file, given.shown):
+            pass
 
 
 def _lines_before(file: FileReader, split: Split) -> int:

@@ -92,6 +92,15 @@ class Step:
 
 
 @dataclass(frozen=True)
+class GivenFile:
+    """A file of the user's."""
+
+    input: str  #: the name of the input that it belongs to; "" = it has none
+    shown: str  #: its path as the user knows it
+    file: FileReader
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The result of checking an output."""
 
@@ -115,9 +124,8 @@ class Plan:
     needs_input: bool = False  #: whether the user must give a file, since none can be generated
     #: raises ``UsageError`` if input files of these sizes in bytes do not fit the request
     check_sizes: Callable[[Sequence[int]], None] | None = None
-    #: raises ``BadInput`` if a file of the user's is not what the job reads; gets the name of the
-    #: input, the path that is shown, and the file
-    check_file: Callable[[str, str, FileReader], None] | None = None
+    #: raises ``BadInput`` or ``UsageError`` if the user's files are not what the job reads
+    check_files: Callable[[Sequence[GivenFile]], None] | None = None
     #: checks the output after all steps; None = it cannot be checked
     verify: Callable[[Files], Verdict] | None = None
 

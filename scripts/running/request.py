@@ -11,7 +11,7 @@ from pathlib import Path
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.topology import Topology
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.sample import Plan, Request, default_reduces
+from railyard.jobs.samples.sample import GivenFile, Plan, Request, default_reduces
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
 from railyard.scripts.running.files import LocalFile, readable_size
 from railyard.scripts.running.inputs import local_files, read_inputs, stored_path
@@ -105,12 +105,14 @@ def prepare(
         )
     )
     _check_names(job, [each for each, _ in given.named], plan, has_input=bool(request.inputs))
+    files: list[GivenFile] = []
     for path, local in copies.items():
         called = given.name_of(path)
         plan.formats.get(called, plan.input).check(str(local), readable_size(local))
-        if plan.check_file is not None:
-            plan.check_file(called, str(local), LocalFile(local))
+        files.append(GivenFile(called, str(local), LocalFile(local)))
         stored_bytes += readable_size(local)
+    if files and plan.check_files is not None:
+        plan.check_files(files)
     if copies and plan.check_sizes is not None:
         plan.check_sizes([readable_size(local) for local in copies.values()])
     return Prepared(

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from railyard.jobs.local import BytesReader, run_locally
 from railyard.jobs.samples.associations import check
 from railyard.jobs.samples.associations.generate import AssociationsGen
-from railyard.jobs.samples.associations.job import SelfJoin, check_associations
+from railyard.jobs.samples.associations.job import SelfJoin, associations
+from railyard.jobs.samples.checkedlines import check_lines
+from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import BadInput
 
 ITEMS = ["A", "a", "aa", "b", "ü"]
@@ -60,8 +62,8 @@ def test_a_line_that_is_no_association_is_named_by_file_and_line(bad):
         with pytest.raises(BadInput, match=r"^/in:31: .*: need items in increasing order"):
             run_locally(SelfJoin(), {"/in": data}, 1, split_bytes)
     with pytest.raises(BadInput, match=r"^mine\.txt:31: "):
-        check_associations("", "mine.txt", BytesReader(data))
-    check_associations("", "mine.txt", BytesReader("".join(rows).encode()))
+        check_lines(associations, [GivenFile("", "mine.txt", BytesReader(data))])
+    check_lines(associations, [GivenFile("", "mine.txt", BytesReader("".join(rows).encode()))])
 
 
 def test_the_check_shares_nothing_with_the_job():

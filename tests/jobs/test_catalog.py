@@ -69,7 +69,8 @@ def test_generated_input_is_worked_on_and_verified(name, seed):
     plan, store = find(name).plan(request(seed=seed)), Store()
     carry_out(plan, store)
     assert verdict(plan, store).ok
-    assert [step.name for step in plan.steps if step.measured] == [name]
+    measured = ["kmeans", "kmeans.2", "kmeans.3"] if name == "kmeans" else [name]
+    assert [step.name for step in plan.steps if step.measured] == measured
     sources = plan.sources
     parts = {"query": [1, 3], "ranked-inverted-index": [4]}.get(name, [3])
     assert [len(store.list(path)) for path in sources] == parts
@@ -137,6 +138,9 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("wordcount", {"params": {"combine": "1"}}, 'did you mean "combined"'),
         ("sequence-count", {"stored_bytes": 0}, "size = 0: need at least one real byte"),
         ("ranked-inverted-index", {"stored_bytes": 999}, "size = 999: need at least 1000 real"),
+        ("kmeans", {"params": {"iterations": "0"}}, "iterations = 0: need 1 to 1000"),
+        ("kmeans", {"params": {"k": "0"}}, "k = 0: need 1 to 256 clusters"),
+        ("kmeans", {"params": {"centroids": "1:2_3"}}, 'unknown parameter of kmeans "centroids"'),
         ("self-join", {"stored_bytes": 26}, "size = 26: need at least an association of 27 real"),
         ("self-join", {"params": {"items": "1"}}, "items = 1: need 2 to 100"),
         ("self-join", {"params": {"item": "2"}}, 'did you mean "items"'),

@@ -55,6 +55,22 @@ def test_stages_of_the_query_read_the_inputs_that_they_name():
     assert all(len(file.shares) == 4 for file in job.files)
 
 
+def test_each_iteration_of_kmeans_is_a_step_after_the_one_before():
+    first, second, third, again, then = measured(
+        "kmeans,size=500MB,reduces=3,param.k=3,size_error=0.1",
+        "kmeans,size=500MB,reduces=3,param.k=3,param.iterations=2",
+    ).jobs
+    assert [one.name for one in (first, second, third)] == ["kmeans-1", "kmeans-1.2", "kmeans-1.3"]
+    assert [job.after for job in (first, second, third)] == ["", "kmeans-1", "kmeans-1.2"]
+    assert (again.name, then.after) == ("kmeans-2", "kmeans-2")
+    assert first.files == second.files == third.files == again.files
+    assert first.input_bytes < first.shuffle_bytes < 1.1 * first.input_bytes
+    assert len(first.stages[1].weights) == first.stages[1].tasks == 3
+    assert first.stages[1].weights != second.stages[1].weights, "clusters change"
+    assert {job.recurrence.size_ratio for job in (first, second)} == {first.recurrence.size_ratio}
+    assert second.recurrence.name == "kmeans-1.2"
+
+
 def test_jobs_share_equal_inputs_and_all_of_it_can_be_run():
     workload = measured("mix,jobs=12,window=10s,users=2,sizes=300MB+600MB")
     check_workload(workload.jobs)

@@ -23,7 +23,8 @@ from railyard.jobs.samples.query.generate import (
 )
 from railyard.jobs.samples.query.job import Query
 from railyard.jobs.samples.query.sql import Scan, Select, run_select
-from railyard.jobs.samples.query.tables import RANKINGS, check_file
+from railyard.jobs.samples.query.tables import RANKINGS, check_tables
+from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import BadInput, JobError
 
 INPUTS = {"rankings": ["/r"], "uservisits": ["/v"]}
@@ -192,7 +193,7 @@ def test_a_row_of_other_columns_is_named_by_file_and_line(line, words, split_byt
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     with pytest.raises(BadInput, match=r"^mine\.csv:11: "):
-        check_file("rankings", "mine.csv", BytesReader(table))
+        check_tables([GivenFile("rankings", "mine.csv", BytesReader(table))])
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_a_row_of_other_columns_is_named_by_file_and_line(line, words, split_byt
 def test_visits_of_other_columns_are_refused(row, words):
     good = visit("x", "a", "1980-01-01", "1")
     with pytest.raises(BadInput, match="^v.csv:2: " + re.escape(words)):
-        check_file("uservisits", "v.csv", BytesReader((good + row).encode()))
+        check_tables([GivenFile("uservisits", "v.csv", BytesReader((good + row).encode()))])
 
 
 def test_generated_tables_are_skewed_and_as_large_as_asked():
@@ -220,8 +221,8 @@ def test_generated_tables_are_skewed_and_as_large_as_asked():
         lines = b"".join(parts).splitlines()
         assert len(lines) == rows
         assert abs(sum(map(len, parts)) / (rows * row_bytes) - 1) < 0.02
-    check_file("rankings", "r", BytesReader(b"".join(rankings)))
-    check_file("uservisits", "v", BytesReader(b"".join(visits)))
+    check_tables([GivenFile("rankings", "r", BytesReader(b"".join(rankings)))])
+    check_tables([GivenFile("uservisits", "v", BytesReader(b"".join(visits)))])
     pages = {line.split(b",")[0] for part in rankings for line in part.splitlines()}
     assert len(pages) == 3000
     visited = Counter(line.split(b",")[1] for part in visits for line in part.splitlines())

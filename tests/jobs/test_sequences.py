@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.jobs.local import BytesReader, run_locally
+from railyard.jobs.samples.checkedlines import check_lines
+from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.samples.sequences import check
 from railyard.jobs.samples.sequences.count import SequenceCount
-from railyard.jobs.samples.sequences.documents import check_counts
+from railyard.jobs.samples.sequences.documents import counted_sequences
 from railyard.jobs.samples.sequences.generate import ArticlesGen
 from railyard.jobs.samples.sequences.rank import RankedInvertedIndex
 from railyard.jobs.taskio import BadInput
@@ -91,8 +93,8 @@ def test_a_line_that_is_no_count_is_named_by_file_and_line(bad):
         with pytest.raises(BadInput, match=r"^/in:31: .*: need word word word<TAB>document<TAB>"):
             run_locally(RankedInvertedIndex(), {"/in": data}, 1, split_bytes)
     with pytest.raises(BadInput, match=r"^mine\.txt:31: "):
-        check_counts("", "mine.txt", BytesReader(data))
-    check_counts("", "mine.txt", BytesReader("".join(rows).encode()))
+        check_lines(counted_sequences, [GivenFile("", "mine.txt", BytesReader(data))])
+    check_lines(counted_sequences, [GivenFile("", "mine.txt", BytesReader("".join(rows).encode()))])
 
 
 def test_the_check_shares_nothing_with_the_jobs():

@@ -19,9 +19,9 @@ from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import FETCHED_SHARE, fetch, split_bytes
-from railyard.jobs.samples.checkedlines import BadLine, check_lines, parsed_blocks
+from railyard.jobs.samples.checkedlines import BadLine, parsed_blocks
 from railyard.jobs.samples.hashing import rows_by_partition
-from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 _PREFIXES_PER_PIECE = 2**12
 _SHOWN_BYTES = 60
@@ -48,7 +48,7 @@ class _ShipLines:
         counters["associations"] = 0
         for split in task.splits:
             file = io.open(split.path)
-            for block, (prefixes, lines) in parsed_blocks(_associations, file, split):
+            for block, (prefixes, lines) in parsed_blocks(associations, file, split):
                 for partition, rows in rows_by_partition(prefixes, task.partitions):
                     joined = b"\n".join([lines[row] for row in rows.tolist()])
                     partitions[partition] += [joined, b"\n"]
@@ -58,7 +58,7 @@ class _ShipLines:
         return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
 
 
-def _associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
+def associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
     """All items but the last of each of these lines, and the lines; ``BadLine`` for others."""
     lines = [line.removesuffix(b"\r") for line in bytes(block).split(b"\n")]
     if not lines[-1]:
@@ -72,12 +72,6 @@ def _associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
             raise BadLine(number, f"{shown!r}: need {right}")
         prefixes.append(line[: len(line) - len(items[-1])])
     return prefixes, lines
-
-
-def check_associations(_input: str, shown: str, file: FileReader) -> None:
-    """Raise ``BadInput`` unless all lines of a file are associations."""
-    for _lines in check_lines(_associations, file, shown):
-        pass
 
 
 class _Join:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from railyard.cluster.errors import UsageError, require, unknown_name
 from railyard.cluster.shown import printable
 from railyard.jobs.package import pack_job
 from railyard.jobs.samples.associations.check import expected_candidates
 from railyard.jobs.samples.associations.generate import AssociationsGen, row_bytes
-from railyard.jobs.samples.associations.job import SelfJoin, check_associations
+from railyard.jobs.samples.associations.job import SelfJoin, associations
+from railyard.jobs.samples.checkedlines import check_lines
 from railyard.jobs.samples.sample import Files, Plan, Request, Step, Verdict
 from railyard.jobs.samples.steps import decoded, generating_step, lines_of, measured_step
 
@@ -38,7 +41,7 @@ def plan_self_join(request: Request) -> Plan:
     return Plan(
         steps=(generate, step) if generate else (step,),
         input=SelfJoin.input,
-        check_file=check_associations,
+        check_files=partial(check_lines, associations),
         verify=verify,
     )
 

@@ -16,7 +16,7 @@ from railyard.jobs.samples.query.generate import (
     UserVisitsGen,
 )
 from railyard.jobs.samples.query.job import COLUMNS, Query
-from railyard.jobs.samples.query.tables import TABLES, check_file
+from railyard.jobs.samples.query.tables import TABLES, check_tables
 from railyard.jobs.samples.sample import Files, Plan, Request, Step, Verdict
 from railyard.jobs.samples.steps import generating_step, measured_step
 
@@ -50,7 +50,7 @@ def plan_query(request: Request) -> Plan:
         steps=(*generating, replace(query, inputs=tuple(inputs.items()))),
         input=job.input,
         formats={name: job.input_format(name) for name in TABLES},
-        check_file=check_file,
+        check_files=check_tables,
         verify=verify,
     )
 

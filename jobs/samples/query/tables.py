@@ -16,6 +16,7 @@ from railyard.cluster.messages.execution import Split
 from railyard.cluster.shown import printable
 from railyard.jobs.formats import Lines
 from railyard.jobs.samples.checkedlines import BadLine, check_lines, parsed_blocks
+from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import Buffer, FileReader
 
 #: What a decimal of 1 becomes.
@@ -131,7 +132,7 @@ def read_rows(
     return parsed_blocks(table.rows, file, split)
 
 
-def check_file(table: str, shown: str, file: FileReader) -> None:
-    """Raise ``BadInput`` unless all lines of a file are rows of the table of that name."""
-    for _ in check_lines(TABLES[table].rows, file, shown):
-        pass
+def check_tables(files: Sequence[GivenFile]) -> None:
+    """Raise ``BadInput`` unless all lines of files are rows of the tables that they belong to."""
+    for given in files:
+        check_lines(TABLES[given.input].rows, [given])

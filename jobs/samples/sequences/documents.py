@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from railyard.jobs.samples.checkedlines import BadLine, check_lines
-from railyard.jobs.taskio import Buffer, FileReader
+from railyard.jobs.samples.checkedlines import BadLine
+from railyard.jobs.taskio import Buffer
 
 #: Words of a sequence.
 LENGTH = 3
@@ -41,9 +41,3 @@ def counted_sequences(lines: Buffer) -> tuple[list[bytes], list[bytes]]:
             raise BadLine(number, f"{shown!r}: need {right}")
         sequences.append(found[1])
     return sequences, rows
-
-
-def check_counts(_input: str, shown: str, file: FileReader) -> None:
-    """Raise ``BadInput`` unless all lines of a file are counts of sequences."""
-    for _lines in check_lines(counted_sequences, file, shown):
-        pass

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from railyard.cluster.errors import require
 from railyard.cluster.shown import printable
 from railyard.jobs.package import pack_job
+from railyard.jobs.samples.checkedlines import check_lines
 from railyard.jobs.samples.sample import Files, Plan, Request, Step, Verdict
 from railyard.jobs.samples.sequences.check import ranked_lines, wrong_counts
 from railyard.jobs.samples.sequences.count import SequenceCount
-from railyard.jobs.samples.sequences.documents import check_counts
+from railyard.jobs.samples.sequences.documents import counted_sequences
 from railyard.jobs.samples.sequences.generate import ArticlesGen
 from railyard.jobs.samples.sequences.rank import RankedInvertedIndex
 from railyard.jobs.samples.steps import decoded, generating_step, lines_of, measured_step
@@ -66,7 +68,7 @@ def plan_ranked_inverted_index(request: Request) -> Plan:
     return Plan(
         steps=(*before, step),
         input=RankedInvertedIndex.input,
-        check_file=check_counts,
+        check_files=partial(check_lines, counted_sequences),
         verify=verify,
     )
 
