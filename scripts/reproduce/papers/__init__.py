@@ -16,6 +16,7 @@ PAPERS = {
     "co-scheduler": "railyard.scripts.reproduce.papers.co_scheduler",
     "corral": "railyard.scripts.reproduce.papers.corral",
     "joint": "railyard.scripts.reproduce.papers.joint",
+    "shadow": "railyard.scripts.reproduce.papers.shadow",
     "tetrium": "railyard.scripts.reproduce.papers.tetrium",
 }
 
