@@ -141,6 +141,8 @@ def _lowest(
         meet_s = _meet(left, right)
         if meet_s <= left[0]:
             return left[0], left[3]
+        if meet_s >= right[0]:  # the left line is so steep that they meet there, but for rounding
+            return right[0], right[3]
         line = left[1] + left[2] * (meet_s - left[0])
         value, slope, load = _at(table, order, meet_s, work, local)
         bottom = meet_s, value, slope, load
