@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.benchmarks.placement._problems import placed_differently, random_problem
+from railyard.benchmarks.placement._problems import Problem, placed_differently, random_problem
 from railyard.resourcemanager.schedulers.placement import exact, general, stages
 from railyard.resourcemanager.schedulers.placement.model import (
     Sites,
@@ -22,6 +22,17 @@ EVEN = Sites(np.full(3, 4.0), np.full(3, 1e8), np.full(3, 1e8))
 def test_the_exact_plan_is_the_linear_programs(begin):
     for seed in range(begin, begin + 50):
         assert placed_differently(random_problem(seed, sites_max=25))[1] == "", seed
+
+
+def test_nearly_equal_sites_under_a_budget_are_solved():
+    """The search once stood still on them: their line is so steep that rounding hid the step."""
+    up, down = np.array([86e6, 166e6, 197e6, 243e6]), np.array([56e6, 114e6, 223e6, 222e6])
+    sites = Sites(np.array([3.0, 1, 3, 2]), up, down)
+    held = 1e9 + np.array([1e9 + 4, 1, 0, 2])
+    budget_bytes = reduce_budget_bytes(Stage(held, 180.0), rho=0.25)
+    problem = Problem("reduces", sites, Stage(held, 180.0, budget_bytes, task_s=30.0))
+    found, known = problem.exact(), problem.general()
+    assert found.time_s == pytest.approx(known.time_s, rel=1e-6)
 
 
 def test_a_wrong_plan_is_noticed(monkeypatch):
