@@ -151,8 +151,8 @@ def _fits(job: JobView) -> bool:
     """Whether a job's forecast, if it has one, is of the stages that it has."""
     if job.forecast is None:
         return True
-    foretold = {stage.name: set(stage.reads) for stage in job.forecast.stages}
-    return foretold == {
+    predicted = {stage.name: set(stage.reads) for stage in job.forecast.stages}
+    return predicted == {
         name: {source.name for source in stage.reads} for name, stage in job.stages.items()
     }
 

@@ -30,7 +30,7 @@ TIMES = {"a": 1.0, "b": 5.0, "c": 2.0}
 TABLE = {"a": (), "b": (), "c": ("a", "b")}
 
 
-def foretold(times: dict[str, float], reads: dict[str, tuple[str, ...]]) -> Forecast:
+def predicted(times: dict[str, float], reads: dict[str, tuple[str, ...]]) -> Forecast:
     return Forecast(
         name="job",
         stages=tuple(
@@ -66,7 +66,7 @@ def reserved(c: TinyCluster) -> list[tuple[float, str, str]]:
 @pytest.mark.parametrize(("scheduler", "known_s"), [("joint", 1.0), ("joint:no-aeap", 5.0)])
 def test_a_task_has_a_server_once_those_of_its_predecessors_are_known(scheduler, known_s):
     c = tiny_cluster(nodes=3, scheduler=scheduler, flow_s=0.5)
-    forecast = foretold(TIMES, TABLE)
+    forecast = predicted(TIMES, TABLE)
     c.submit("j0", stages=JOIN, durations=TIMES, forecast=forecast)
     run = c.run()
     [(at_s, task, server)] = reserved(c)
@@ -79,7 +79,7 @@ def test_a_task_has_a_server_once_those_of_its_predecessors_are_known(scheduler,
 
 def test_the_states_of_a_task():
     c = tiny_cluster(nodes=3, scheduler="joint", flow_s=0.5)
-    c.submit("j0", stages=JOIN, durations=TIMES, forecast=foretold(TIMES, TABLE))
+    c.submit("j0", stages=JOIN, durations=TIMES, forecast=predicted(TIMES, TABLE))
     seen = []
     for at_s in (0.5, 1.5, 6.0):
         c.run(until_s=at_s)
@@ -106,7 +106,7 @@ def test_tasks_stay_beside_their_predecessor_until_bandwidth_is_free():
         c.feed(LinksObserved(links=dict.fromkeys(names, link)))
 
     publish(0.0)
-    forecast = foretold(CHAIN_TIMES, {"a": (), "b": ("a",)})
+    forecast = predicted(CHAIN_TIMES, {"a": (), "b": ("a",)})
     c.submit("j0", stages=CHAIN, durations=CHAIN_TIMES, forecast=forecast)
     c.run(until_s=2.0)
     tasks = c.core.state.jobs["j0"].stages["b"].tasks
@@ -140,7 +140,7 @@ def test_flows_go_by_their_job_s_start_then_by_the_path_that_is_left():
     )
     times = {"a": 1.0, "b": 2.0, "c": 7.0}
     c = tiny_cluster(nodes=6, scheduler="joint", flow_s=0.5)
-    forecast = foretold(times, {"a": (), "b": ("a",), "c": ("a",)})
+    forecast = predicted(times, {"a": (), "b": ("a",), "c": ("a",)})
     c.submit("j0", stages=stages, durations=times, forecast=forecast)
     c.at(0.5, lambda: c.submit("j1", stages=stages, durations=times, forecast=forecast))
     c.run()
@@ -150,10 +150,10 @@ def test_flows_go_by_their_job_s_start_then_by_the_path_that_is_left():
     assert asked["j1.b0"] == (0.5, pytest.approx(-2.0))
 
 
-# What is foretold --------------------------------------------------------------------------------
+# What is predicted --------------------------------------------------------------------------------
 def test_a_forecast_of_other_stages_is_left_aside_and_counted():
     c = tiny_cluster(nodes=2, scheduler="joint")
-    c.submit("j0", stages=CHAIN, durations=CHAIN_TIMES, forecast=foretold(TIMES, TABLE))
+    c.submit("j0", stages=CHAIN, durations=CHAIN_TIMES, forecast=predicted(TIMES, TABLE))
     assert c.run().ended == {"j0": ""}
     assert policy(c).figures()["forecasts_not_fitting"] == 1
 
