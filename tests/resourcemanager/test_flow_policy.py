@@ -21,7 +21,7 @@ from railyard.cluster.messaging.wire import Done
 from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
-from railyard.resourcemanager import schedulers
+from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -90,7 +90,7 @@ def test_what_the_network_would_refuse_is_an_invalid_decision(weight, priority, 
 
 @pytest.fixture
 def office(monkeypatch) -> Iterator[Office]:
-    monkeypatch.setattr(schedulers, "OWN", (LAST_FIRST,))
+    monkeypatch.setattr(makecore, "recipe_named", lambda _: LAST_FIRST)
     home = Path(tempfile.mkdtemp(prefix="rm-"))
     made = Office(RunFolder.create(home), LAST_FIRST.name, AsFastAsPossible())
     yield made
