@@ -231,6 +231,7 @@ RECIPE = Recipe(
     order=CoScheduler,
     tasks=CoScheduler,
     shuffle=LateStart,
+    flow_scheduler="sunflow",  # section V-A: every scheduler there runs on Sunflow's circuits
 )
 _ABLATION = "the same paper, section V-C: "
 RECIPES = (
