@@ -12,6 +12,7 @@ from railyard.cluster.shown import printable
 from railyard.jobs.model import Job, input_names
 from railyard.jobs.package import load_job, pack_file, pack_job
 from railyard.jobs.samples.associations.plan import plan_self_join
+from railyard.jobs.samples.correlation.plan import plan_correlation
 from railyard.jobs.samples.kmeans.plan import plan_kmeans
 from railyard.jobs.samples.query.plan import plan_query
 from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
@@ -224,6 +225,7 @@ def _generate_text(request: Request) -> Step:
 
 
 CATALOG = (
+    Sample("correlation", "ranks rows by two columns; four single tasks", plan_correlation),
     Sample("kmeans", "clusters movies by their ratings, in several iterations", plan_kmeans),
     Sample("query", "joins two tables, adds up and ranks, as SQL in five stages", plan_query),
     Sample(

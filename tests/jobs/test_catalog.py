@@ -145,6 +145,8 @@ def test_ascii_records_are_sorted_as_lines_are():
         ("self-join", {"params": {"items": "1"}}, "items = 1: need 2 to 100"),
         ("self-join", {"params": {"item": "2"}}, 'did you mean "items"'),
         ("self-join", {"input": "/x", "params": {"items": "2"}}, "no parameters for associations"),
+        ("correlation", {"stored_bytes": 22}, "size = 22: need at least a row of 23 real bytes"),
+        ("correlation", {"params": {"most": "1"}}, 'unknown parameter of Correlation "most"'),
         ("topwords", {"params": {"most": "0"}}, "most = 0: need a whole number >= 1"),
     ],
 )
