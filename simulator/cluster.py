@@ -137,7 +137,7 @@ class Simulation:
             "verified": None,  # a simulation has no output to verify
         }
         add_figures(summary, self.core.state.policies)
-        add_network(summary, self.network.stats())
+        add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
     def _plan_submissions(self) -> dict[JobId, list[JobId]]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from railyard.netemu.messages import NetworkStats
+from railyard.netemu.model.network import Network
 
 K = TypeVar("K", str, int)
 
@@ -52,6 +53,20 @@ def network_utilization(stats: NetworkStats) -> float:
     room = stats.cross_rack_room_bytes
     carried = sum(stats.cross_rack_links.values())
     return carried / room if 0 < room < math.inf else 0.0
+
+
+def layer_utilization(stats: NetworkStats, network: Network) -> dict[str, float]:
+    """Share used of what each layer of a tree's switches carries, while any flow was open.
+
+    Of the capacities as stated; {} without a tree, 0 of unlimited switches.
+    """
+    found: dict[str, float] = {}
+    for layer, switches in network.layers.items():
+        bytes_per_s = float(sum(network.capacities[network.number[name]] for name in switches))
+        carried = sum(stats.cross_rack_links[name] for name in switches)
+        room = bytes_per_s * stats.active_s
+        found[layer] = carried / room if 0 < room < math.inf else 0.0
+    return found
 
 
 def grant_lag_ms_p99(stats: NetworkStats) -> float:

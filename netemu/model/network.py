@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -52,6 +52,8 @@ class Network:
         self.longest = 4 if tree is None else 7
         #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
+        #: {"tor", "aggregation", "root": switches of that layer}; {} without a tree
+        self.layers = {} if tree is None else _layers(core)
         #: numbers of the nodes' links
         self.nics = tuple(self.number[name] for name in nics)
         #: the racks' optical ports
@@ -169,6 +171,14 @@ def _switches(
     for number in range(-(-len(racks) // tree.racks_per_aggregation)):
         yield f"agg{number}", tree.aggregation * usable
     yield "root", tree.root * usable
+
+
+def _layers(switches: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    layers: dict[str, tuple[str, ...]] = {"tor": (), "aggregation": (), "root": ()}
+    for name in switches:
+        layer = "tor" if name.endswith(".tor") else "root" if name == "root" else "aggregation"
+        layers[layer] += (name,)
+    return layers
 
 
 def _nics(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:

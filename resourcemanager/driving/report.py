@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from railyard.netemu.emulator.statistics import link_skew, network_utilization
+from railyard.netemu.emulator.statistics import layer_utilization, link_skew, network_utilization
 from railyard.netemu.messages import NetworkStats
+from railyard.netemu.model.network import Network
 from railyard.resourcemanager.core.state.figures import figures_of
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import ByDistance, JobRecord
@@ -46,7 +47,7 @@ def report(records: Sequence[JobRecord], slots: SlotHistory, now_s: float) -> di
     }
 
 
-def add_network(summary: dict[str, Any], stats: NetworkStats) -> None:
+def add_network(summary: dict[str, Any], stats: NetworkStats, network: Network) -> None:
     """Add the network's own counters.
 
     It counts all bytes that crossed it, and none that stayed on a node.
@@ -55,6 +56,8 @@ def add_network(summary: dict[str, Any], stats: NetworkStats) -> None:
     summary["bytes"] = {**summary["bytes"], **carried}
     summary["link_skew"] = link_skew(stats)
     summary["network_utilization"] = network_utilization(stats)
+    if network.layers:
+        summary["layer_utilization"] = layer_utilization(stats, network)
 
 
 def add_figures(summary: dict[str, Any], policies: Policies) -> None:

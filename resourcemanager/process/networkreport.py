@@ -22,6 +22,7 @@ from railyard.netemu.emulator.statistics import (
     since,
 )
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
+from railyard.netemu.model.network import Network
 from railyard.resourcemanager.core.state.records import JobRecord, one_after_another
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.process.driver import Driver
@@ -47,6 +48,7 @@ class NetworkReports:
         self._machine = machine
         self._folder = folder
         self._config = config
+        self._links = Network(config.topology)
         self._at_begin: dict[JobId, NetworkStats] = {}
         self._at_end: dict[JobId, NetworkStats] = {}
 
@@ -112,7 +114,7 @@ class NetworkReports:
             row["machine_s"] = sum(self._machine.of_job(record.id) for record in steps)
         if now is not None and records:
             stats = self._span(records, now)
-            add_network(summary, stats)
+            add_network(summary, stats, self._links)
             summary["fidelity"] = {
                 "grant_lag_ms_p99": grant_lag_ms_p99(stats),
                 "cpu_saturated": cpu_saturated(stats),

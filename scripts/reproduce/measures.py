@@ -149,5 +149,14 @@ SLOWDOWN = reduction("slowdown", slowdown, lambda times: f"{times:.2f} x")
 SLOWED_DOWN = Measure("jobs slowed down", "%", slowed_down, job_time_s("mean"), format_duration)
 SLOTS_USED = share("slots used", "slot_utilization")
 COMPUTING = share("slots computing", "compute_utilization")
+ROOT_USED, AGGREGATION_USED, TOR_USED = (
+    plain(
+        f"{layer} used",
+        "%",
+        lambda run, layer=layer: 100.0 * run["layer_utilization"][layer],
+        lambda value: f"{value:.0f} %",
+    )
+    for layer in ("root", "aggregation", "tor")
+)
 LINKS_USED = share("links used", "network_utilization")
 COMPUTE_TIME = reduction("compute time", slot_s, format_duration)

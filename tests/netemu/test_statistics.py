@@ -4,14 +4,17 @@ import math
 
 import pytest
 
+from railyard.cluster.topology import load_topology
 from railyard.netemu.emulator.statistics import (
     cpu_saturated,
     grant_lag_ms_p99,
+    layer_utilization,
     link_skew,
     network_utilization,
     since,
 )
 from railyard.netemu.messages import NetworkStats
+from railyard.netemu.model.network import Network
 
 NOTHING = NetworkStats(
     active_s=0.0,
@@ -51,6 +54,14 @@ def test_utilization(room, utilization):
     links = {"r0.up": 40, "r1.down": 10}
     figures = stats(cross_rack_room_bytes=room, cross_rack_links=links)
     assert network_utilization(figures) == utilization
+
+
+def test_utilization_of_a_tree_s_layers():
+    network = Network(load_topology("joint-16x6"))  # ToRs of 3 Gbps, all others of 2
+    carried = {name: 0 for name in network.cross_rack} | {"root": 10**9, "agg0": 10**9, "agg1": 0}
+    figures = stats(active_s=8.0, cross_rack_links=carried)
+    assert layer_utilization(figures, network) == {"tor": 0, "aggregation": 0.125, "root": 0.5}
+    assert layer_utilization(figures, Network(load_topology("hybrid-8x4"))) == {}
 
 
 def test_lag_is_of_the_99th_of_a_hundred_grants():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from railyard.cluster.errors import UsageError
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.dags import random_tree
 from railyard.jobs.workloads.population import dice
@@ -126,6 +127,24 @@ def test_joint_s_tasks_of_a_stage_take_the_same_time(seed):
     gaps = np.diff([job.submit_s for job in jobs])
     assert np.mean(gaps) == pytest.approx(15, rel=0.1)
     assert np.std(gaps) == pytest.approx(5, rel=0.2)
+
+
+def test_joint_s_edges_are_read_in_three_ways():
+    made = {edges: workload(f"joint,edges={edges}", 1) for edges in ("jobs", "all", "trace")}
+    assert made["jobs"] == workload("joint", 1)
+    shuffles = {
+        edges: np.array([job.shuffle_bytes for job in each.jobs]) for edges, each in made.items()
+    }
+    assert np.mean(shuffles["all"]) == pytest.approx(3.75e9)  # 15 s of the root
+    assert np.mean(shuffles["trace"]) == pytest.approx(22.2e12 / 5894)
+    assert np.ptp(shuffles["all"] / shuffles["jobs"]) < 1e-3, "the same jobs, but larger"
+    maps = [job.stages[0].tasks for job in made["trace"].jobs]
+    assert np.ptp(shuffles["trace"] / maps) < 1
+    small = workload("joint,edges=all,edge=1KB", 1).jobs  # all of which the root can carry
+    edges = [job.stages[0].tasks * job.stages[1].tasks for job in small]
+    assert sum(job.shuffle_bytes for job in small) / sum(edges) == pytest.approx(1000, rel=1e-3)
+    with pytest.raises(UsageError, match='edges = \'none\': need "all" or "jobs" or "trace"'):
+        workload("joint,edges=none", 1)
 
 
 def test_coflows_become_jobs(coflow_file):
