@@ -6,7 +6,7 @@ forecasts of a workload, for the simulator and for real clusters alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -44,6 +44,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     name: Name  #: of the recurring job; all its runs share it
     stages: Annotated[tuple[StageForecast, ...], FEW]  #: each after those that it reads
     submit_s: Seconds | None = None  #: when it should be submitted, by the core's clock
+
+
+def fits(forecast: Forecast, stages: Mapping[str, Collection[str]]) -> bool:
+    """Whether a forecast is of a job with these stages: {name: stages that it reads}."""
+    predicted = {stage.name: set(stage.reads) for stage in forecast.stages}
+    return predicted == {name: set(reads) for name, reads in stages.items()}
 
 
 class PredictedJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ The NameNode's answers come through the reactor; whoever submitted the job is an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -14,6 +15,7 @@ from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
+from railyard.cluster.shown import printable
 from railyard.dfs.messages.files import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
 from railyard.jobs.model import StageSpec, check_input_names, check_stages
 from railyard.resourcemanager.interface.events import (
@@ -21,7 +23,10 @@ from railyard.resourcemanager.interface.events import (
     StagePlan,
     TaskInput,
 )
+from railyard.resourcemanager.interface.forecast import fits
 from railyard.resourcemanager.process.messages import SubmitJob
+
+log = logging.getLogger(__name__)
 
 OnReady = Callable[[tuple[StagePlan, ...], list[FileBlocks]], None]
 OnRefused = Callable[[str], None]
@@ -135,7 +140,15 @@ class Submission:
 
 
 def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobSubmitted:
-    """The core's event."""
+    """The core's event; a forecast of other stages than the job has is left aside."""
+    forecast = wanted.forecast
+    if forecast is not None and not fits(forecast, {stage.name: stage.reads for stage in stages}):
+        known, has = (", ".join(each.name for each in some) for some in (forecast.stages, stages))
+        log.warning(
+            "job %s: its forecast is of other stages (%s) than it has (%s): left aside",
+            *(printable(words) for words in (wanted.name, known, has)),
+        )
+        forecast = None
     return JobSubmitted(
         job=job,
         name=wanted.name,
@@ -147,7 +160,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         output_racks=wanted.output_racks,
         first_racks=wanted.first_racks,
         max_attempts=wanted.max_attempts,
-        forecast=wanted.forecast,
+        forecast=forecast,
     )
 
 

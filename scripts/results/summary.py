@@ -120,7 +120,10 @@ def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Bytes that were moved, and the share of slots x time that was held, and computed in."""
     moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
     used, computing = summary["slot_utilization"], summary["compute_utilization"]
-    return [("moved", moved), ("slots", f"{used:.0%} used, {computing:.0%} computing")]
+    rows = [("moved", moved), ("slots", f"{used:.0%} used, {computing:.0%} computing")]
+    if layers := summary.get("layer_utilization"):
+        rows.append(("switches", ", ".join(f"{layer} {n:.0%} used" for layer, n in layers.items())))
+    return rows
 
 
 def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -67,10 +67,9 @@ class FlowCompletion:
         c, now_s = self._c, self._c.cluster.now_s
         if not c.flows.virtual:
             return []
-        available_s = c.servers.available_s(now_s)
-        best_s = self._best_elsewhere_s(available_s)
+        best_s = self._best_elsewhere_s(c.servers.available_s(now_s))
         found: list[tuple[Priority, VirtualFlow]] = []
-        for server in np.flatnonzero(best_s < available_s).tolist():
+        for server in np.flatnonzero(best_s < c.servers.last_starts_s(now_s)).tolist():
             for flow, before_s in c.flows.virtual_to(server):
                 if c.servers.starts_after_s(server, before_s, now_s) <= best_s[server]:
                     break  # so are those before it
@@ -83,11 +82,7 @@ class FlowCompletion:
         c, rack = self._c, self._c.servers.rack
         of_rack = np.full(int(rack.max()) + 1, np.inf)
         np.minimum.at(of_rack, rack, available_s)
-        found = [
-            np.where(c.switches.free_from(near) > 0, of_rack, np.inf).min()
-            for near in range(len(of_rack))
-        ]
-        best_s: Floats = np.array(found)[rack]
+        best_s: Floats = np.where(c.switches.free() > 0, of_rack, np.inf).min(axis=1)[rack]
         return best_s
 
     def _priority(self, flow: VirtualFlow) -> Priority:

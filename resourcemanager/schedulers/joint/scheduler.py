@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.estimates import Estimates
+from railyard.resourcemanager.interface.forecast import fits
 from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
@@ -149,12 +150,8 @@ class Joint(LocalSchedulers, FlowPolicy):
 
 def _fits(job: JobView) -> bool:
     """Whether a job's forecast, if it has one, is of the stages that it has."""
-    if job.forecast is None:
-        return True
-    predicted = {stage.name: set(stage.reads) for stage in job.forecast.stages}
-    return predicted == {
-        name: {source.name for source in stage.reads} for name, stage in job.stages.items()
-    }
+    stages = {name: [source.name for source in stage.reads] for name, stage in job.stages.items()}
+    return job.forecast is None or fits(job.forecast, stages)
 
 
 RECIPE = Recipe(

@@ -65,9 +65,9 @@ class Switches:
         self._looks = [0] * len(names)
         self._free: list[float] = [*[inf] * len(names), inf]
         self._capacities: list[float] = list(self._free)
-        #: {rack: bandwidth to each rack}, of what is free, and of what switches can carry
-        self._free_from: dict[int, Floats] = {}
-        self._capacity_from: dict[int, Floats] = {}
+        #: [rack, rack]: of what is free, and of what switches can carry; None: to be found
+        self._least_free: Floats | None = None
+        self._least_capacity: Floats | None = None
         self.observed(cluster.links)
 
     def observed(self, changed: Mapping[str, LinkState]) -> None:
@@ -78,31 +78,34 @@ class Switches:
                 self._free[at] = link.free_bytes_per_s
                 self._capacities[at] = link.capacity_bytes_per_s
                 self._looks[at] += 1
-        self._free_from.clear()
-        self._capacity_from.clear()
+        self._least_free = self._least_capacity = None
 
     def any_is_free(self) -> bool:
         """Whether one of the switches has available bandwidth."""
         return max(self._free[:-1], default=inf) > 0
 
     # What flows get ------------------------------------------------------------------------------
+    def free(self) -> Floats:
+        """The least free bandwidth on the way from each rack to each one [racks, racks]; bytes/s."""
+        if self._least_free is None:
+            self._least_free = self._least(self._free)
+        return self._least_free
+
     def free_from(self, rack: int) -> Floats:
-        """The least free bandwidth on the way from a rack to each one [racks], in bytes/s."""
-        found = self._free_from.get(rack)
-        if found is None:
-            found = self._free_from[rack] = self._least(self._free, rack)
+        """The same from one rack [racks]."""
+        found: Floats = self.free()[rack]
         return found
 
     def capacity_from(self, rack: int) -> Floats:
         """The same as if no flow used the switches."""
-        found = self._capacity_from.get(rack)
-        if found is None:
-            found = self._capacity_from[rack] = self._least(self._capacities, rack)
+        if self._least_capacity is None:
+            self._least_capacity = self._least(self._capacities)
+        found: Floats = self._least_capacity[rack]
         return found
 
-    def _least(self, bytes_per_s: list[float], rack: int) -> Floats:
-        on_the_way: Floats = np.array(bytes_per_s)[self._way[rack]].min(axis=1)
-        limited: Floats = np.minimum(on_the_way, self._nics[rack])
+    def _least(self, bytes_per_s: list[float]) -> Floats:
+        on_the_way: Floats = np.array(bytes_per_s).take(self._way).min(axis=2)
+        limited: Floats = np.minimum(on_the_way, self._nics)
         return limited
 
     def promise(self, near: int, far: int) -> Promise:
@@ -113,7 +116,7 @@ class Switches:
         if 0 < bytes_per_s < inf and path:
             for at in path:
                 free[at] = max(0.0, free[at] - bytes_per_s)
-            self._free_from.clear()
+            self._least_free = None
         return Promise(bytes_per_s, path, [self._looks[at] for at in path])
 
     def give_back(self, promise: Promise) -> None:
@@ -123,7 +126,7 @@ class Switches:
         for at, looks in zip(promise.path, promise.looks, strict=True):
             if self._looks[at] == looks:
                 self._free[at] = min(self._free[at] + promise.bytes_per_s, self._capacities[at])
-                self._free_from.clear()
+                self._least_free = None
 
 
 def transmission_s(size_bytes: float | Floats, bytes_per_s: Floats) -> Floats:

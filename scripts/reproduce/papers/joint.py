@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from railyard.cluster.units import format_duration
 from railyard.scripts.reproduce.figures import Figure, Line, Paper, Published, Setup, reported
 from railyard.scripts.reproduce.measures import (
+    AGGREGATION_USED,
     COMPUTING,
     LINKS_USED,
+    ROOT_USED,
     SLOTS_USED,
     Measure,
     job_time_s,
@@ -27,6 +29,8 @@ from railyard.scripts.terminal.options import TextPairs
 _JOINT = "joint + afap"
 _METHODS = (_JOINT, "delay + maxmin", "heft + maxmin", "delay + sjf", "heft + sjf")
 _MEAN = plain("JCT mean", "s", job_time_s("mean"), format_duration)
+#: How near their limits servers and switches are, beside each figure.
+_USED = (SLOTS_USED, ROOT_USED, AGGREGATION_USED)
 _PARTS = ("p25", "p50", "p75", "p90", "p99")
 #: Gbps of the switches, section V-A.
 _SWITCHES = {"tor": 3.0, "aggregation": 2.0, "root": 2.0}
@@ -105,7 +109,7 @@ def figure_9(quick: bool) -> Figure:
     return Figure(
         title="job completion time",
         where="Fig. 9, section V-B",
-        lines=tuple(_lines(_jobs(quick), "", (_MEAN, *parts), _TABLE_4[1])),
+        lines=tuple(_lines(_jobs(quick), "", (_MEAN, *parts, *_USED), _TABLE_4[1])),
         scaled=_words(quick),
     )
 
@@ -115,7 +119,7 @@ def figure_10(quick: bool) -> Figure:
     return Figure(
         title="use of servers and switches",
         where="Fig. 10, section V-B",
-        lines=tuple(_lines(_jobs(quick), "", (SLOTS_USED, COMPUTING, LINKS_USED))),
+        lines=tuple(_lines(_jobs(quick), "", (*_USED, COMPUTING, LINKS_USED))),
         scaled=_words(quick),
     )
 
@@ -126,7 +130,9 @@ def table_3(quick: bool) -> Figure:
     lines = [
         line
         for gap_s in chosen
-        for line in _lines(_jobs(quick, gap_s), f"{gap_s} s apart", (_MEAN,), _TABLE_3[gap_s])
+        for line in _lines(
+            _jobs(quick, gap_s), f"{gap_s} s apart", (_MEAN, *_USED), _TABLE_3[gap_s]
+        )
     ]
     return _of_table("gap between jobs", "Table 3, section V-B.1", lines, quick)
 
@@ -140,7 +146,7 @@ def table_4(quick: bool) -> Figure:
             (f"tree.{key}", f"{gbps * factor:g}Gbps") for key, gbps in _SWITCHES.items()
         )
         jobs = _jobs(quick, network=network if factor != 1 else ())
-        lines += _lines(jobs, f"x {factor:g}", (_MEAN, LINKS_USED), _TABLE_4[factor])
+        lines += _lines(jobs, f"x {factor:g}", (_MEAN, *_USED), _TABLE_4[factor])
     return _of_table("capacity of the switches", "Table 4, section V-B.2", lines, quick)
 
 
@@ -151,7 +157,7 @@ def table_5(quick: bool) -> Figure:
     for servers in chosen:
         network = (("racks.nodes", f"{servers // 16}"),) if servers != 96 else ()
         jobs = _jobs(quick, network=network)
-        lines += _lines(jobs, f"{servers} servers", (_MEAN, SLOTS_USED), _TABLE_5[servers])
+        lines += _lines(jobs, f"{servers} servers", (_MEAN, *_USED), _TABLE_5[servers])
     return _of_table("number of servers", "Table 5, section V-B.3", lines, quick)
 
 

@@ -78,6 +78,7 @@ class Servers:
         self._ends_s = np.zeros(count)  #: when these should end, added up
         self._first_end_s = np.zeros(count)  #: when the first of them should
         self._queued_s = np.zeros(count)  #: C of queued tasks, added up
+        self._last_s = np.zeros(count)  #: C of the last of them
         self._in_slots: list[dict[AttemptId, float]] = [{} for _ in nodes]  #: {attempt: end}
         self._ready: list[list[tuple[float, int, QueuedTask]]] = [[] for _ in nodes]  #: heaps
         self.queues: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]  #: as allocated
@@ -115,6 +116,7 @@ class Servers:
         self.count[stage] += 1
         self.scheduled[stage] += state == "scheduled"
         self._queued_s[server] += execution_s
+        self._last_s[server] = execution_s
         return entry
 
     def remove(self, entry: QueuedTask) -> None:
@@ -125,7 +127,9 @@ class Servers:
         self.count[stage] -= 1
         self.scheduled[stage] -= entry.state == "scheduled"
         left_s = self._queued_s[server] - entry.execution_s
-        self._queued_s[server] = left_s if self.queues[server] else 0.0
+        last = next(reversed(self.queues[server].values()), None)
+        self._queued_s[server] = 0.0 if last is None else left_s
+        self._last_s[server] = 0.0 if last is None else last.execution_s
 
     def make_ready(self, entry: QueuedTask) -> None:
         """All data of a task is at its server."""
@@ -163,13 +167,21 @@ class Servers:
     # t_AVL ---------------------------------------------------------------------------------------
     def available_s(self, now_s: float) -> Floats:
         """t_AVL: seconds from now until each server would start one task more; inf = never."""
+        return self._starts_s(self._queued_s, now_s)
+
+    def last_starts_s(self, now_s: float) -> Floats:
+        """When the last task of each queue would start, from now; of an empty one, one more."""
+        return self._starts_s(self._queued_s - self._last_s, now_s)
+
+    def _starts_s(self, queued_s: Floats, now_s: float) -> Floats:
+        """When a task would start on each server with so much work queued before it, from now."""
         left_s = np.maximum(self._ends_s - self._running * now_s, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            behind_s = (left_s + self._queued_s) / self._slots
+            behind_s = (left_s + queued_s) / self._slots
         first_s = np.where(
             self._running < self._slots, 0.0, np.maximum(self._first_end_s - now_s, 0.0)
         )
-        found: Floats = np.where(self._queued_s > 0, behind_s, first_s)
+        found: Floats = np.where(queued_s > 0, behind_s, first_s)
         found[self._slots == 0] = np.inf
         return found
 
