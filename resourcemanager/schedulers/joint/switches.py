@@ -86,7 +86,7 @@ class Switches:
 
     # What flows get ------------------------------------------------------------------------------
     def free(self) -> Floats:
-        """The least free bandwidth on the way from each rack to each one [racks, racks]; bytes/s."""
+        """The least free bandwidth between any two racks [racks, racks], in bytes/s."""
         if self._least_free is None:
             self._least_free = self._least(self._free)
         return self._least_free
