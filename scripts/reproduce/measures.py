@@ -128,6 +128,15 @@ def share(title: str, part: str) -> Measure:
     return plain(title, "%", lambda run: 100.0 * run[part], lambda value: f"{value:.0f} %")
 
 
+def layer_share(layer: str) -> Measure:
+    """How much a layer of a tree's switches carries of what it can, in %."""
+
+    def of(run: Summary) -> float:
+        return 100.0 * float(run["layer_utilization"][layer])
+
+    return plain(f"{layer} used", "%", of, lambda value: f"{value:.0f} %")
+
+
 def moved_bytes(way: str) -> Quantity:
     """Bytes carried in a category: "cross_rack", "ocs"."""
     return lambda run: float(run["bytes"][way])
@@ -149,14 +158,7 @@ SLOWDOWN = reduction("slowdown", slowdown, lambda times: f"{times:.2f} x")
 SLOWED_DOWN = Measure("jobs slowed down", "%", slowed_down, job_time_s("mean"), format_duration)
 SLOTS_USED = share("slots used", "slot_utilization")
 COMPUTING = share("slots computing", "compute_utilization")
-ROOT_USED, AGGREGATION_USED, TOR_USED = (
-    plain(
-        f"{layer} used",
-        "%",
-        lambda run, layer=layer: 100.0 * run["layer_utilization"][layer],
-        lambda value: f"{value:.0f} %",
-    )
-    for layer in ("root", "aggregation", "tor")
-)
+ROOT_USED = layer_share("root")
+AGGREGATION_USED = layer_share("aggregation")
 LINKS_USED = share("links used", "network_utilization")
 COMPUTE_TIME = reduction("compute time", slot_s, format_duration)
