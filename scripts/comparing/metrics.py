@@ -28,6 +28,7 @@ class Metric:
     of: Callable[[Summary], float | None]  #: None: a run without it, such as CCT of map-only jobs
     show: Callable[[float], str]
     less_is_better: bool | None  #: None: neither is
+    unless_zero: bool = False  #: shown only if some contender has more than none of it
 
 
 def _share(value: float) -> str:
@@ -48,6 +49,11 @@ def _shuffle_skew(summary: Summary) -> float | None:
     return spread.get("mean")
 
 
+def _by_circuit(summary: Summary) -> float | None:
+    crossing = summary["bytes"]["cross_rack"]
+    return summary["bytes"]["ocs"] / crossing if crossing else None
+
+
 def _computing(summary: Summary) -> float | None:
     return summary.get("compute_utilization")
 
@@ -66,6 +72,7 @@ METRICS = (
         format_size,
         True,
     ),
+    Metric("by_circuit", "by circuit", _by_circuit, _share, None, unless_zero=True),
     Metric("node_local", "node-local maps", _node_local, _share, False),
     Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, lambda v: f"{v:.2f}", True),
     Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], _share, None),
@@ -169,6 +176,16 @@ def compared(
         again = scatter.get(contender, [])
         rows.append(Row(contender=contender, runs=own, cells=cells, scatter=again))
     return rows
+
+
+def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
+    """The metrics that a table of these rows has."""
+    return [
+        metric
+        for metric in METRICS
+        if not metric.unless_zero
+        or any(cell.value.mean for row in rows if (cell := row.cells[metric.key]))
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

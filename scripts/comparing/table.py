@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
 from railyard.scripts.comparing.metrics import (
-    METRICS,
     Cell,
     Contender,
     Metric,
@@ -15,6 +14,7 @@ from railyard.scripts.comparing.metrics import (
     Row,
     labelled,
     own_figures,
+    shown_metrics,
 )
 from railyard.scripts.terminal import tables
 
@@ -33,14 +33,15 @@ def show(rows: Sequence[Row], title: str) -> None:
     clocks = {row.contender.clock for row in rows}
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("scheduler", no_wrap=True)
-    for metric in METRICS:
+    metrics = shown_metrics(rows)
+    for metric in metrics:
         table.add_column(metric.title, justify="right")
     labels = label_rows(rows)
     for before, row in zip([None, *rows], rows, strict=False):
         if before is not None and before.contender.clock != row.contender.clock:
             table.add_section()
         clock = CLOCK_WORDS[row.contender.clock] if len(clocks) > 1 else ""
-        cells = [_cell(metric, row.cells[metric.key]) for metric in METRICS]
+        cells = [_cell(metric, row.cells[metric.key]) for metric in metrics]
         table.add_row(f"{labels[row.contender]}\n[dim]{clock}[/]", *cells)
     console = tables.plain_console()
     console.print(table)

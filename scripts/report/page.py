@@ -15,7 +15,7 @@ from typing import Any
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import METRICS, Contender, Row, own_figures
+from railyard.scripts.comparing.metrics import Contender, Metric, Row, own_figures, shown_metrics
 from railyard.scripts.comparing.table import CLOCK_WORDS, label_rows, shown
 from railyard.scripts.report.cdf import Curve, draw_cdf
 from railyard.scripts.report.results import Results
@@ -39,6 +39,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     plots.mkdir()
     labels = label_rows(rows)
     colours = _colours(rows, labels)
+    metrics = shown_metrics(rows)
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_readable
     )
@@ -50,8 +51,8 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         seeds=len(about["seeds"]),
         differences=differences(rows, labels),
         first=labels[rows[0].contender],
-        metrics=METRICS,
-        table=[_line(row, labels, colours) for row in rows],
+        metrics=metrics,
+        table=[_line(row, metrics, labels, colours) for row in rows],
         agreements=[
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
@@ -79,10 +80,15 @@ def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, 
     return {label: n for n, label in enumerate(dict.fromkeys(labels[r.contender] for r in rows))}
 
 
-def _line(row: Row, labels: Mapping[Contender, str], colours: Mapping[str, int]) -> dict[str, Any]:
+def _line(
+    row: Row,
+    metrics: Sequence[Metric],
+    labels: Mapping[Contender, str],
+    colours: Mapping[str, int],
+) -> dict[str, Any]:
     label = labels[row.contender]
     cells = []
-    for metric in METRICS:
+    for metric in metrics:
         cell = row.cells[metric.key]
         value, within, ratio = ("-", "", "") if cell is None else shown(metric, cell)
         better = worse = False

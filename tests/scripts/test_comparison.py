@@ -6,7 +6,14 @@ import math
 import pytest
 
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import Contender, as_json, compared, estimate, own_figures
+from railyard.scripts.comparing.metrics import (
+    Contender,
+    as_json,
+    compared,
+    estimate,
+    own_figures,
+    shown_metrics,
+)
 from railyard.scripts.comparing.table import label_rows, show
 from railyard.scripts.report.words import differences
 
@@ -14,7 +21,7 @@ FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
 VIRTUAL = Contender("fair", "maxmin", "virtual")
 
 
-def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5):
+def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5, ocs=0):
     times = {"p50": jct, "p95": jct, "p99": jct, "max": jct}
     return {
         "seed": seed,
@@ -22,7 +29,7 @@ def summary(seed=1, jct=10.0, cct=2.0, cross=1000, node=5):
         "makespan_s": 2 * jct,
         "jct_s": {"mean": jct, **times},
         "cct_s": {"mean": cct, **times, "p95": cct},
-        "bytes": {"cross_rack": cross},
+        "bytes": {"cross_rack": cross, "ocs": ocs},
         "locality": {"node": node, "rack": 0, "remote": 5},
         "slot_utilization": 0.5,
         "compute_utilization": 0.4,
@@ -60,6 +67,18 @@ def test_what_nobody_has_is_no_figure():
     assert rows[0].cells["cct_s.mean"] is None
     idle = compared({FAIR: [summary(cross=0)], DELAY: [summary(cross=5)]})
     assert idle[1].cells["cross_rack_bytes"].ratio is None, "nothing is a multiple of nothing"
+
+
+def test_circuits_have_a_column_where_some_flow_used_one():
+    def titles(*ocs):
+        runs = [[summary(ocs=size)] for size in ocs]
+        rows = compared(dict(zip((FAIR, DELAY), runs, strict=True)))
+        return [metric.title for metric in shown_metrics(rows)], rows
+
+    assert "by circuit" not in titles(0, 0)[0]
+    shown, rows = titles(0, 250)
+    assert "by circuit" in shown
+    assert [row.cells["by_circuit"].value.mean for row in rows] == [0, 0.25]
 
 
 def sentences(runs):
