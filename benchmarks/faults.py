@@ -19,6 +19,7 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.errors import RailyardError
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.resourcemanager.schedulers import all_recipes
+from railyard.scripts.terminal.steps import steps_done
 from railyard.simulator.faults import toys
 from railyard.simulator.faults.scenarios import Scenario
 
@@ -37,13 +38,17 @@ def run(quick: bool = False) -> list[Row]:
     broken: dict[str, list[str]] = {scheduler: [] for scheduler in schedulers}
     counts = dict.fromkeys(broken, 0)
     cpu_s = 0.0
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with (
+        ProcessPoolExecutor(max_workers=os.cpu_count()) as pool,
+        steps_done("checking", "checked", len(batches), "part") as advance,
+    ):
         for (scheduler, seeds), (texts, took_s) in zip(
             batches, pool.map(_batch, batches), strict=True
         ):
             broken[scheduler] += texts
             counts[scheduler] += len(seeds)
             cpu_s += took_s
+            advance()
     rows = [_row(scheduler, counts[scheduler], texts) for scheduler, texts in broken.items()]
     each = {"name": "CPU time of one", "value": 1000 * cpu_s / sum(counts.values()), "unit": "ms"}
     return [*rows, each | dict.fromkeys(("reference", "ratio", "bound")) | {"ok": True}]

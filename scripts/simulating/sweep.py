@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.processes.family import die_with_parent
-from railyard.cluster.units import format_count
 from railyard.scripts.simulating.workers import Workers
 from railyard.scripts.terminal import interrupts
+from railyard.scripts.terminal.steps import steps_done
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -133,31 +132,5 @@ def _kill_local_workers() -> None:
                 child.kill()
 
 
-@contextmanager
-def _progress(runs: int) -> Iterator[Callable[[], None]]:
-    """A function to call when a run is done: it moves a bar on a terminal, or prints a line."""
-    if runs == 1:
-        yield lambda: None
-        return
-    if not sys.stderr.isatty():
-        yield _lines(runs)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = ("simulating", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=runs)
-        yield lambda: progress.advance(task)
-
-
-def _lines(runs: int) -> Callable[[], None]:
-    done = 0
-
-    def advance() -> None:
-        nonlocal done
-        done += 1
-        if done == runs or done * 10 // runs > (done - 1) * 10 // runs:  # each tenth of them
-            print(f"simulated {done} of {format_count(runs, 'run')}", file=sys.stderr, flush=True)
-
-    return advance
+def _progress(runs: int) -> AbstractContextManager[Callable[[], None]]:
+    return steps_done("simulating", "simulated", runs, "run")
