@@ -28,8 +28,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.jobs.samples.teragen import RECORD_BYTES, generate
-from railyard.jobs.samples.textgen import random_text
+from railyard.jobs.samples.tera.teragen import RECORD_BYTES, generate
+from railyard.jobs.samples.words.textgen import random_text
 
 SIZE_BYTES = 200_000_000
 TOPOLOGY = "unlimited-2x2"

@@ -33,6 +33,18 @@ class BytesReader:
         return self._data[offset : offset + length]
 
 
+class FilesInMemory(dict[str, bytes]):
+    """A block store in memory, {path: content}: a ``jobs.samples.sample.Files``."""
+
+    def list(self, folder: str) -> list[str]:
+        """Sorted paths of the files in a folder; for the path of a file, this path."""
+        return sorted(path for path in self if path == folder or path.startswith(f"{folder}/"))
+
+    def open(self, path: str) -> BytesReader:
+        """A reader of a file."""
+        return BytesReader(self[path])
+
+
 @dataclass
 class LocalIO:
     """A ``TaskIO`` with files and fetched outputs in memory."""
@@ -70,6 +82,14 @@ class LocalRun:
         if stage in self.partition_bytes:
             return sum(self.partition_bytes[stage])
         return sum(map(len, self.outputs.get(stage, ())))
+
+    def files(self, folder: str) -> dict[str, bytes]:
+        """The files that its tasks write into a folder, {path: content}."""
+        return {
+            f"{folder}/part-{stage}-{number:05}": output
+            for stage, outputs in self.outputs.items()
+            for number, output in enumerate(outputs)
+        }
 
 
 def run_locally(

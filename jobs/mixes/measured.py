@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from railyard.cluster.topology import Topology
-from railyard.jobs.local import BytesReader, LocalRun, run_locally
+from railyard.jobs.local import FilesInMemory, LocalRun, run_locally
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.mixes.mixplans import Planned, plan_mix
 from railyard.jobs.model import Job, StageSpec
@@ -36,16 +36,6 @@ def measured_workload(mix: Mix, topology: Topology, seed: int) -> Workload:
     return Workload(name=mix.name, source="measured on the jobs themselves", jobs=jobs)
 
 
-class _Store(dict[str, bytes]):
-    """A block store in memory, {path: content}: a ``jobs.samples.sample.Files``."""
-
-    def list(self, folder: str) -> list[str]:
-        return sorted(path for path in self if path == folder or path.startswith(f"{folder}/"))
-
-    def open(self, path: str) -> BytesReader:
-        return BytesReader(self[path])
-
-
 class _Measured(NamedTuple):
     """A job that was run: what is measured of it."""
 
@@ -54,21 +44,12 @@ class _Measured(NamedTuple):
     inputs: tuple[InputFile, ...]
 
 
-def _written(run: LocalRun, folder: str) -> dict[str, bytes]:
-    """The files that a run's tasks write into a folder, {path: content}."""
-    return {
-        f"{folder}/part-{stage}-{number:05}": output
-        for stage, outputs in run.outputs.items()
-        for number, output in enumerate(outputs)
-    }
-
-
 class _Measuring:
     """Runs jobs and measures them; generates equal inputs once and measures equal jobs once."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._store = _Store()
+        self._store = FilesInMemory()
         self._shares: dict[str, tuple[float, ...]] = {}  #: {folder of input: the racks' shares}
         self._known: dict[bytes, _Measured] = {}
 
@@ -78,7 +59,7 @@ class _Measuring:
             if not self._store.list(step.output):
                 self._shares[step.output] = step.shares
                 run = self._run(load_job(step.pack(self._store)), step)
-                self._store.update(_written(run, step.output))
+                self._store.update(run.files(step.output))
         wanted, before = planned.job, ""
         for name, step in planned.steps():
             package = step.pack(self._store)
@@ -88,7 +69,7 @@ class _Measuring:
                 run, stages, inputs = self._measure(load_job(package), step)
                 self._known[key] = _Measured(LocalRun() if is_last else run, stages, inputs)
             measured = self._known[key]
-            self._store.update(_written(measured.run, step.output))
+            self._store.update(measured.run.files(step.output))
             past = wanted.recurrence
             yield WorkloadJob(
                 name=name,

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from railyard.cluster.errors import UsageError, require, unknown_name
-from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.shown import printable
-from railyard.jobs.model import Job, input_names
-from railyard.jobs.package import load_job, pack_file, pack_job
-from railyard.jobs.samples.associations.plan import plan_self_join
-from railyard.jobs.samples.correlation.plan import plan_correlation
-from railyard.jobs.samples.kmeans.plan import plan_kmeans
-from railyard.jobs.samples.query.plan import plan_query
-from railyard.jobs.samples.sample import Files, Plan, Request, Sample, Step, Verdict
-from railyard.jobs.samples.sequences.plan import plan_ranked_inverted_index, plan_sequence_count
-from railyard.jobs.samples.steps import (
-    decoded,
-    generating_step,
-    helping_step,
-    lines_of,
-    measured_step,
-    output_of,
-    text_of,
-)
-from railyard.jobs.samples.teragen import RECORD_BYTES, RECORDS, TeraGen
-from railyard.jobs.samples.terasort import TeraSort, require_enough, sample_cuts
-from railyard.jobs.samples.teravalidate import TeraValidate
-from railyard.jobs.samples.textgen import TextGen
-from railyard.jobs.samples.topwords import TopWords
-from railyard.jobs.samples.wordcount import WordCount
+from railyard.jobs.model import input_names
+from railyard.jobs.package import load_job, pack_file
+from railyard.jobs.samples.sample import Plan, Request, Sample
+from railyard.jobs.samples.steps import measured_step
 
-#: Compares the (word, count) lines of an output with the independently counted words of the input.
-_Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
-
-#: Number of the most frequent words that are shown.
-_TOP = 10
+#: The letters of a user's file that are shown as the name of its job.
 _SHOWN_LETTERS_MAX = 40
+
+#: Each job: a line about it, and where its plan is, "module:function" within this folder.
+_JOBS = {
+    "correlation": (
+        "ranks rows by two columns; four single tasks",
+        "correlation.plan:plan_correlation",
+    ),
+    "kmeans": (
+        "clusters movies by their ratings, in several iterations",
+        "kmeans.plan:plan_kmeans",
+    ),
+    "query": (
+        "joins two tables, adds up and ranks, as SQL in five stages",
+        "query.plan:plan_query",
+    ),
+    "ranked-inverted-index": (
+        "ranks the documents of each three words, of what sequence-count wrote",
+        "sequences.plan:plan_ranked_inverted_index",
+    ),
+    "self-join": (
+        "joins associations of k items to candidates of k + 1",
+        "associations.plan:plan_self_join",
+    ),
+    "sequence-count": (
+        "counts three words in a row, by document",
+        "sequences.plan:plan_sequence_count",
+    ),
+    "terasort": (
+        "sorts 100-byte records, as the sort benchmark defines it",
+        "tera.plan:plan_terasort",
+    ),
+    "topwords": ("finds the most frequent words, in three stages", "words.plan:plan_topwords"),
+    "wordcount": (
+        "counts words; combined=false ships every single one",
+        "words.plan:plan_wordcount",
+    ),
+}
 
 
 def find(job: str) -> Sample:
@@ -51,10 +64,9 @@ def find(job: str) -> Sample:
         if not Path(file).is_file():
             raise UsageError(f"{file}: no such file: need a job's Python file, or a job's name")
         return user_job(Path(file), job_class)
-    samples = {sample.name: sample for sample in CATALOG}
-    if job not in samples:
-        raise unknown_name("job", job, samples)
-    return samples[job]
+    if job not in CATALOG:
+        raise unknown_name("job", job, CATALOG)
+    return CATALOG[job]
 
 
 def user_job(file: Path, job_class: str = "") -> Sample:
@@ -75,167 +87,22 @@ def user_job(file: Path, job_class: str = "") -> Sample:
     return Sample(name, f"the job in {file}", plan)
 
 
-# The sort benchmark ------------------------------------------------------------------------------
-def plan_terasort(request: Request) -> Plan:
-    """Sort generated or given records."""
-    if request.input and request.params:
-        raise UsageError("terasort: has no parameters for records that are given by --input")
-    generate = None if request.input else _generate_records(request)
-    source = generate.output if generate else request.input
-    shared = generate and request.shared
-    output = output_of(request)
-
-    def pack_sort(files: Files) -> JobPackage:
-        readers = [files.open(path) for path in files.list(source)]
-        return pack_job(TeraSort, {"cuts": sample_cuts(readers, request.reduces)})
-
-    def verify(files: Files) -> Verdict:
-        before, after = _findings(files, check.output), _findings(files, validate.output)
-        errors = after.pop(b"error", [])
-        if errors:
-            return Verdict(False, f"{len(errors)} faults or more, such as: {errors[0]}")
-        for name, value in before.items():
-            if after.get(name) != value:
-                return Verdict(False, f"{name.decode()}: {after.get(name)} now, {value} before")
-        (records,), (checksum,) = after[b"records"], after[b"checksum"]
-        return Verdict(True, f"{records} records in order, checksum {checksum}")
-
-    check = helping_step(
-        "terachecksum",
-        source,
-        f"{source}-checksum" if shared else f"{request.folder}/checksum",
-        pack_job(TeraValidate, {"ordered": False}),
-    )
-    sort = Step(
-        name="terasort",
-        input=source,
-        output=output,
-        reduces=request.reduces,
-        pack=pack_sort,
-        measured=True,
-    )
-    validate = helping_step(
-        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
-    )
-    steps = (sort, check, validate)  # the job is the first to read its input
-    return Plan(
-        steps=(generate, *steps) if generate else steps,
-        input=RECORDS,
-        check_sizes=lambda sizes: require_enough(sizes, request.reduces),
-        verify=verify,
-    )
+def import_all() -> None:
+    """Import the code of all jobs that come with Railyard, for processes that are forked."""
+    for _, where in _JOBS.values():
+        _plan_at(where)
 
 
-def _generate_records(request: Request) -> Step:
-    for name in request.params:
-        if name != "ascii":
-            raise unknown_name("parameter of terasort", name, ["ascii"])
-    rows = request.stored_bytes // RECORD_BYTES
-    right = f"at least one record of {RECORD_BYTES} real bytes"
-    require(rows >= 1, "size", request.stored_bytes, right)
-    require_enough([request.stored_bytes], request.reduces)
-    params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
-    return generating_step(
-        "teragen",
-        request,
-        pack_job(TeraGen, params | dict(request.params)),
-        request.stored_bytes,
-    )
+def _plan_at(where: str) -> Callable[[Request], Plan]:
+    module, _, function = where.partition(":")
+    plan: Callable[[Request], Plan] = getattr(import_module(f"{__package__}.{module}"), function)
+    return plan
 
 
-def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
-    """TeraValidate's output: {first word of a line: the rests of these lines}."""
-    found: dict[bytes, list[str]] = {}
-    for line in lines_of(files, folder):
-        name, _, value = line.partition(b"\t")
-        found.setdefault(name, []).append(value.decode(errors="replace"))
-    return found
+def _sample(name: str, summary: str, where: str) -> Sample:
+    """A job whose code is imported when its plan is made: all of them take 20 ms."""
+    return Sample(name, summary, lambda request: _plan_at(where)(request))
 
 
-# Words -------------------------------------------------------------------------------------------
-def plan_wordcount(request: Request) -> Plan:
-    """Count the words of generated or given text."""
-
-    def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
-        wrong = sorted(set(found) ^ set(expected.items()))
-        if wrong or len(found) != len(expected):
-            example = f': "{wrong[0][0].decode(errors="replace")}" {wrong[0][1]}' if wrong else ""
-            return Verdict(False, f"{len(wrong)} counts differ from an independent count{example}")
-        total = expected.total()
-        return Verdict(
-            True,
-            f"{total} words, {len(expected)} distinct, as counted independently",
-            tuple(
-                f"{count:>9}  {printable(decoded(word), _SHOWN_LETTERS_MAX)}"
-                for word, count in expected.most_common(_TOP)
-            ),
-        )
-
-    return _plan_text("wordcount", WordCount, request, bytes.split, compare)
-
-
-def plan_topwords(request: Request) -> Plan:
-    """Find the most frequent words of generated or given text."""
-
-    def words(text: bytes) -> list[bytes]:
-        # This job reads text as str, so any white space of Unicode ends a word.
-        return [word.encode("utf-8", "surrogateescape") for word in decoded(text).split()]
-
-    def compare(found: list[tuple[bytes, int]], expected: Counter[bytes]) -> Verdict:
-        ranked = sorted(expected.items(), key=lambda item: (-item[1], decoded(item[0])))
-        right = found == ranked[: TopWords(**request.params).most]
-        return Verdict(right, "as counted independently" if right else "other words are first")
-
-    return _plan_text("topwords", TopWords, request, words, compare)
-
-
-def _plan_text(
-    name: str,
-    job: type[Job],
-    request: Request,
-    words: Callable[[bytes], list[bytes]],
-    compare: _Compare,
-) -> Plan:
-    generate = None if request.input else _generate_text(request)
-    source = generate.output if generate else request.input
-    step = measured_step(name, source, request, pack_job(job, request.params))
-
-    def verify(files: Files) -> Verdict:
-        """Compare with counts from one simple pass that shares no code with the job."""
-        expected: Counter[bytes] = Counter()
-        for text in text_of(files, source):
-            expected.update(words(text))
-        found = []
-        for line in lines_of(files, step.output):
-            word, _, count = line.rpartition(b"\t")
-            if not count.isdigit():
-                return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
-            found.append((word, int(count)))
-        return compare(found, expected)
-
-    steps = (generate, step) if generate else (step,)
-    return Plan(steps=steps, input=job.input, verify=verify)
-
-
-def _generate_text(request: Request) -> Step:
-    size = request.stored_bytes
-    require(size >= 1, "size", size, "at least one real byte")
-    params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return generating_step("textgen", request, pack_job(TextGen, params), size)
-
-
-CATALOG = (
-    Sample("correlation", "ranks rows by two columns; four single tasks", plan_correlation),
-    Sample("kmeans", "clusters movies by their ratings, in several iterations", plan_kmeans),
-    Sample("query", "joins two tables, adds up and ranks, as SQL in five stages", plan_query),
-    Sample(
-        "ranked-inverted-index",
-        "ranks the documents of each three words, of what sequence-count wrote",
-        plan_ranked_inverted_index,
-    ),
-    Sample("self-join", "joins associations of k items to candidates of k + 1", plan_self_join),
-    Sample("sequence-count", "counts three words in a row, by document", plan_sequence_count),
-    Sample("terasort", "sorts 100-byte records, as the sort benchmark defines it", plan_terasort),
-    Sample("topwords", "finds the most frequent words, in three stages", plan_topwords),
-    Sample("wordcount", "counts words; combined=false ships every single one", plan_wordcount),
-)
+#: {name: job} of the jobs that come with Railyard
+CATALOG = {name: _sample(name, *entry) for name, entry in _JOBS.items()}

@@ -21,10 +21,10 @@ def is_simulators(word: str) -> bool:
 
 def require_known(word: str) -> None:
     """Raise ``UsageError``, with the nearest right name, for what is neither."""
-    name, samples = _name(word), [sample.name for sample in CATALOG]
-    if name.endswith((".py", ".toml")) or name in (MIX, *samples, *FAMILIES):
+    name = _name(word)
+    if name.endswith((".py", ".toml")) or name in (MIX, *CATALOG, *FAMILIES):
         return
-    raise unknown_name("workload", name, [MIX, *samples, *FAMILIES])
+    raise unknown_name("workload", name, [MIX, *CATALOG, *FAMILIES])
 
 
 def require_no_sizes(request: JobsRequest, word: str) -> None:

@@ -15,7 +15,7 @@ from railyard.cluster.messages.execution import JobPackage, LoadJob
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.jobs.local import run_locally
 from railyard.jobs.package import load_job, pack_file, pack_job
-from railyard.jobs.samples.terasort import TeraSort
+from railyard.jobs.samples.tera.terasort import TeraSort
 
 JOB = '''
     """Zählt Wörter."""
@@ -114,7 +114,7 @@ def test_two_packages_of_one_module_keep_their_own_parameters(write):
 
 def test_a_job_of_railyard_travels_by_name():
     package = over_the_wire(pack_job(TeraSort, {"cuts": [b"0123456789"]}))
-    assert (package.module, package.source) == ("railyard.jobs.samples.terasort", b"")
+    assert (package.module, package.source) == ("railyard.jobs.samples.tera.terasort", b"")
     assert load_job(package).cuts == [b"0123456789"]
 
 

@@ -12,7 +12,7 @@ from railyard.jobs import FixedRecords, Job, Map, Reduce, Stage
 from railyard.jobs.local import LocalIO, run_locally
 from railyard.jobs.model import StageSpec, check_stages
 from railyard.jobs.runtime import run_task
-from railyard.jobs.samples.topwords import TopWords
+from railyard.jobs.samples.words.topwords import TopWords
 
 TEXT = b"to be or not to be\nthat is the question\nto sleep to dream\n"
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
-from railyard.jobs.local import BytesReader, run_locally
+from railyard.jobs.local import BytesReader, FilesInMemory, run_locally
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.kmeans import check
 from railyard.jobs.samples.kmeans.generate import RatingsGen
@@ -25,7 +25,7 @@ from railyard.jobs.samples.kmeans.ratings import (
 )
 from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import BadInput
-from tests.jobs.test_catalog import Store, carry_out, request, verdict
+from tests.jobs.test_catalog import carry_out, request, verdict
 
 RATED = st.dictionaries(st.integers(0, 12), st.integers(1, 5), min_size=1, max_size=8)
 
@@ -83,7 +83,7 @@ def test_a_cluster_without_movies_keeps_its_centroid():
     rated=st.lists(RATED, min_size=3, max_size=15), k=st.integers(1, 3), reduces=st.integers(1, 4)
 )
 def test_iterations_are_those_of_an_independent_program(rated, k, reduces):
-    store = Store({"/in": b"\n".join(line(n, movie) for n, movie in enumerate(rated))})
+    store = FilesInMemory({"/in": b"\n".join(line(n, movie) for n, movie in enumerate(rated))})
     params = {"k": k, "iterations": 3}
     plan = find("kmeans").plan(request(input="/in", reduces=reduces, params=params))
     carry_out(plan, store)
@@ -132,7 +132,7 @@ def test_more_clusters_than_movies_are_refused_wherever_the_movies_are():
     with pytest.raises(UsageError, match=message):
         plan.check_files([GivenFile("", "mine.txt", BytesReader(rows))])
     with pytest.raises(UsageError, match=message):
-        plan.steps[0].pack(Store({"/in": rows}))
+        plan.steps[0].pack(FilesInMemory({"/in": rows}))
     with pytest.raises(UsageError, match="k = 17: the ratings are of 5 movies"):
         find("kmeans").plan(request(stored_bytes=10_000, **params))
 
@@ -142,7 +142,7 @@ def test_empty_ratings_are_refused():
     with pytest.raises(BadInput, match="/in: is empty"):
         plan.input.check("/in", 0)
     with pytest.raises(UsageError, match="the ratings are of 0 movies"):
-        plan.steps[0].pack(Store({"/in": b""}))
+        plan.steps[0].pack(FilesInMemory({"/in": b""}))
 
 
 def test_the_check_shares_nothing_with_the_job():

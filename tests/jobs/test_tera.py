@@ -13,9 +13,15 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.local import BytesReader, LocalIO, run_locally
 from railyard.jobs.runtime import run_task
-from railyard.jobs.samples.teragen import TeraGen, checksum, generate
-from railyard.jobs.samples.terasort import Partitioner, TeraSort, as_records, key_order, sample_cuts
-from railyard.jobs.samples.teravalidate import TeraValidate
+from railyard.jobs.samples.tera.teragen import TeraGen, checksum, generate
+from railyard.jobs.samples.tera.terasort import (
+    Partitioner,
+    TeraSort,
+    as_records,
+    key_order,
+    sample_cuts,
+)
+from railyard.jobs.samples.tera.teravalidate import TeraValidate
 from railyard.jobs.taskio import BadInput
 
 

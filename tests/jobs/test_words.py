@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.jobs.local import run_locally
-from railyard.jobs.samples import wordcount
-from railyard.jobs.samples.textgen import TextGen
-from railyard.jobs.samples.wordcount import WordCount
-from railyard.jobs.samples.wordtable import WordTable
+from railyard.jobs.samples.words import wordcount
+from railyard.jobs.samples.words.textgen import TextGen
+from railyard.jobs.samples.words.wordcount import WordCount
+from railyard.jobs.samples.words.wordtable import WordTable
 
 SPACE = st.sampled_from([b" ", b"\n", b"\t", b"\r\n", b"\x0b", b"\x0c", b"  "])
 #: lengths around the limits of 8 and 15 bytes, few letters, and bytes that are easily mistaken

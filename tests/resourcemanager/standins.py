@@ -62,7 +62,11 @@ from railyard.resourcemanager.process.messages import (
 
 MAPS_AND_REDUCE = (StageSpec(name="m"), StageSpec(name="r", reads=("m",), tasks=1))
 PACKAGE = JobPackage(
-    module="railyard.jobs.samples.wordcount", file_name="", source=b"", job_class="J", params={}
+    module="railyard.jobs.samples.words.wordcount",
+    file_name="",
+    source=b"",
+    job_class="J",
+    params={},
 )
 STATS = NetworkStats(
     active_s=1.0,

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.formats import Lines
+from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+from railyard.jobs.taskio import Buffer, Counters
 
 #: Mean bytes of a movie's line, measured.
 MOVIE_BYTES = 1_775
@@ -47,33 +47,19 @@ class RatingsGen(Job):
 
     def setup(self) -> None:
         require(self.movies >= 1, "movies", self.movies, "a whole number >= 1")
-        require(1 <= self.parts <= self.movies, "parts", self.parts, "1 to the number of movies")
-        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+        check_parts(self.movies, "movies", self.parts, self.seed)
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return generating_stages(self.movies, self.parts, self._lines)
 
-
-class _Generate:
-    """Generates the movies of one part."""
-
-    def __init__(self, job: RatingsGen) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._movies(task, io, counters), counters=counters)
-
-    def _movies(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job = self._job
-        first, stop = (job.movies * i // job.parts for i in (task.index, task.index + 1))
-        dice = np.random.default_rng((job.seed, task.index))
-        counters |= {"movies": stop - first, "ratings": 0}
-        for movie, wanted in enumerate(_lengths(stop - first, dice), start=first + 1):
+    def _lines(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters |= {"movies": part.stop - part.first, "ratings": 0}
+        for movie, wanted in enumerate(_lengths(part.stop - part.first, dice), part.first + 1):
             raters, ratings = _ratings(int(dice.integers(_GENRES)), wanted, dice)
             counters["ratings"] += len(raters)
             pairs = zip(raters.tolist(), ratings.tolist(), strict=True)
-            yield b"%d:%s\n" % (movie, ",".join([f"{a}_{b}" for a, b in pairs]).encode())
-            io.progress((movie - first) / (stop - first))
+            yield b"%d:%s\n" % (movie, ",".join([f"{a}_{b}" for a, b in pairs]).encode()), 1
 
 
 def _lengths(movies: int, dice: np.random.Generator) -> list[int]:

@@ -1,8 +1,8 @@
 """Articles as an encyclopedia has them: a title, and a text of very unequal length.
 
 Lengths are lognormal, with a median of 300 words and a mean of 600, about as in the English
-Wikipedia; words are those of ``jobs.samples.textgen``, drawn one by one.  So short sequences of
-frequent words are in many articles, and most others in one, once.
+Wikipedia; words are those of ``jobs.samples.words.textgen``, drawn one by one.  So short sequences
+of frequent words are in many articles, and most others in one, once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from railyard.jobs.formats import Lines
 from railyard.jobs.generating import Part, check_parts, generating_stages
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.samples.textgen import random_text
+from railyard.jobs.samples.words.textgen import random_text
 from railyard.jobs.taskio import Buffer, Counters
 
 _MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))

@@ -18,7 +18,7 @@ from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import FETCHED_SHARE, fetch, split_blocks, split_bytes
-from railyard.jobs.samples.teragen import KEY_BYTES, RECORD_BYTES, RECORDS, Bytes, Words
+from railyard.jobs.samples.tera.teragen import KEY_BYTES, RECORD_BYTES, RECORDS, Bytes, Words
 from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
 SAMPLED_RECORDS = 100_000

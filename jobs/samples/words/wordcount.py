@@ -20,7 +20,7 @@ from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import FETCHED_SHARE, fetch, split_blocks, split_bytes
 from railyard.jobs.samples.hashing import rows_by_partition
-from railyard.jobs.samples.wordtable import WordTable
+from railyard.jobs.samples.words.wordtable import WordTable
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: With this block size the working set fits into a core's cache; larger ones take up to twice as

@@ -20,8 +20,8 @@ import numpy as np
 from railyard.cluster.messages.execution import TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import PairsOperator, Reduce, split_blocks, split_bytes
-from railyard.jobs.samples.teragen import RECORDS, checksum
-from railyard.jobs.samples.terasort import as_records, padded, whole_keys
+from railyard.jobs.samples.tera.teragen import RECORDS, checksum
+from railyard.jobs.samples.tera.terasort import as_records, padded, whole_keys
 from railyard.jobs.taskio import Counters, TaskIO, TaskResult
 
 _PART, _ERROR = "part", "error"
