@@ -6,7 +6,8 @@ Facebook traces of 2009; topology ``joint-16x6``.
 Left open there, chosen here.  "Job size 1210" is read as seconds of all tasks: 93 tasks of 13 s;
 their number is lognormal with a median of 20.  60 to 90 % of them are maps.  All maps of a job take
 the same 1 to 25 s, and so do its reduces.  The gap is normal with a standard deviation of 5 s, cut
-at 0.  A map reads as much as it outputs, up to 256 MB, and the job's output is half of its shuffle.
+at 0.  A map reads as much as it outputs (``reads``), up to 256 MB, and the job's output is half of
+its shuffle.
 All jobs are predicted, exactly.
 
 Of what the 196 MB "on the edges" are the mean is an option, ``edges``:
@@ -36,7 +37,6 @@ from railyard.jobs.workloads.statistics import mean, statistic
 
 _JOB_TASK_S = 1210.0
 _TASK_S = 13.0
-_MEDIAN_TASKS = 20.0
 #: What the root of ``joint-16x6`` can carry in the paper's 15 s from one job to the next: 2 Gbps.
 _ROOT_BYTES = 15.0 * 250e6
 #: The mean shuffle of the 5,894 jobs of FB-2009 (22.2 TB; see ``traces/swim.py``).
@@ -51,9 +51,12 @@ class JointOptions(Population, frozen=True, kw_only=True):
     jobs: int = 200
     gap: Duration = 15.0
     gap_deviation: Duration = 5.0
+    work: Duration = _JOB_TASK_S  #: "job size": seconds of all tasks of a job, on average
+    median: float = 20.0  #: tasks of a job; the nearer to their mean, the more alike jobs are
     edge: Size = 196_000_000
     edges: Edges = "jobs"  #: of what that is the mean, see above
-    block: Size = 256_000_000
+    reads: float = 1.0  #: bytes that a map reads for each that it outputs
+    block: Size = 256_000_000  #: but no more than this
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
     recurring: float = 1.0
@@ -63,12 +66,17 @@ class JointOptions(Population, frozen=True, kw_only=True):
         super().__post_init__()
         require_count("jobs", self.jobs)
         require(self.block >= 1, "block", self.block, "a size above 0")
+        require(0 <= self.reads <= 100, "reads", self.reads, "0 to 100")
+        most = self.work / _TASK_S
+        require(most >= 3, "work", self.work, "at least 3 tasks of 13 s, 39 s")
+        right = f"2 to {most:.3g}, the mean at {_TASK_S:g} s a task"
+        require(2 <= self.median < most, "median", self.median, right)
 
 
 def joint(options: JointOptions, seed: int) -> Workload:
     """Jobs with the means of Table 2."""
     count, rng = options.jobs, dice(seed, "joint")
-    tasks = _task_counts(rng, count)
+    tasks = _task_counts(rng, options)
     maps = np.clip(np.rint(tasks * rng.uniform(0.6, 0.9, count)), 1, tasks - 1).astype(int)
     reduces = tasks - maps
     times_s = rng.uniform(1.0, 25.0, (2, count))
@@ -80,7 +88,8 @@ def joint(options: JointOptions, seed: int) -> Workload:
     shapes = []
     for at in range(count):
         shuffle_bytes, n_maps = round(sizes[at]), int(maps[at])
-        input_bytes = max(n_maps, min(shuffle_bytes, n_maps * options.block))
+        read_bytes = round(shuffle_bytes * options.reads)
+        input_bytes = max(n_maps, min(read_bytes, n_maps * options.block))
         shapes.append(
             map_reduce(
                 f"joint-{at}",
@@ -104,12 +113,12 @@ def joint(options: JointOptions, seed: int) -> Workload:
     )
 
 
-def _task_counts(rng: np.random.Generator, count: int) -> np.ndarray:
+def _task_counts(rng: np.random.Generator, options: JointOptions) -> np.ndarray:
     """Tasks per job: lognormal, with the mean job size / mean task time; at least 2."""
-    wanted = _JOB_TASK_S / _TASK_S
-    sigma = math.sqrt(2 * math.log(wanted / _MEDIAN_TASKS))
-    p95 = _MEDIAN_TASKS * math.exp(1.645 * sigma)
-    drawn = by_percentiles(strata(rng, count), _MEDIAN_TASKS, p95)
+    wanted = options.work / _TASK_S
+    sigma = math.sqrt(2 * math.log(wanted / options.median))
+    p95 = options.median * math.exp(1.645 * sigma)
+    drawn = by_percentiles(strata(rng, options.jobs), options.median, p95)
     counts: np.ndarray = np.maximum(2, np.rint(drawn * (wanted / float(drawn.mean())))).astype(int)
     return counts
 
@@ -138,7 +147,7 @@ def _statistics(jobs: tuple[WorkloadJob, ...], options: JointOptions) -> tuple[S
     gap_s = (last_s - first_s) / max(1, len(jobs) - 1)
     return (
         statistic("jobs", "", len(jobs), 200, note="Table 2"),
-        statistic("job size, mean", "s", worked_s / len(jobs), _JOB_TASK_S, 0.03, "Table 2"),
+        statistic("job size, mean", "s", worked_s / len(jobs), options.work, 0.03, "Table 2"),
         statistic("gap, mean", "s", gap_s, 15.0, 0.1, "Table 2"),
         statistic("task, mean", "s", worked_s / tasks, 13.0, 0.001, "Table 2"),
         statistic("edge, mean over jobs", "bytes", mean(edge_bytes), published, 0.001, "Table 2"),

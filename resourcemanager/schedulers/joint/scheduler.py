@@ -51,7 +51,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         self.parts = (estimates,)
         self.controller = Controller(config, cluster, estimates)
         super().__init__(config, cluster, self.controller)
-        self._dispatcher = Dispatcher(config.running_max)
+        self._dispatcher = Dispatcher(config.running_max, config.wait_max_s)
         self.task_completion = TaskCompletion(self.controller)
         self.flow_completion = FlowCompletion(self.controller, self.task_completion)
         self._wait_s = config.unreachable_wait_s
@@ -102,7 +102,7 @@ class Joint(LocalSchedulers, FlowPolicy):
     # The controller is triggered -----------------------------------------------------------------
     def reconsider(self) -> Iterable[JobView]:
         self.review()
-        while (job := self._dispatcher.next(self.cluster.now_s)) is not None:
+        while (job := self._dispatcher.next(self.cluster.now_s, self._least_wait_s)) is not None:
             self.task_completion.start(job)
         completed, self._completed = self._completed, []
         for task in completed:
@@ -112,6 +112,9 @@ class Joint(LocalSchedulers, FlowPolicy):
             self._released = False
             self.flow_completion.released()
         return self.controller.offered()
+
+    def _least_wait_s(self) -> float:
+        return float(self.controller.servers.available_s(self.cluster.now_s).min())
 
     def renew(self, stage: StageView) -> None:
         self.task_completion.renew(stage)

@@ -78,19 +78,24 @@ def busy(servers: Servers, server: int, work_s: float) -> None:
     servers.allocate(task, server, "scheduled", 0.0, work_s)
 
 
+def at_once() -> float:
+    """How long the least loaded server would let a task wait."""
+    return 0.0
+
+
 # The dispatcher (6) ------------------------------------------------------------------------------
 def test_the_highest_response_ratio_is_next():
     queue = Dispatcher(running_max=1)
     queue.submitted(job("long", 0.0), work_s=100.0)
     queue.submitted(job("short", 8.0), work_s=4.0)
     queue.submitted(job("first", 9.0), work_s=4.0)
-    delivered = queue.next(10.0)  # ratios of 10/100, 2/4 and 1/4
+    delivered = queue.next(10.0, at_once)  # ratios of 10/100, 2/4 and 1/4
     assert delivered is not None
     assert delivered.id == "short"
-    assert queue.next(10.0) is None, "one job may run"
+    assert queue.next(10.0, at_once) is None, "one job may run"
     assert queue.why_waiting(job("long", 0.0), 10.0).startswith("1 jobs ahead (waited 0.10")
     queue.ended(delivered)
-    again = queue.next(410.0)  # 410/100 and 401/4
+    again = queue.next(410.0, at_once)  # 410/100 and 401/4
     assert again is not None
     assert again.id == "first"
 
@@ -100,15 +105,26 @@ def test_without_a_cap_all_are_delivered_at_once_and_work_of_0_goes_first():
     for name, work_s in (("a", 3.0), ("b", 0.0), ("c", 3.0)):
         queue.submitted(job(name, 5.0), work_s)
     order = []
-    while (found := queue.next(5.0)) is not None:
+    while (found := queue.next(5.0, at_once)) is not None:
         order.append(found.id)
     assert order == ["b", "a", "c"]
+
+
+def test_jobs_are_delivered_as_long_as_a_server_is_free_soon():
+    queue = Dispatcher(None, wait_max_s=2.0)
+    queue.submitted(job("a", 0.0), 3.0)
+    assert queue.next(5.0, lambda: 2.1) is None
+    assert queue.why_waiting(job("a", 0.0), 5.0).endswith("0 jobs run)")
+    delivered = queue.next(5.0, lambda: 2.0)
+    assert delivered is not None
+    assert delivered.id == "a"
 
 
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
         ({"running_max": 0}, "joint.running_max = 0: need a whole number above 0"),
+        ({"wait_max_s": -1.0}, "joint.wait_max_s = -1.0: need seconds >= 0"),
         ({"unreachable_wait_s": -1.0}, "joint.unreachable_wait_s = -1.0: need seconds >= 0"),
     ],
 )

@@ -131,6 +131,14 @@ def test_a_cap_on_running_jobs_keeps_the_rest_in_the_queue():
     assert c.run().launches("j") == [("j0.m0", 0.0), ("j1.m0", 3.0)]
 
 
+def test_the_shorter_of_two_jobs_that_wait_for_a_server_is_next():
+    c = tiny_cluster(nodes=1, scheduler="joint", wait_max_s=0.0)
+    for name, map_s in (("j0", 3), ("j1", 5), ("j2", 2)):
+        forecast = predicted({"m": float(map_s)}, {"m": ()})
+        c.submit(name, maps=1, map_s=map_s, forecast=forecast)
+    assert c.run().launches("j") == [("j0.m0", 0.0), ("j2.m0", 3.0), ("j1.m0", 5.0)]
+
+
 # Flow list (IV-C) --------------------------------------------------------------------------------
 def test_flows_go_by_their_job_s_start_then_by_the_path_that_is_left():
     stages = (
