@@ -21,6 +21,17 @@ def test_all_methods_run_the_same_jobs_and_have_their_published_means():
     }
 
 
+def test_table_4_is_there_by_each_reading_of_the_edges():
+    read = {}
+    for name in ("table4", "table4-jobs", "table4-all"):
+        figure = PAPER.figures[name](True)
+        [workload] = {setup.workload for setup in figure.setups()}
+        read[name] = workload.rpartition("=")[2]
+        used = {line.measure.title for line in figure.lines if line.published is None}
+        assert used == {"slots used", "root used", "aggregation used"}
+    assert read == {"table4": "trace", "table4-jobs": "jobs", "table4-all": "all"}
+
+
 def test_runs_of_the_paper_s_own_set_up_are_shared_by_figures():
     setups = [set(PAPER.figures[name](False).setups()) for name in ("fig9", "fig10")]
     assert setups[0] == setups[1]
