@@ -155,7 +155,7 @@ def test_joint_s_jobs_are_as_large_and_as_unlike_as_asked_for():
     for counts in (alike, unlike):
         assert np.mean(counts) == pytest.approx(600 / 13, rel=0.02)
     assert np.std(alike) < 50 < 100 < np.std(unlike)
-    with pytest.raises(UsageError, match="median = 50.0: need 2 to 46.2, the mean"):
+    with pytest.raises(UsageError, match=r"median = 50\.0: need 2 to 46\.2, the mean"):
         workload("joint,work=600s,median=50", 1)
     read = workload("joint,reads=0.5", 1).jobs
     assert all(job.input_bytes <= 0.5 * job.shuffle_bytes + job.tasks for job in read)
