@@ -30,6 +30,7 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 _ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
 _SHOWN_BYTES = 60
+_LINES_PER_PIECE = 2**12
 
 
 class Correlation(Job):
@@ -67,7 +68,7 @@ class _ShipRows:
         total, done = max(1, split_bytes(task)), 0
         for split in task.splits:
             for block, lines in parsed_blocks(rows, io.open(split.path), split):
-                pieces += [line + b"\n" for line in lines]
+                pieces += [b"\n".join(lines), b"\n"]
                 done += len(block)
                 io.progress(min(1.0, done / total))
         return TaskResult(partitions=[pieces], input_bytes=split_bytes(task), counters=counters)
@@ -85,8 +86,8 @@ class _LeastOfEachName:
                 row = int(first), int(second)
                 found[name] = min(found.get(name, row), row)
         counters["rows"] = len(found)
-        pieces: list[Buffer] = [b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)]
-        return TaskResult(partitions=[pieces], input_bytes=fetched_bytes, counters=counters)
+        lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
+        return TaskResult(partitions=[[lines]], input_bytes=fetched_bytes, counters=counters)
 
 
 class _Rank:
@@ -102,14 +103,15 @@ class _Rank:
             fetched_bytes += len(output)
             named += [(int(row[1 + self._column]), row[0]) for row in _fields(output)]
         named.sort()
-        pieces: list[Buffer] = []
+        lines = list[bytes]()
         before = 0
         for _, group in groupby(named, key=lambda pair: pair[0]):
             equal = list(group)
             twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
             before += len(equal)
-            pieces += [b"%s,%d\n" % (name, twice) for _, name in equal]
-        return TaskResult(partitions=[pieces], input_bytes=fetched_bytes, counters=counters)
+            lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
+        ranks = b"".join(lines)
+        return TaskResult(partitions=[[ranks]], input_bytes=fetched_bytes, counters=counters)
 
 
 class _Join:
@@ -121,22 +123,26 @@ class _Join:
         for stage, output in fetch(task, io):
             fetched_bytes += len(output)
             ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
-        lines = _lines(ranks["first"], ranks["second"])
-        return TaskResult(output=lines, input_bytes=fetched_bytes, counters=counters)
+        made = _pieces(ranks["first"], ranks["second"])
+        return TaskResult(output=made, input_bytes=fetched_bytes, counters=counters)
 
 
 def _fields(output: memoryview) -> list[list[bytes]]:
     return [line.split(b",") for line in bytes(output).split(b"\n")[:-1]]
 
 
-def _lines(first: dict[bytes, int], second: dict[bytes, int]) -> Iterator[Buffer]:
+def _pieces(first: dict[bytes, int], second: dict[bytes, int]) -> Iterator[Buffer]:
     """The output, of twice the ranks."""
     x = y = xx = yy = xy = 0
-    for name in sorted(first):
-        one, other = first[name], second[name]
-        x, y, xx, yy, xy = x + one, y + other, xx + one**2, yy + other**2, xy + one * other
-        yield b"%s\t%s\t%s\n" % (name, _half(one), _half(other))
-    n = len(first)
+    names = sorted(first)
+    for start in range(0, len(names), _LINES_PER_PIECE):
+        lines = list[bytes]()
+        for name in names[start : start + _LINES_PER_PIECE]:
+            one, other = first[name], second[name]
+            x, y, xx, yy, xy = x + one, y + other, xx + one**2, yy + other**2, xy + one * other
+            lines.append(b"%s\t%s\t%s\n" % (name, _half(one), _half(other)))
+        yield b"".join(lines)
+    n = len(names)
     spread = (n * xx - x * x) * (n * yy - y * y)
     shown = b"%.6f" % ((n * xy - x * y) / math.sqrt(spread)) if spread else b"undefined"
     yield b"\t%d\t%s\n" % (n, shown)
