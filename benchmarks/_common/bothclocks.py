@@ -23,6 +23,7 @@ from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import read_log
 from railyard.scripts.clusters.config import own_options
+from railyard.scripts.clusters.pairs import typed_pair
 from railyard.scripts.comparing.comparison import Comparison
 from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import placed_as_in
@@ -84,7 +85,7 @@ def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
     emulated: list[Summary] = []
     simulated: list[list[Summary]] = []
     [scheduler] = request.schedulers
-    options = own_options(scheduler, request.scheduler_options)
+    options = own_options(typed_pair(scheduler)[0], request.scheduler_options)
     for seed in request.every_seed:
         with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
             folder = Path(scratch) / "runs"
