@@ -208,6 +208,10 @@ class Liveness(_Table, frozen=True, kw_only=True):
     RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
 
     heartbeat: Duration = 0.5
+    #: whether a node is given as many maps as it has free slots before the next node is given one,
+    #: in an order of the nodes that the seed draws, as by heartbeats of Hadoop 1 with its
+    #: "assignmultiple"; otherwise one task of each node in turn, racks alternating
+    assign_multiple: bool = False
     expiry_s: Duration = 4.0  #: silence after which a node is lost
     block_report: Duration = 30.0  #: interval of a DataNode's block reports
     task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed

@@ -39,7 +39,7 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import Links, Ocs, RackShape, Topology
+from railyard.cluster.topology import Links, Liveness, Ocs, RackShape, Topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, SetTimer
 from railyard.resourcemanager.interface.events import (
@@ -65,10 +65,17 @@ MoveFailure = Callable[[MoveBlock], str | None]  #: why a move fails; None = it 
 FlowFailure = Callable[[StartFlow], FlowFailed | None]  #: how a flow fails; None = it arrives
 
 
-def topology(racks: int, nodes: int, slots: int, ocs: Ocs | None = None) -> Topology:
+def topology(
+    racks: int, nodes: int, slots: int, ocs: Ocs | None = None, *, assign_multiple: bool = False
+) -> Topology:
     """A topology with these numbers of racks, nodes per rack and slots per node."""
-    shape = RackShape(count=racks, nodes=nodes, slots=slots)
-    return Topology(name="tiny", racks=shape, links=Links(nic=1e9, uplink=1e9), ocs=ocs)
+    return Topology(
+        name="tiny",
+        racks=RackShape(count=racks, nodes=nodes, slots=slots),
+        links=Links(nic=1e9, uplink=1e9),
+        ocs=ocs,
+        liveness=Liveness(assign_multiple=assign_multiple),
+    )
 
 
 @dataclass
@@ -430,6 +437,7 @@ def tiny_cluster(
     flow_s: float = 0.0,
     kill_s: float = 0.0,
     ocs: Ocs | None = None,
+    assign_multiple: bool = False,
     options: dict[str, Option] | None = None,
     **settings: Option,
 ) -> TinyCluster:
@@ -439,7 +447,7 @@ def tiny_cluster(
     "delay.node_wait_s".
     """
     recipe = recipe_named(scheduler) if isinstance(scheduler, str) else scheduler
-    shape = topology(racks, nodes, slots, ocs)
+    shape = topology(racks, nodes, slots, ocs, assign_multiple=assign_multiple)
     chosen = {f"{recipe.name}.{name}": value for name, value in settings.items()}
     core = Core(shape, recipe, {**chosen, **(options or {})}, seed)
     cluster = TinyCluster(core, shape, flow_s=flow_s, kill_s=kill_s)

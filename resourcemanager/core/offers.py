@@ -1,8 +1,9 @@
 """Offering free slots to jobs, and checking what the policies answer.
 
 After each event: a freed slot is offered to all jobs in order; then jobs that have more to run than
-before are offered all free slots, one of each node in turn; then the other free slots of that node
-are offered to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
+before are offered all free slots, one of each node in turn, or all of a node's for maps if nodes
+are assigned several (``Liveness.assign_multiple``); then the other free slots of that node are
+offered to all jobs again.  Nothing else is asked again (see ``policies.py`` for when an answer
 stands), so that an event costs a few offers and not jobs x slots.
 
 Never here: what a launch entails; see ``attempts.py``.
@@ -55,6 +56,8 @@ class Offers:
         self._wake_s: float | None = None  #: when a policy wants to be asked again, at the earliest
         self._reconsider = state.policies.overriding("reconsider")
         self._wakes = state.policies.overriding("wake_s")
+        multiple = state.topology.liveness.assign_multiple
+        self._offer_turn = self._fill if multiple else self._offer
 
     def timer_fired(self, event: TimerFired) -> None:
         """A job's wait is over; a timer of a job that has ended does not matter."""
@@ -125,7 +128,7 @@ class Offers:
                     first.answer = known
                     continue
                 wanting = self._state.wanting
-                answer = self._offer(node, asked)
+                answer = self._offer_turn(node, asked)
                 if isinstance(answer, Place):
                     placed = True
                     refused.clear()
@@ -140,6 +143,16 @@ class Offers:
                     first, nearness = asked[0], asked[0].nearness
                 if not asked:
                     break
+
+    def _fill(self, node: Node, among: list[Job]) -> Decision | None:
+        """Offer a node's slots until it gets a reduce or nobody takes one; the first answer.
+
+        One reduce in a round, so that these spread over the nodes, as in Hadoop 1.
+        """
+        answer = first = self._offer(node, among)
+        while node.free and isinstance(answer, Place) and not answer.task.stage.reads:
+            answer = self._offer(node, [job for job in among if job.wanting])
+        return first
 
     def _offer(self, node: Node, among: list[Job] | None) -> Decision | None:
         """Offer a slot to jobs in their order until one takes it; returns the last answer."""

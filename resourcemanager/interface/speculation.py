@@ -58,11 +58,14 @@ class SpeculationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     cap: float = 0.1  #: SpeculativeCap, share of the cluster's slots; at least one slot
     slow_task: float = 0.25  #: SlowTaskThreshold, as a share of the stage's tasks
     slow_node: float = 0.25  #: SlowNodeThreshold, as a share of the nodes that ran any of them
+    #: a slow task's progress also has to be so far below the mean of its stage's tasks; 0: need
+    #: not.  0.2 in Hadoop 1 (TaskInProgress.SPECULATIVE_GAP), where that is what makes a task slow
+    gap: float = 0.0
 
     def __post_init__(self) -> None:
         require(self.after_s >= 0, "speculation.after_s", self.after_s, "seconds >= 0")
         require(self.every_s >= 0, "speculation.every_s", self.every_s, "seconds >= 0")
-        for name in ("cap", "slow_task", "slow_node"):
+        for name in ("cap", "slow_task", "slow_node", "gap"):
             share = getattr(self, name)
             require(0 <= share <= 1, f"speculation.{name}", share, "a share in [0, 1]")
 
@@ -191,10 +194,20 @@ class Late(Policy):
         done = map(_whole, self._estimates.durations_s(stage))
         rates = sorted([*done, *(self._rate(live[0]) for live in running)])
         threshold = percentile(rates, self._config.slow_task)
+        most = self._progress_max(stage)
         for attempt in old:
             rate = self._rate(attempt)
-            if rate < threshold:
+            if rate < threshold and attempt.progress <= most:
                 yield ((1.0 - attempt.progress) / rate if rate else math.inf), attempt
+
+    def _progress_max(self, stage: StageView) -> float:
+        """Up to which progress a task may be slow, by ``gap``."""
+        if not self._config.gap:
+            return 1.0
+        ended = stage.size - stage.pending.count - stage.running
+        running = (task.live for task in stage.tasks if task.state == "running")
+        reported = (max(attempt.progress for attempt in live) for live in running)
+        return math.fsum([ended, *reported]) / stage.size - self._config.gap
 
     def _node_for(self, attempt: AttemptView) -> SlotView | None:
         """The first node with a free slot that is neither slow nor avoided nor the same."""

@@ -104,6 +104,29 @@ def test_it_looks_once_a_second_while_an_attempt_may_get_worse_and_else_sleeps()
     assert woken == [30.0 + second for second in range(11)]  # the last: set before the end
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(0.0, ["j0.m9.1"]), (0.2, []), (0.05, ["j0.m9.1"])])
+def test_a_task_that_is_just_slower_than_most_has_no_copy_with_a_gap(
+    gap: float, expected: list[str]
+):
+    """At 2 s nine maps are at 0.2 and one at 0.12, 0.072 less than their mean."""
+    c = tiny_cluster(nodes=14, slots=1, options={**ON, "speculation.gap": gap})
+    stretched(c, *[1.0] * 9, 1.6)
+    c.submit("j0", maps=10, map_s=10)
+    c.report_progress(every_s=0.5, until_s=2.0)
+    c.run(until_s=9.0)
+    assert [name for name, _, _ in copies(c)] == expected
+
+
+def test_tasks_that_are_done_count_in_the_mean_that_a_gap_is_below():
+    c = ten_maps(**{"speculation.gap": 0.7})
+    # At 10 s eight are done, two are at 0.25 and 0.2: 0.6 below the mean, then less.
+    c.run(until_s=60.0)
+    assert copies(c) == []
+    c = ten_maps(**{"speculation.gap": 0.6})
+    c.run(until_s=60.0)
+    assert [(name, at_s) for name, _, at_s in copies(c)] == [("j0.m8.1", 10.0)]
+
+
 def test_equal_tasks_are_not_copied():
     c = tiny_cluster(nodes=14, slots=1, options=ON)
     c.submit("j0", maps=10, map_s=10)

@@ -36,6 +36,7 @@ class ClusterState:
         self, topology: Topology, recipe: Recipe, options: Mapping[str, Option], seed: int
     ) -> None:
         self.topology = topology
+        self._seed = seed
         self.random = Random(seed)
         self.now_s = 0.0
         self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
@@ -81,8 +82,7 @@ class ClusterState:
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
-        # Among racks it goes by name, not by who joined first: on a real cluster that is chance.
-        position = (self._joined[rack], len(rack), rack) if known is None else known.position
+        position = self._position(node, rack) if known is None else known.position
         self._joined[rack] += known is None
         if known is not None and slots != known.slots:
             self.slot_history.change(self.now_s, slots - known.slots)
@@ -93,6 +93,13 @@ class ClusterState:
         self._update_free(fresh)
         self.freed[node] = fresh
         return fresh
+
+    def _position(self, node: NodeId, rack: RackId) -> Position:
+        """Where a node that joins for the first time is in the order in which slots are offered."""
+        if self.topology.liveness.assign_multiple:
+            return Random(f"heartbeats {self._seed} {node}").getrandbits(64), len(rack), rack
+        # Among racks it goes by name, not by who joined first: on a real cluster that is chance.
+        return self._joined[rack], len(rack), rack
 
     def drop_node(self, node: Node, reason: str) -> None:
         """Count a node out; its attempts still have to be released."""
@@ -217,7 +224,7 @@ class ClusterState:
         """Nodes with free slots, from the one after the last that was given a task.
 
         Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
-        as when heartbeats come in any order, and a job's do not gather in one by accident.
+        and a job's do not gather in one by accident; but see ``Liveness.assign_multiple``.
         """
         start = bisect_right(self._with_free, self._last_position, key=_position_of)
         return self._with_free[start:] + self._with_free[:start]

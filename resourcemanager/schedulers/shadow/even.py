@@ -20,6 +20,7 @@ from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
 from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.shadow.parameters import HADOOP
 from railyard.resourcemanager.schedulers.shadow.reduces import (
     RackTurns,
     next_reduce,
@@ -86,5 +87,5 @@ RECIPE = Recipe(
     source="Wu et al., IEEE Transactions on Big Data 2019, Fig. 12",
     order=FairOrder,
     tasks=EvenTasks,
-    settings={"shuffle.slowstart": 0.8, "speculation.on": True},
+    settings=HADOOP,
 )

@@ -40,6 +40,7 @@ from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate
 from railyard.resourcemanager.schedulers.shadow.loads import link_loads
 from railyard.resourcemanager.schedulers.shadow.pairs import Pairs, Wave
+from railyard.resourcemanager.schedulers.shadow.parameters import RACK_WAIT_ONLY
 from railyard.resourcemanager.schedulers.shadow.reduces import (
     RoundRobinReduces,
     deal,
@@ -234,5 +235,5 @@ RECIPE = Recipe(
     order=FairOrder,
     tasks=Kmn,
     copies=Kmn,
-    settings={"delay.node_wait_s": 0.0, "shuffle.slowstart": 0.8, "speculation.on": True},
+    settings=RACK_WAIT_ONLY,
 )

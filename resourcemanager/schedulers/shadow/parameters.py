@@ -1,4 +1,4 @@
-"""Settings "shadow.*"."""
+"""Settings "shadow.*", and what Shadow and its baselines have in common."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import ClassVar, Literal
 import msgspec
 
 from railyard.cluster.errors import require
+from railyard.resourcemanager.interface.recipe import Option
 
 Selection = Literal["estimate", "first-counts"]
+#: Their Hadoop (5.1, 5.2): copies of slow tasks as in Hadoop 1.2.1, and reduces after 80 % of maps.
+HADOOP: dict[str, Option] = {
+    "shuffle.slowstart": 0.8,
+    "speculation.on": True,
+    "speculation.gap": 0.2,
+}
+#: The same, and maps that wait for their rack only.
+RACK_WAIT_ONLY: dict[str, Option] = {"delay.node_wait_s": 0.0, **HADOOP}
 
 
 class ShadowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,7 +34,7 @@ from railyard.resourcemanager.schedulers.shadow.bandwidth import (
 )
 from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate, duplicates
 from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave, alive
-from railyard.resourcemanager.schedulers.shadow.parameters import ShadowConfig
+from railyard.resourcemanager.schedulers.shadow.parameters import RACK_WAIT_ONLY, ShadowConfig
 from railyard.resourcemanager.schedulers.shadow.reduces import (
     RoundRobinReduces,
     deal,
@@ -215,7 +215,7 @@ RECIPE = Recipe(
     order=FairOrder,
     tasks=RoundRobinReduces,
     copies=Shadow,
-    settings={"delay.node_wait_s": 0.0, "shuffle.slowstart": 0.8, "speculation.on": True},
+    settings=RACK_WAIT_ONLY,
 )
 RECIPES = (
     RECIPE,

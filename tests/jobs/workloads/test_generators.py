@@ -115,6 +115,17 @@ def test_shadow_s_applications():
     assert [job.stages[1].tasks for job in jobs] == [156] * 6
     [sort] = workload("shadow,app=terasort,input=30GB", 1).jobs
     assert (sort.name, sort.shuffle_bytes) == ("terasort", 30 * 10**9)
+    assert [job.output_replication for job in jobs] == [0] * 5 + [1]  # TeraSort's own default
+    [more] = workload("shadow,app=terasort,output_replication=3", 1).jobs
+    assert more.output_replication == 3
+
+
+def test_what_shadow_s_applications_shuffle_and_write_is_measured_or_given():
+    jobs = {job.name: job for job in workload("shadow,input=10GB", 1).jobs}
+    assert jobs["sequence-count"].shuffle_bytes == 31 * 10**9
+    given = workload("shadow,input=10GB,shuffle=1.5,output=0", 1).jobs
+    assert {job.shuffle_bytes for job in given} == {15 * 10**9}
+    assert {job.output_bytes for job in given} == {0}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

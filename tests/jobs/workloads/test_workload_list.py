@@ -108,6 +108,7 @@ def test_more_users_leave_sizes_and_times_alone():
         ("swim:", "need a file, as in swim:FILE.tsv"),
         ("corral-mix,ad_hoc=-1", "ad_hoc = -1: need a whole number >= 0"),
         ("shadow,block=0", "block = 0: need a size above 0"),
+        ("shadow,shuffle=-1", "shuffle = -1.0: need a number from 0 to 1000"),
         ("swim:x,times=inf", "workload swim: times = inf: need a number above 0"),
         ("corral-w1:x", "workload corral-w1:x: need corral-w1 without a file"),
         ("corral-w1,jbos=3", 'workload corral-w1: unknown key "jbos": did you mean "jobs"?'),
