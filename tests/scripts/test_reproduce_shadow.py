@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from railyard.scripts.reproduce.papers.shadow import PAPER
+from railyard.scripts.reproduce.papers.shadow.times import figure_11
 from railyard.scripts.reproduce.runs import carry_out
 from railyard.scripts.reproduce.values import values
 
@@ -15,12 +16,14 @@ def test_every_number_that_the_paper_has_is_in_some_figure(quick):
         name: {line.published.most for line in make(quick).lines if line.published}
         for name, make in PAPER.figures.items()
     }
-    assert published["fig10"] == {26}
+    assert {26, 16.8} <= published["fig10"]
+    assert {24, 36} <= published["fig11"]
     assert published["fig12"] == {16.4}
+    assert 10 in published["fig14"]
     assert 7 in published["fig15"]
-    assert published["fig16"] == {15, 100, 18.9}
+    assert {15, 100, 18.9} <= published["fig16"]
     assert published["fig17"] == {13, 100}
-    assert published["fig20"] == {49.8, 36.6}
+    assert {49.8, 36.6} <= published["fig20"]
     assert published["fig23"] == {2.01, 1.01, 45, 18}
 
 
@@ -33,13 +36,21 @@ def test_all_run_the_same_jobs_with_the_same_settings():
                 assert line.base.network == line.own.network
 
 
-def test_twice_as_many_blocks_in_one_rack_load_a_link_twice_as_much():
-    figure = PAPER.figures["fig23"](True)
+def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
     (line,) = [
-        each
-        for each in figure.lines
-        if (each.case, each.subject, each.measure.title) == ("one replica", "delay", "skew")
+        each for each in figure_11(quick=True).lines if each.measure.title.startswith("more jobs")
     ]
-    found = carry_out([line.own], [1])
-    (value,) = values(replace(figure, lines=(line,)), found)
-    assert value.own == pytest.approx(2.0, abs=0.2)
+    own = {"jobs": [{"finished_s": at_s} for at_s in (1, 10, 20, 30, 35)]}
+    base = {"jobs": [{"finished_s": at_s} for at_s in (9, 10, 30, 40, 50)]}
+    assert line.measure.of(own, base) == pytest.approx(66.7, abs=0.1)  # at 35 s, 5 of 3
+
+
+def test_what_heartbeats_skew_shadow_makes_even_and_is_faster():
+    figure = PAPER.figures["fig23"](True)
+    lines = tuple(line for line in figure.lines if line.measure.title != "shuffle time")
+    found = carry_out([run for line in lines for run in (line.own, line.base) if run], [2])
+    before, after, less_time, less_skew = values(replace(figure, lines=lines), found)
+    assert before.own > 1.5
+    assert after.own < 1.05
+    assert less_time.ours.mean > 5
+    assert less_skew.ours.mean > 30

@@ -7,7 +7,7 @@ map slots; there are as many reduces as reduce slots, 156.  The paper says only 
 combiners, and that the shuffle matters most for Sequence-Count: what an application shuffles and
 writes was measured with our own ones (``docs/workloads.md``), or is given (``shuffle``,
 ``output``).  K-means is one iteration.  TeraSort's output has one replica, as it is in Hadoop
-unless one asks for more.  There, the applications run alone; here, 10 min apart.
+unless one asks for more.  There, the applications run alone; here, an hour apart.
 Facebook: the gaps between jobs are those of the trace, and all sizes are scaled so that the total
 input is 730 GB; none of the public files is exactly from the paper's cluster (600 nodes, 2010).
 """
@@ -27,7 +27,7 @@ from railyard.jobs.workloads.statistics import statistic
 from railyard.jobs.workloads.traces.swim import SwimOptions, load_swim, sample, shape_of
 
 _REDUCES = 156  #: 3 slots on each of 52 nodes
-_APART_S = 600.0
+_APART_S = 3600.0
 _TERASORT = "terasort"
 #: {application: (shuffle / input, output / input)}
 _APPLICATIONS = {
