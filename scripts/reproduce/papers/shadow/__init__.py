@@ -3,7 +3,7 @@
 Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
 IEEE Transactions on Big Data 2019, section 6.
 
-Open ``setups`` first.
+Not here: how Shadow works (``resourcemanager.schedulers.shadow``).  Open ``setups`` first.
 """
 
 from __future__ import annotations

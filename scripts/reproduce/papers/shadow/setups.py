@@ -8,7 +8,7 @@ with two replicas of each block as HDFS places them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from railyard.scripts.reproduce.figures import (
     Figure,
@@ -130,8 +130,10 @@ def seconds(value: float) -> str:
     return f"{value:.0f} s"
 
 
-def mean_over_jobs(title: str, quantity: Quantity, key: str) -> Measure:
-    """The mean over jobs of what each takes less than under the baseline, in %."""
+def mean_over_jobs(
+    title: str, quantity: Quantity, key: str, show: Callable[[float], str]
+) -> Measure:
+    """The mean over jobs of by how much less each one's ``key`` is than the baseline's, in %."""
 
     def of(own: Summary, base: Summary | None) -> float | None:
         if base is None:
@@ -140,10 +142,10 @@ def mean_over_jobs(title: str, quantity: Quantity, key: str) -> Measure:
         less = [100.0 * (1.0 - job[key] / before[job["name"]]) for job in own["jobs"]]
         return math.fsum(less) / len(less)
 
-    return Measure(title, "%", of, quantity, seconds, lessens=True)
+    return Measure(title, "%", of, quantity, show, lessens=True)
 
 
-EACH_JOB = mean_over_jobs("job time, mean of each", job_time_s("mean"), "jct_s")
+EACH_JOB = mean_over_jobs("job time, mean of each", job_time_s("mean"), "jct_s", seconds)
 SHUFFLE = reduction("shuffle time", of_jobs("cct_s", "mean"), seconds)
 SKEW = reduction("skew", of_jobs("shuffle_skew", "mean"), times)
 SKEW_ITSELF = plain("skew", "", of_jobs("shuffle_skew", "mean"), times)
