@@ -4,7 +4,6 @@ import math
 import os
 import signal
 
-import msgspec
 import pytest
 import zmq
 
@@ -26,9 +25,7 @@ from railyard.netemu.messages import (
     GrowFlow,
     OpenFlow,
     RegisterCoflow,
-    SetCapacity,
 )
-from tests.netemu.topologies import three_racks
 
 
 def wait(network, condition):
@@ -166,28 +163,6 @@ def test_a_flow_within_a_node_grows_without_the_network(network, client):
         client.grow("mine", 1, more=False)
     wait(network, lambda: totals == [5, 7])
     assert network.stats().flows_opened == 0
-
-
-def test_flows_go_by_priority_where_the_scheduler_does(run_folders):
-    """One after the other, the last to come first: they all wait for a link that is dark."""
-    with EmulatedNetwork(three_racks(), flow_scheduler="afap") as network:
-        set_capacity = SetCapacity(link="r0.up", bytes_per_s=0.0)
-        network.link.call(set_capacity, Done)
-        client = NetworkClient(network.transport, network.topology)
-        ended = []
-        for number in range(3):
-            flow = f"f{number}"
-            order = OpenFlow(
-                flow=flow, src="r0n0", dst="r1n0", size_bytes=10**9, priority=(1.0, -number)
-            )
-            network.link.call(order, Done)
-            client.attach(
-                flow, 10**6, lambda total, flow=flow: total == 10**6 and ended.append(flow)
-            )
-        network.link.call(msgspec.structs.replace(set_capacity, bytes_per_s=1e10), Done)
-        wait(network, lambda: len(ended) == 3)
-        assert ended == ["f2", "f1", "f0"]
-        client.close()
 
 
 def test_a_refused_flow_says_why(network, client):
