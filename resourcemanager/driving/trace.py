@@ -1,7 +1,8 @@
 """A run as Chrome's trace format, for Perfetto: who held which slot when, and what was shuffled.
 
 A node is a "process" with a lane for each slot; "network" is one with a lane for each coflow, and
-"optical ports" one with a lane for each port that had circuits (``opticaltrace.py``).  Pure.
+"optical ports" one with a lane for each port that had circuits (``opticaltrace.py``).  Attempts
+that have no slot yet are shown at their node, beside its slots (``reservationtrace.py``).  Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
+    AttemptReady,
     AttemptSucceeded,
     BeginAttempt,
     CancelFlow,
     FlowFailed,
     FlowFinished,
+    KillAttempt,
     LaunchAttempt,
     NodeJoined,
     NodeLost,
@@ -27,6 +30,7 @@ from railyard.cluster.messages.execution import (
 from railyard.netemu.circuits.log import CircuitUse
 from railyard.resourcemanager.driving.eventlog import Step
 from railyard.resourcemanager.driving.opticaltrace import optical_rows, row_name
+from railyard.resourcemanager.driving.reservationtrace import Reservations
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 
 _NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
@@ -50,6 +54,7 @@ class _Trace:
         self._running: dict[AttemptId, tuple[NodeId, int, float]] = {}  #: node, lane, since
         self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
         self._coflows: dict[CoflowId, int] = {}  #: lane of each
+        self._reservations = Reservations(self.rows, self._numbers)
 
     @property
     def nodes(self) -> int:
@@ -65,7 +70,12 @@ class _Trace:
                     LaunchAttempt(attempt=attempt, node=node, begins=True)
                     | BeginAttempt(attempt=attempt, node=node)
                 ):
+                    self._reservations.ended(attempt, "got a slot", step.at_s)
                     self._launched(attempt, node, step.at_s)
+                case LaunchAttempt(attempt=attempt, node=node):
+                    self._reservations.made(attempt, node, step.at_s)
+                case KillAttempt(attempt=attempt):
+                    self._reservations.ended(attempt, "given up", step.at_s)
                 case StartFlow(flow=flow):
                     self._flows[flow] = command, step.at_s
                 case CancelFlow(flow=flow):
@@ -84,7 +94,10 @@ class _Trace:
                 self._node(node, slots)
             case NodeLost(node=node):
                 self._lost(node, step.at_s)
+            case AttemptReady(attempt=attempt):
+                self._reservations.ready(attempt, step.at_s)
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                self._reservations.ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
                 self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
             case FlowFinished(flow=flow):
                 self._flow_over(flow, "finished", step.at_s)
@@ -101,6 +114,7 @@ class _Trace:
             self.rows.append(row_name("thread_name", self._numbers[node], lane, f"slot {lane}"))
 
     def _lost(self, node: NodeId, at_s: float) -> None:
+        self._reservations.lost(node, at_s)
         for attempt in [a for a, (where, _, _) in self._running.items() if where == node]:
             self._ended(attempt, "lost with its node", at_s)
 

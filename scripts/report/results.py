@@ -1,4 +1,4 @@
-"""A run's folder as data for the pictures: attempts in slots, bytes on links.
+"""A run's folder as data for the pictures: attempts in slots and without, bytes on links.
 
 Reads ``summary.json``, ``trace.json`` and ``network.jsonl``; of either clock.  Times are seconds
 since the first of the run's jobs was submitted.
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from railyard.cluster.files.inputfile import read_json
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.resourcemanager.driving.opticaltrace import NAME
+from railyard.resourcemanager.driving.reservationtrace import CATEGORY
 from railyard.scripts.results.folder import NETWORK, SUMMARY, TRACE
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +39,15 @@ class Held:
     begin_s: float
     end_s: float
     ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An attempt without a slot: a reservation."""
+
+    job: str  #: its name
+    begin_s: float
+    end_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +109,7 @@ class Results:
     @cached_property
     def held(self) -> list[Held]:
         """Attempts of the jobs in the summary."""
-        names = {
-            step: job["name"]
-            for job in self.summary["jobs"]
-            for step in job.get("steps", [job["id"]])
-        }
+        names = self._names
         rows = [
             row
             for row in self._trace
@@ -123,6 +129,21 @@ class Results:
                 ok=row["args"]["outcome"] == "succeeded",
             )
             for row in rows
+        ]
+
+    @cached_property
+    def waiting(self) -> list[Waiting]:
+        """Reservations of the jobs in the summary."""
+        rows = [row for row in self._trace if row.get("cat") == CATEGORY]
+        ends_s = {row["id"]: row["ts"] / 1e6 for row in rows if row["ph"] == "e"}
+        return [
+            Waiting(
+                job=self._names[job_of(row["id"])],
+                begin_s=row["ts"] / 1e6 - self.begin_s,
+                end_s=ends_s[row["id"]] - self.begin_s,
+            )
+            for row in rows
+            if row["ph"] == "b" and job_of(row["id"]) in self._names
         ]
 
     @cached_property
@@ -163,6 +184,15 @@ class Results:
         capacity = np.where(np.isnan(capacity), rates.max(axis=1), capacity)
         loads = np.divide(rates, capacity[:, None], out=np.zeros_like(rates), where=rates > 0)
         return LinkLoads(links=links, edges_s=edges_s, loads=np.clip(loads, 0.0, 1.0))
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The name of each job in the summary, by the id of each of its steps."""
+        return {
+            step: job["name"]
+            for job in self.summary["jobs"]
+            for step in job.get("steps", [job["id"]])
+        }
 
     @cached_property
     def _trace(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A run over time: jobs, attempts in slots, circuits and the load of links, on one time axis."""
+"""A run over time: jobs, attempts in slots and without, circuits, links' loads; one time axis."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.scripts.report.heatmap import draw_links
@@ -24,7 +26,7 @@ _RASTER_FROM = 1500
 
 
 def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
-    """Jobs on top, slots below them, then circuits and links if there is a record of them."""
+    """Jobs on top, slots below them; then reservations, circuits and links, where there are any."""
     jobs = results.summary["jobs"]
     slots = sum(results.nodes.values())
     ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
@@ -36,6 +38,9 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     if results.held:
         draw = partial(_slots, results=results, colours=colours, theme=theme)
         panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
+    if results.waiting:
+        draw = partial(_waiting, results=results, colours=colours, theme=theme)
+        panels.append((1.0, draw))
     if ports:
         draw = partial(_circuits, results=results, ports=ports, theme=theme)
         panels.append((max(0.6, min(2.5, len(ports) * 0.17)), draw))
@@ -112,6 +117,24 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
     title_rows(
         axes, rows, f"{rows} slots: maps pale, reduces strong, failed or killed hatched", theme
     )
+
+
+def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
+    """How many attempts of each job wait for a slot, one job on top of the other."""
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for one in results.waiting:
+        changes.setdefault(one.job, []).extend(((one.begin_s, 1), (one.end_s, -1)))
+    times_s = np.unique([at_s for each in changes.values() for at_s, _ in each])
+    counts = np.zeros((len(changes), len(times_s)))
+    for number, each in enumerate(changes.values()):
+        at = np.searchsorted(times_s, [at_s for at_s, _ in each])
+        np.add.at(counts[number], at, [by for _, by in each])
+    counts = counts.cumsum(axis=1)
+    axes.stackplot(times_s, counts, colors=[colours[job] for job in changes], step="post")
+    most = int(counts.sum(axis=0).max())
+    title = f"attempts that have no slot yet, {most} at most, in the colour of their job"
+    title_rows(axes, most, title, theme)
+    axes.set_ylim(0, most)
 
 
 def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:

@@ -86,6 +86,20 @@ def test_circuits_are_drawn(folder):
     )
 
 
+def test_attempts_without_a_slot_are_drawn_apart(folder):
+    plain, with_reservations = Results.load(folder), Results.load(folder)
+    job, begin_s = plain.summary["jobs"][0], plain.begin_s
+    common = {"cat": "reservation", "id": f"{job['id']}.r0.0", "name": "x", "pid": 1, "tid": 0}
+    rows = [{**common, "ph": ph, "ts": (begin_s + s) * 1e6} for ph, s in (("b", 1), ("e", 3))]
+    vars(with_reservations)["_trace"] = [*plain._trace, *rows]
+    [waiting] = with_reservations.waiting
+    assert (waiting.job, waiting.begin_s) == (job["name"], pytest.approx(1.0))
+    assert waiting.end_s == pytest.approx(3.0)
+    assert with_reservations.held == plain.held
+    panels = [len(draw_run(one, 5.0, LIGHT).axes) for one in (plain, with_reservations)]
+    assert panels[1] == panels[0] + 1
+
+
 def test_a_picture_is_the_same_each_time(folder):
     results = Results.load(folder)
 

@@ -10,10 +10,15 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.messages.execution import AttemptReady, AttemptSucceeded, BeginAttempt
+from railyard.cluster.messages.execution import (
+    AttemptReady,
+    AttemptSucceeded,
+    BeginAttempt,
+    LaunchAttempt,
+)
 from railyard.cluster.messaging.wire import Event
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
-from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.driving.eventlog import EventLog, Step, replay
 from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Proposal, Reserve
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -100,7 +105,7 @@ def test_data_that_was_sent_ahead_is_computed_on_as_soon_as_there_is_a_slot():
     assert (success.read_s, success.computed_s) == pytest.approx((3.0, 6.0))
 
 
-def test_waiting_for_a_slot_is_neither_slot_time_nor_in_the_trace(tmp_path: Path, monkeypatch):
+def test_waiting_for_a_slot_is_no_slot_time_and_apart_in_the_trace(tmp_path: Path, monkeypatch):
     recipe, path = reserving(Far), tmp_path / "events.jsonl"
     log = EventLog(path, ClusterConfig(topology=PLACE, seed=1))
     run = simulation(recipe, log=log)
@@ -113,6 +118,17 @@ def test_waiting_for_a_slot_is_neither_slot_time_nor_in_the_trace(tmp_path: Path
     rows = chrome_trace(replay(path))["traceEvents"]
     shown = {row["name"]: (row["ts"], row["dur"]) for row in rows if row["ph"] == "X"}
     assert shown["j2.r0.0"] == pytest.approx((10e6, 6e6))
+    waits = {row["ph"]: row for row in rows if row.get("cat") == "reservation"}
+    assert {ph: row["ts"] for ph, row in waits.items()} == pytest.approx(
+        {"b": 0.0, "n": 5e6, "e": 10e6}
+    )
+    assert waits["b"]["args"] == {"outcome": "got a slot"}
+    [node] = [
+        row["args"]["name"]
+        for row in rows
+        if row["name"] == "process_name" and row["pid"] == waits["b"]["pid"]
+    ]
+    assert node == "r1n0"
 
 
 def test_a_slot_that_comes_before_the_data_is_held_until_that_is_there():
@@ -171,7 +187,7 @@ def test_nodes_are_lost_for_a_while(at_s: float, node: str, ends_s: float):
 
 
 def test_reservations_by_dice_among_faults_replay(tmp_path: Path, monkeypatch):
-    path, seen = tmp_path / "events.jsonl", Counter[str]()
+    path, seen, outcomes = tmp_path / "events.jsonl", Counter[str](), Counter[str]()
     jobs = tuple(job(f"j{n}", "r0n1", shuffle_bytes=50 * MB) for n in range(4))
     fault = NodeDown(at_s=2.0, node=NodeId("r0n1"), lasts_s=3.0)
     behaviour = Behaviour(variance=0.3, progress_s=1.0, launch_s=0.2)
@@ -185,7 +201,21 @@ def test_reservations_by_dice_among_faults_replay(tmp_path: Path, monkeypatch):
         log.close()
         steps = list(replay(path))
         assert len(steps) == path.read_text().count("\n") - 1
+        rows = chrome_trace(steps)["traceEvents"]
+        waits = Counter(row["ph"] for row in rows if row.get("cat") == "reservation")
+        assert waits["b"] == waits["e"] == sum(map(reservations, steps))
+        outcomes.update(
+            row["args"]["outcome"]
+            for row in rows
+            if row["ph"] == "b" and row["cat"] == "reservation"
+        )
         seen.update(command.tag() for step in steps for command in step.commands)
         seen.update(step.event.tag() for step in steps)
     assert seen["begin-attempt"] > 5
     assert seen["attempt-ready"] > 5
+    assert {"got a slot", "given up", "lost with its node"} <= outcomes.keys()
+
+
+def reservations(step: Step) -> int:
+    """How many are made in a step."""
+    return sum(isinstance(order, LaunchAttempt) and not order.begins for order in step.commands)
