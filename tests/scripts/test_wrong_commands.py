@@ -25,10 +25,6 @@ CASES = {
         ["up", "--scheduler", "corral", "--set", "corral.plan=/none.toml"],
         "/none.toml: cannot be read: No such file",
     ),
-    "racks that a scheduler cannot plan": (
-        ["compare", "query", "--schedulers", "fair,corral", "--topology", "tetrium-8"],
-        "topology tetrium-8: racks differ: need racks that are alike",
-    ),
     "no such topology": (["up", "--topology", "hybrid-8x5"], 'did you mean "hybrid-8x4"?'),
     "no such topology file": (["up", "--topology", "no.toml"], "no.toml: cannot be read"),
     "no such figure": (["up", "--network", "delt=1ms"], 'did you mean "delta"?'),

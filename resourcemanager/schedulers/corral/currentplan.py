@@ -41,7 +41,6 @@ class CurrentPlan:
     """The assignments of all jobs that are planned.
 
     ``written``: a plan from a file; then no other job is planned.
-    Raises ``UsageError`` if the racks differ, as the planner needs racks that are alike.
     """
 
     def __init__(

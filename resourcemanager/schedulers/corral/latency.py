@@ -9,19 +9,22 @@ Left open there, chosen here:
 * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
 * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
 * ``in_waves=False`` leaves out the waves' factor of the shuffle: D^core has all bytes of a machine,
-  whatever the number of waves, so the printed formula counts them once a wave.
+  whatever the number of waves, so the printed formula counts them once a wave;
+* racks that differ, such as sites behind wide-area links: each counts with the mean of them all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import UsageError, require
+from railyard.cluster.errors import require
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
 
@@ -54,28 +57,17 @@ class RackCluster:
 
     @classmethod
     def of(cls, topology: Topology, slots: int = 0) -> RackCluster:
-        """A topology's racks; raises ``UsageError`` if they differ."""
+        """A topology's racks; those that differ count with their mean."""
         racks = topology.rack_list()
-        shapes = {
-            (
-                len(rack.nodes),
-                rack.uplink_bytes_per_s,
-                rack.downlink_bytes_per_s,
-                frozenset((node.slots, node.nic_bytes_per_s) for node in rack.nodes),
-            )
-            for rack in racks
-        }
-        if len(shapes) > 1:
-            raise UsageError(f"topology {topology.name}: racks differ: need racks that are alike")
-        first = racks[0]
-        node = first.nodes[0]
-        narrow = min(first.uplink_bytes_per_s, first.downlink_bytes_per_s)
+        nodes = [node for rack in racks for node in rack.nodes]
+        narrow = [min(rack.uplink_bytes_per_s, rack.downlink_bytes_per_s) for rack in racks]
+        parts = [each / len(rack.nodes) for each, rack in zip(narrow, racks, strict=True)]
         return cls(
             racks=len(racks),
-            machines=len(first.nodes),
-            slots=slots or node.slots,
-            nic_bytes_per_s=node.nic_bytes_per_s,
-            core_bytes_per_s=narrow / len(first.nodes),
+            machines=max(1, round(len(nodes) / len(racks))),
+            slots=slots or _mean([node.slots for node in nodes]),
+            nic_bytes_per_s=_mean([node.nic_bytes_per_s for node in nodes]),
+            core_bytes_per_s=_mean(parts),
         )
 
     @property
@@ -86,6 +78,11 @@ class RackCluster:
     def all_widths(self) -> Array:
         """All numbers of racks, 1 to R."""
         return np.arange(1.0, self.racks + 1)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean; of equal values that value itself, without rounding."""
+    return values[0] if len(set(values)) == 1 else fmean(values)
 
 
 def waves(tasks: int, r: Array, cluster: RackCluster) -> Array:
