@@ -9,7 +9,7 @@ def test_the_circuit_policy_runs_jobs_in_both_clocks(railyard, package):
     flows = ("--flow-scheduler", "largest")
     said = railyard.ok("simulate", "--workload", "mix,jobs=3", *flows)
     assert "flows largest" in said
-    said = railyard.ok("run", "terasort", "--size", "10GB", *flows)
+    said = railyard.ok("run", "terasort", "--size", "3GB", *flows)
     assert "flows largest" in said
 
 

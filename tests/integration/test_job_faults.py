@@ -65,27 +65,27 @@ def corpus(tmp_path_factory):
     return file
 
 
-@pytest.mark.parametrize(("source", "words"), JOBS.values(), ids=JOBS)
-def test_failed_job_is_reported(railyard, tmp_path, corpus, source, words):
-    (tmp_path / "broken.py").write_text(textwrap.dedent(source))
-    done = railyard.run(
-        *("run", "./broken.py", "--input", corpus, "--reduces", "1", "--topology", SMALL),
-        cwd=tmp_path,
-    )
-    assert done.returncode == 1, done.stderr
-    for word in (*words, "failed 4 of 4 attempts"):
-        assert word in done.stderr
-    assert railyard.nothing_left()
+def test_failed_jobs_are_reported(cluster, tmp_path, corpus):
+    for source, words in JOBS.values():
+        (tmp_path / "broken.py").write_text(textwrap.dedent(source))
+        done = cluster.run("run", "./broken.py", "--input", corpus, "--reduces", "1", cwd=tmp_path)
+        assert done.returncode == 1, done.stderr
+        for word in (*words, "failed 4 of 4 attempts"):
+            assert word in done.stderr
 
 
 def test_failed_job_leaves_its_summary_and_logs(railyard, tmp_path, corpus):
-    (tmp_path / "broken.py").write_text(textwrap.dedent(JOBS["mapper is killed"][0]))
+    source, words = JOBS["mapper is killed"]
+    (tmp_path / "broken.py").write_text(textwrap.dedent(source))
     done = railyard.run(
         *("run", "./broken.py", "--input", corpus, "--topology", SMALL),
         *("--json", "t.json", "--out", "all"),
         cwd=tmp_path,
     )
     assert done.returncode == 1
+    for word in (*words, "failed 4 of 4 attempts"):
+        assert word in done.stderr
+    assert railyard.nothing_left()
     summary = json.loads((tmp_path / "t.json").read_text())
     assert summary["verified"] is False
     assert summary["tasks"]["failed"] == 4

@@ -12,7 +12,7 @@ import pytest
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
-from tests.command_line import SMALL
+from tests.command_line import SMALL, command_line
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
@@ -56,9 +56,19 @@ def parts(folder):
     return {path.name: path.read_bytes() for path in folder.glob("part-*")}
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """What the job writes under a scheduler that proposes nothing."""
+    folder = tmp_path_factory.mktemp("plain")
+    for line in command_line():
+        line.ok(*JOB, "--get", folder / "out")
+    return parts(folder / "out")
+
+
 @pytest.mark.parametrize("kills", [0, 8])
-def test_copies_kept_outputs_and_moves_do_not_change_a_byte(railyard, dice, tmp_path, kills):
-    railyard.ok(*JOB, "--get", tmp_path / "plain")
+def test_copies_kept_outputs_and_moves_do_not_change_a_byte(
+    railyard, dice, plain, tmp_path, kills
+):
     process = railyard.start(
         *(*JOB, "--scheduler", "dice", "--get", tmp_path / "diced"),
         *("--out", tmp_path / "all"),
@@ -67,7 +77,7 @@ def test_copies_kept_outputs_and_moves_do_not_change_a_byte(railyard, dice, tmp_
     said, errors = process.communicate(timeout=100)
     assert process.returncode == 0, said + errors
     assert "verified" in said
-    assert parts(tmp_path / "diced") == parts(tmp_path / "plain") != {}
+    assert parts(tmp_path / "diced") == plain != {}
     events = (tmp_path / "all" / "events.jsonl").read_text()
     assert '"input-moved"' in events
     tasks = json.loads((tmp_path / "all" / "summary.json").read_text())["tasks"]

@@ -30,8 +30,9 @@ from tests.waiting import wait_for
 
 #: 6 slots, and a network that takes its time.
 CLUSTER = ("--topology", SMALL, "--network", "racks.slots=1", "--network", "links.nic=2Gbps")
-SORT = ("run", "terasort", "--size", "2GB", *CLUSTER, "--seed", "3", "--reduces", "6")
-TOP = ("run", "topwords", "--size", "2GB", *CLUSTER, "--seed", "3", "--reduces", "6")
+OPTIONS = (*CLUSTER, "--seed", "3", "--reduces", "6")
+SORT = ("run", "terasort", "--size", "1GB", *OPTIONS)
+TOP = ("run", "topwords", "--size", "1GB", *OPTIONS)
 
 #: Reserves a place for each task as soon as there is one, and notes what it hears in a file.
 SCHEDULER = """
@@ -320,7 +321,8 @@ def test_reservations_end_with_their_nodemanager_and_with_the_command(reserving,
 
 
 def test_both_clocks_compute_the_same_in_reservations(reserving, tmp_path):
-    reserving.ok(*SORT, "--scheduler", "reserving", "--out", tmp_path / "all")
+    sort = ("run", "terasort", "--size", "2GB", *OPTIONS)
+    reserving.ok(*sort, "--scheduler", "reserving", "--out", tmp_path / "all")
     emulated = tmp_path / "all" / "events.jsonl"
     config, _ = read_log(emulated)
     mix = read_mix(["terasort,size=2GB,reduces=6"], Defaults(size_bytes=1), seed=3)

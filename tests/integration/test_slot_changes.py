@@ -60,7 +60,7 @@ def test_a_job_goes_on_with_other_slots(cluster, nodes, tmp_path):
     report = tmp_path / "t.json"
     said = cluster.ok("slots", "set", "r0n1", "3")
     assert "r0n1 has 3 slots, stated 1" in said
-    job = cluster.start("run", "terasort", "--size", "3GB", "--json", report)
+    job = cluster.start("run", "terasort", "--size", "2GB", "--json", report)
     wait_for(lambda: nodes()["r0n1"] == (3, 3, True), 40, "more run at once than are stated")
     nodes.link.call(SetSlots(node="r0n1", slots=0), Done)
     slots, held, _ = nodes()["r0n1"]

@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_run(railyard, tmp_path):
     for name in ("a", "b"):
         out = tmp_path / name
         railyard.ok(
-            "simulate", "--workload", "joint,jobs=2", "--topology", "joint-16x6", "--out", out,
+            "simulate", "--workload", "joint,jobs=1", "--topology", "joint-16x6", "--out", out,
             "--behaviour", "variance=0.3", "--faults", "slow:r0n1*3@2s+3s,link:r3.tor*0.2@1s+5s",
             "--seed", "3",
         )  # fmt: skip
