@@ -9,7 +9,7 @@ import numpy as np
 
 from railyard.netemu.model.arrays import Floats, floats
 from railyard.netemu.model.links import Categories, Route, stack
-from railyard.netemu.model.openflows import ALONE, Flow
+from railyard.netemu.model.openflows import ALONE, Carrier, Flow
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: Bytes are kept by route, for at most this many routes; then they are added to the links' totals.
@@ -57,14 +57,16 @@ class Carried:
                 totals[category] += sent
         return {category: round(total) for category, total in totals.items()}
 
-    def by_link(self, under_way: Iterable[tuple[Route, float]]) -> list[int]:
+    def by_link(self, under_way: Collection[tuple[Route, float]]) -> list[int]:
         """Bytes by link number; ``under_way`` as in ``by_category``."""
         self._sum_up()
-        totals: list[float] = self._by_link.tolist()
-        for route, sent in under_way:
-            for link in route.links:
-                totals[link] += sent
-        return [round(total) for total in totals]
+        many, paths = len(self._by_link), [route.path for route, _ in under_way]
+        links, counts = np.frombuffer(b"".join(paths), np.int64), [len(path) // 8 for path in paths]
+        sent = np.repeat(floats([sent for _, sent in under_way]), counts)
+        totals = np.bincount(
+            np.concatenate((np.arange(many), links)), np.concatenate((self._by_link, sent)), many
+        )
+        return [round(total) for total in totals.tolist()]
 
     # Inside --------------------------------------------------------------------------------------
     def _sum_up(self) -> None:
@@ -81,20 +83,21 @@ class Carried:
 
 def sent_bytes(flows: Iterable[Flow]) -> list[float]:
     """Bytes that each flow has sent by now; one pass over the rows of each group."""
-    service: dict[object, list[float]] = {}
+    service: dict[Carrier, list[float]] = {}
     sent: list[float] = []
     for flow in flows:
-        flow_class, group = flow.flow_class, flow.group.as_group
+        flow_class, carrier = flow.flow_class, flow.group
         if flow_class is None:
             sent.append(flow.sent_bytes)
             continue
-        if group is None:  # in a pipe: there are no rows to go over once
-            sent.append(flow.group.sent_bytes_of(flow))
-            continue
-        if group not in service:
-            service[group] = group.service()
-        row = flow.row if flow_class is ALONE else flow_class.row
-        sent.append(flow.sent_at(service[group][row]))
+        served = service.get(carrier)
+        if served is None:
+            group = carrier.as_group
+            if group is None:  # in a pipe: there are no rows to go over once
+                sent.append(carrier.sent_bytes_of(flow))
+                continue
+            served = service[carrier] = group.service()
+        sent.append(flow.sent_at(served[flow.row if flow_class is ALONE else flow_class.row]))
     return sent
 
 
