@@ -66,9 +66,7 @@ def plain(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kills", [0, 8])
-def test_copies_kept_outputs_and_moves_do_not_change_a_byte(
-    railyard, dice, plain, tmp_path, kills
-):
+def test_copies_kept_outputs_and_moves_do_not_change_a_byte(railyard, dice, plain, tmp_path, kills):
     process = railyard.start(
         *(*JOB, "--scheduler", "dice", "--get", tmp_path / "diced"),
         *("--out", tmp_path / "all"),
