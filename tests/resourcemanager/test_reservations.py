@@ -439,6 +439,25 @@ def test_what_can_not_be_is_an_error_of_the_policy(propose: Propose, error: str)
         c.submit("j0", maps=1, reduces=1)
 
 
+def test_a_reservation_that_has_begun_cannot_be_withdrawn():
+    class Tasks(ReservesReduces):
+        def propose(self) -> Iterable[Proposal]:
+            for job in self.cluster.jobs.values():
+                for attempt in job.stages["r"].tasks[0].live if "r" in job.stages else ():
+                    return [Withdraw(attempt)]
+            return super().propose()
+
+    c = busy_second_node(6.0, reserving(Tasks))
+    c.submit("j0", maps=1, reduces=1, map_s=1, reduce_s=2)
+    with pytest.raises(InvalidDecision) as raised:
+        c.run()
+    error, *_, led_there = str(raised.value).splitlines()
+    right = "but that is no reservation"
+    assert error == f"reserving/tasks proposed to withdraw j0.r0.0 at 6.000 s, {right}"
+    assert led_there.startswith("    6.000  AttemptSucceeded attempt=j9.m0.0 ")
+    assert led_there.endswith(" ->  BeginAttempt attempt=j0.r0.0 node=r0n1")
+
+
 def test_a_copies_policy_reserves_nothing():
     class Copies(CopyPolicy):
         def propose(self) -> Iterable[Proposal]:
