@@ -76,10 +76,13 @@ class Runs:
         return note if self.verified else f"{note}; NOT VERIFIED"
 
 
-def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
+def on_both_clocks(
+    request: RunsRequest, variance: float = VARIANCE, *, launches: bool = False
+) -> Runs:
     """Emulate what is asked for, one scheduler with one flow scheduler; simulate the same.
 
-    ``variance``: sigma of the simulations' computing times.
+    ``variance``: sigma of the simulations' computing times.  ``launches``: whether a simulated
+    attempt starts as long after its order as those of the emulated run did in the mean.
     Settings of other schedulers are left out.
     """
     emulated: list[Summary] = []
@@ -93,11 +96,17 @@ def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
             [contender] = Comparison(one).run()
             emulated += contender.runs
             [run] = folder.iterdir()
-            simulated += scatter([_emulated(request, seed, run / EVENTS)], variance)
+            emulation = _emulated(request, seed, run / EVENTS)
+            if launches:
+                launch_s = contender.runs[0]["fidelity"]["launch_s"]["mean"]
+                emulation = replace(emulation, launch_s=launch_s)
+            simulated += scatter([emulation], variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def compare(request: RunsRequest, quantities: Sequence[Quantity], bound: float) -> list[Row]:
+def compare(
+    request: RunsRequest, quantities: Sequence[Quantity], bound: float, *, launches: bool = False
+) -> list[Row]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
@@ -106,7 +115,7 @@ def compare(request: RunsRequest, quantities: Sequence[Quantity], bound: float) 
     rows = []
     first: dict[Quantity, tuple[float, float]] = {}
     for scheduler in request.schedulers:
-        runs = on_both_clocks(replace(request, schedulers=(scheduler,)))
+        runs = on_both_clocks(replace(request, schedulers=(scheduler,)), launches=launches)
         for quantity in quantities:
             means = runs.means(quantity.of)
             spread = runs.spread(quantity.of)

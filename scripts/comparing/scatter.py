@@ -39,13 +39,14 @@ class Emulated:
     config: ClusterConfig
     workload: Workload  #: with its blocks where they were (``placed``)
     events: Path  #: its ``events.jsonl``
+    launch_s: float = 0.0  #: what simulations take for the start of an attempt's process
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Simulated:
     config: ClusterConfig  #: its seed draws the computing times
     workload: Workload
-    variance: float
+    behaviour: Behaviour
     after: NodeId | None  #: the node after which offers go on; None: the first
 
 
@@ -66,7 +67,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
         _Simulated(
             config=msgspec.structs.replace(run.config, seed=number),
             workload=run.workload,
-            variance=variance,
+            behaviour=Behaviour(variance=variance, launch_s=run.launch_s),
             after=after,
         )
         for number in range(1, SIMULATIONS + 1)
@@ -74,7 +75,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
 
 
 def _simulate(one: _Simulated) -> Summary:
-    simulation = Simulation(one.config, one.workload, Behaviour(variance=one.variance))
+    simulation = Simulation(one.config, one.workload, one.behaviour)
     if one.after is not None:  # once the nodes have joined
         simulation.heap.at(
             0.0, simulation.core.state.start_offers_after, one.after, priority=EventPriority.FAULT
