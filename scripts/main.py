@@ -25,14 +25,15 @@ def main() -> NoReturn:
     """Run the command that the process was started with."""
     interrupts.install()
     try:
-        status = _run()
+        status = run()
     except interrupts.Interrupted as interrupt:
         status = _say(_SIGNAL + interrupt.number, f"interrupted ({interrupt})")
     interrupts.ignore()
     sys.exit(status)
 
 
-def _run() -> int:
+def run() -> int:
+    """Run the command in ``sys.argv``; returns its exit status.  Handles no interrupts."""
     # Imported here, where interrupts are handled already.
     import click
 

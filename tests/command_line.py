@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import psutil
+import pytest
+
+from railyard.scripts.main import run
 
 ROOT = Path(__file__).parent.parent
 #: A topology for tests with whole clusters.
@@ -43,6 +48,18 @@ class CommandLine:
             done.stdout.decode("utf-8", "replace"),
             done.stderr.decode("utf-8", "replace"),
         )
+
+    def call(
+        self, *arguments: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in this process, for those that end at once: it takes no start."""
+        out, errors = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+            patch.setattr(sys, "argv", ["railyard", *map(str, arguments)])
+            patch.setenv("RAILYARD_HOME", str(self.home))
+            patch.chdir(cwd or Path.cwd())
+            status = run()
+        return subprocess.CompletedProcess(arguments, status, out.getvalue(), errors.getvalue())
 
     def ok(self, *arguments: str | Path, cwd: Path | None = None) -> str:
         """Run a command that must succeed; what it printed."""

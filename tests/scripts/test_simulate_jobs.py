@@ -102,7 +102,7 @@ def test_wrong_commands_are_reported_in_one_line(railyard):
         (("--workload", "tetrium,jobs=1"), "has 8 racks: need at least the 50 sites"),
         (("--workload", "coflow-benchmark:x", "--seed", "1"), "--seed: coflows alone have none"),
     ):
-        done = railyard.run("simulate", *arguments)
+        done = railyard.call("simulate", *arguments)
         assert done.returncode == 2, arguments
         assert right in done.stderr, arguments
         assert done.stderr.count("\n") == 1, arguments
