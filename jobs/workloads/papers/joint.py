@@ -128,7 +128,7 @@ def _shuffle_bytes(
 ) -> np.ndarray:
     """What jobs shuffle, by one of the readings of the top; ``drawn``: sizes of any unit."""
     if options.edges == "jobs":
-        return drawn * options.edge / float((drawn / (maps * reduces)).mean())
+        return drawn * (options.edge / float((drawn / (maps * reduces)).mean()))
     if options.edges == "all":
         mean_bytes = min(options.edge * float((maps * reduces).mean()), _ROOT_BYTES)
         return drawn * mean_bytes / float(drawn.mean())
