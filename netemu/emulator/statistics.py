@@ -55,8 +55,8 @@ def network_utilization(stats: NetworkStats) -> float:
     return carried / room if 0 < room < math.inf else 0.0
 
 
-def layer_utilization(stats: NetworkStats, network: Network) -> dict[str, float]:
-    """Share used of what each layer of a tree's switches carries, while any flow was open.
+def layer_utilization(stats: NetworkStats, network: Network, span_s: float) -> dict[str, float]:
+    """Share used of what each layer of a tree's switches could have carried in that time.
 
     Of the capacities as stated; {} without a tree, 0 of unlimited switches.
     """
@@ -64,7 +64,7 @@ def layer_utilization(stats: NetworkStats, network: Network) -> dict[str, float]
     for layer, switches in network.layers.items():
         bytes_per_s = float(sum(network.capacities[network.number[name]] for name in switches))
         carried = sum(stats.cross_rack_links[name] for name in switches)
-        room = bytes_per_s * stats.active_s
+        room = bytes_per_s * span_s
         found[layer] = carried / room if 0 < room < math.inf else 0.0
     return found
 

@@ -57,7 +57,7 @@ def add_network(summary: dict[str, Any], stats: NetworkStats, network: Network) 
     summary["link_skew"] = link_skew(stats)
     summary["network_utilization"] = network_utilization(stats)
     if network.layers:
-        summary["layer_utilization"] = layer_utilization(stats, network)
+        summary["layer_utilization"] = layer_utilization(stats, network, summary["makespan_s"])
 
 
 def add_figures(summary: dict[str, Any], policies: Policies) -> None:

@@ -59,9 +59,9 @@ def test_utilization(room, utilization):
 def test_utilization_of_a_tree_s_layers():
     network = Network(load_topology("joint-16x6"))  # ToRs of 3 Gbps, all others of 2
     carried = dict.fromkeys(network.cross_rack, 0) | {"root": 10**9, "agg0": 10**9, "agg1": 0}
-    figures = stats(active_s=8.0, cross_rack_links=carried)
-    assert layer_utilization(figures, network) == {"tor": 0, "aggregation": 0.125, "root": 0.5}
-    assert layer_utilization(figures, Network(load_topology("hybrid-8x4"))) == {}
+    figures = stats(cross_rack_links=carried)
+    assert layer_utilization(figures, network, 8.0) == {"tor": 0, "aggregation": 0.125, "root": 0.5}
+    assert layer_utilization(figures, Network(load_topology("hybrid-8x4")), 8.0) == {}
 
 
 def test_lag_is_of_the_99th_of_a_hundred_grants():
