@@ -42,19 +42,25 @@ class EarliestStart:
         self.free: Bandwidth = switches.free_from
         self.capacities: Bandwidth = switches.capacity_from
 
-    def anywhere(self, usable: Bools, now_s: float) -> Start | None:
+    def anywhere(self, usable: Bools, now_s: float, execution_s: float = 0.0) -> Start | None:
         """For a task without predecessors: an idle server, or the one with the least workload."""
-        return _first(self._servers.available_s(now_s), usable, ())
+        return _first(self._servers.starts_s(0.0, now_s, execution_s), usable, ())
 
     def of_one(
-        self, at: Sequence[int], size_bytes: float, usable: Bools, now_s: float
+        self,
+        at: Sequence[int],
+        size_bytes: float,
+        usable: Bools,
+        now_s: float,
+        execution_s: float = 0.0,
     ) -> Start | None:
         """Equation (7): for a task whose only predecessor has ended.
 
-        ``at``: the servers where that has left its data, any of which can send it.
+        ``at``: the servers where that has left its data, any of which can send it;
+        ``execution_s``: C of the task.
         """
         tran_s = self.transmission_s(at, size_bytes)
-        start_s = np.maximum(tran_s, self._servers.available_s(now_s))
+        start_s = self._servers.starts_s(tran_s, now_s, execution_s)
         return _first(start_s, usable, at)
 
     def of_several(
@@ -64,6 +70,7 @@ class EarliestStart:
         usable: Bools,
         now_s: float,
         bandwidth: Bandwidth,
+        execution_s: float = 0.0,
     ) -> Start | None:
         """Equations (9) and (10): for a task whose predecessors' servers are known.
 
@@ -85,7 +92,7 @@ class EarliestStart:
         near, own = rack[servers], np.arange(len(servers))
         others_s = np.where(latest[near] == own, second_s[near], latest_s[near])
         start_s[servers] = np.maximum(others_s, there_s)
-        start_s = np.maximum(start_s, self._servers.available_s(now_s))
+        start_s = self._servers.starts_s(start_s, now_s, execution_s)
         return _first(start_s, usable, servers.tolist())
 
     def transmission_s(self, at: Sequence[int], size_bytes: float) -> Floats:

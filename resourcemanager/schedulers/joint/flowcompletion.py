@@ -57,7 +57,7 @@ class FlowCompletion:
         ahead_s = c.servers.ahead_s(tail, now_s)
         usable = c.usable(tail.task.stage.job)
         usable[list(flow.heads)] = False
-        start = c.earliest.of_one(flow.heads, flow.size_bytes, usable, now_s)
+        start = c.earliest.of_one(flow.heads, flow.size_bytes, usable, now_s, tail.execution_s)
         return start if start is not None and start.from_now_s < ahead_s else None
 
     def _that_may_gain(self) -> list[VirtualFlow]:
@@ -67,7 +67,7 @@ class FlowCompletion:
         c, now_s = self._c, self._c.cluster.now_s
         if not c.flows.virtual:
             return []
-        best_s = self._best_elsewhere_s(c.servers.available_s(now_s))
+        best_s = self._best_elsewhere_s(c.servers.starts_s(0.0, now_s))
         found: list[tuple[Priority, VirtualFlow]] = []
         for server in np.flatnonzero(best_s < c.servers.last_starts_s(now_s)).tolist():
             for flow, before_s in c.flows.virtual_to(server):

@@ -67,12 +67,14 @@ class FlowList:
             self._switches.give_back(promise)
 
     def virtual_to(self, server: int) -> Iterator[tuple[VirtualFlow, float]]:
-        """Virtual flows to tasks of a server's queue, with the work that is queued before each.
+        """Virtual flows to tasks of a server's queue, with the ready work before each.
 
         The last of the queue comes first.
         """
-        before_s = self._servers.queued_s(server)
+        before_s = self._servers.ready_s(server)
         for name, entry in reversed(self._servers.queues[server].items()):
+            if not entry.ready:
+                continue
             before_s -= entry.execution_s
             flow = self._virtual.get(name)
             if flow is not None:

@@ -114,7 +114,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         return self.controller.offered()
 
     def _least_wait_s(self) -> float:
-        return float(self.controller.servers.available_s(self.cluster.now_s).min())
+        return float(self.controller.servers.starts_s(0.0, self.cluster.now_s).min())
 
     def renew(self, stage: StageView) -> None:
         self.task_completion.renew(stage)

@@ -86,7 +86,7 @@ class TaskCompletion:
         if at:
             self._place_near(task, at, float(block.input_bytes), usable)
             return
-        start = c.earliest.anywhere(usable, now_s)
+        start = c.earliest.anywhere(usable, now_s, c.graphs.execution_s(task.stage))
         if start is not None:
             c.schedule(task, start, (), waits=False)
 
@@ -104,10 +104,11 @@ class TaskCompletion:
     ) -> None:
         """Put a task where it can start first, of which the data is on the servers ``at``."""
         c, now_s = self._c, self._c.cluster.now_s
-        start = c.earliest.of_one(at, size_bytes, usable, now_s)  # line 8
+        execution_s = c.graphs.execution_s(task.stage)
+        start = c.earliest.of_one(at, size_bytes, usable, now_s, execution_s)  # line 8
         if start is None:  # no bandwidth is free, and these servers take no task
             c.out_of_reach += 1
-            start = c.earliest.anywhere(usable, now_s)
+            start = c.earliest.anywhere(usable, now_s, execution_s)
         if start is None:
             return
         if start.server in at:  # line 9
@@ -132,16 +133,17 @@ class TaskCompletion:
         """Put a task where it can start first after several others, unless it waits: returns."""
         c, now_s = self._c, self._c.cluster.now_s
         sizes = np.array([c.graphs.edge_bytes(head, task) for head in heads.tasks])
-        start = c.earliest.of_several(heads.of, sizes, usable, now_s, c.earliest.free)  # line 24
+        asked = heads.of, sizes, usable, now_s
+        execution_s = c.graphs.execution_s(task.stage)
+        start = c.earliest.of_several(*asked, c.earliest.free, execution_s)  # line 24
         if start is None:
             stage = task.stage
             _, since_s = c.unreachable_s.setdefault(stage.id, (stage, now_s))
             if now_s < since_s + c.config.unreachable_wait_s:
                 return True
             c.out_of_reach += 1
-            whole = c.earliest.capacities
-            start = c.earliest.of_several(heads.of, sizes, usable, now_s, whole)
-            start = start or c.earliest.anywhere(usable, now_s)
+            start = c.earliest.of_several(*asked, c.earliest.capacities, execution_s)
+            start = start or c.earliest.anywhere(usable, now_s, execution_s)
         if start is not None:
             others = bool((heads.of.servers != start.server).any())
             waits = others or not heads.settled

@@ -5,7 +5,9 @@ all there.  Another one is blocked until then.  A server is a node, known by its
 topology.
 
 Left open there, chosen here: t_AVL is the work that is queued on a server, and what is left of that
-in execution; a server of several slots works them off together.
+in execution; a server of several slots works them off together.  Of blocked tasks it is known when
+their data should be there: a task that can end before the first of them begins does, others start
+after them (``starts_s``).
 """
 
 from __future__ import annotations
@@ -78,7 +80,13 @@ class Servers:
         self._ends_s = np.zeros(count)  #: when these should end, added up
         self._first_end_s = np.zeros(count)  #: when the first of them should
         self._queued_s = np.zeros(count)  #: C of queued tasks, added up
-        self._last_s = np.zeros(count)  #: C of the last of them
+        self._ready_s = np.zeros(count)  #: of those that are ready
+        self._last_ready_s = np.zeros(count)  #: C of the last of these
+        #: when the first blocked task should start, and the last one should end; inf, -inf: none,
+        #: or fewer than slots
+        self._blocked_from_s = np.full(count, np.inf)
+        self._blocked_to_s = np.full(count, -np.inf)
+        self._blocked: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]
         self._in_slots: list[dict[AttemptId, float]] = [{} for _ in nodes]  #: {attempt: end}
         self._ready: list[list[tuple[float, int, QueuedTask]]] = [[] for _ in nodes]  #: heaps
         self.queues: list[dict[TaskId, QueuedTask]] = [{} for _ in nodes]  #: as allocated
@@ -116,7 +124,8 @@ class Servers:
         self.count[stage] += 1
         self.scheduled[stage] += state == "scheduled"
         self._queued_s[server] += execution_s
-        self._last_s[server] = execution_s
+        self._blocked[server][name] = entry
+        self._count_blocked(server)
         return entry
 
     def remove(self, entry: QueuedTask) -> None:
@@ -127,16 +136,25 @@ class Servers:
         self.count[stage] -= 1
         self.scheduled[stage] -= entry.state == "scheduled"
         left_s = self._queued_s[server] - entry.execution_s
-        last = next(reversed(self.queues[server].values()), None)
-        self._queued_s[server] = 0.0 if last is None else left_s
-        self._last_s[server] = 0.0 if last is None else last.execution_s
+        self._queued_s[server] = left_s if self.queues[server] else 0.0
+        if entry.ready:
+            self._ready_s[server] -= entry.execution_s
+            self._find_last_ready(server)
+        else:
+            del self._blocked[server][name]
+            self._count_blocked(server)
 
     def make_ready(self, entry: QueuedTask) -> None:
         """All data of a task is at its server."""
         if not entry.ready:
+            server = entry.server
             entry.ready = True
+            del self._blocked[server][entry.task.id]
+            self._count_blocked(server)
+            self._ready_s[server] += entry.execution_s
+            self._find_last_ready(server)
             turn = entry.turn_s, entry.number, entry
-            heapq.heappush(self._ready[entry.server], turn)
+            heapq.heappush(self._ready[server], turn)
 
     def first_ready(self, server: int) -> QueuedTask | None:
         """The ready task of a server whose turn it is."""
@@ -145,16 +163,17 @@ class Servers:
             heapq.heappop(ready)
         return ready[0][2] if ready else None
 
-    def queued_s(self, server: int) -> float:
-        """C of all tasks in a server's queue, added up."""
-        return float(self._queued_s[server])
+    def ready_s(self, server: int) -> float:
+        """C of all ready tasks in a server's queue, added up."""
+        return float(self._ready_s[server])
 
     def ahead_s(self, entry: QueuedTask, now_s: float) -> float:
-        """When a queued task would start, from now: t_AVL for it alone.  O(tasks behind it)."""
+        """When a ready task would start, from now: t_AVL for it alone.  O(tasks behind it)."""
         server = entry.server
-        before_s = self.queued_s(server)
+        before_s = self.ready_s(server)
         for other in reversed(self.queues[server].values()):
-            before_s -= other.execution_s
+            if other.ready:
+                before_s -= other.execution_s
             if other is entry:
                 break
         return self.starts_after_s(server, before_s, now_s)
@@ -167,13 +186,26 @@ class Servers:
     # t_AVL ---------------------------------------------------------------------------------------
     def available_s(self, now_s: float) -> Floats:
         """t_AVL: seconds from now until each server would start one task more; inf = never."""
-        return self._starts_s(self._queued_s, now_s)
+        return self._after_s(self._queued_s, now_s)
+
+    def starts_s(self, arrives_s: Floats | float, now_s: float, execution_s: float = 0.0) -> Floats:
+        """When one task more would start on each server, from now.
+
+        ``arrives_s``: when its data would be there [servers]; ``execution_s``: its C.
+        """
+        begin_s = np.maximum(arrives_s, self._after_s(self._ready_s, now_s))
+        found: Floats = np.where(
+            begin_s + execution_s < self._blocked_from_s - now_s,
+            begin_s,
+            np.maximum(begin_s, self._blocked_to_s - now_s),
+        )
+        return found
 
     def last_starts_s(self, now_s: float) -> Floats:
-        """When the last task of each queue would start, from now; of an empty one, one more."""
-        return self._starts_s(self._queued_s - self._last_s, now_s)
+        """When the last ready task of each queue would start, from now; without one, one more."""
+        return self._after_s(self._ready_s - self._last_ready_s, now_s)
 
-    def _starts_s(self, queued_s: Floats, now_s: float) -> Floats:
+    def _after_s(self, queued_s: Floats, now_s: float) -> Floats:
         """When a task would start on each server with so much work queued before it, from now."""
         left_s = np.maximum(self._ends_s - self._running * now_s, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -225,6 +257,24 @@ class Servers:
         self._slots[server] = node.slots if node.alive else 0
         if not self._slots[server]:
             yield from list(self.queues[server].values())
+
+    def _find_last_ready(self, server: int) -> None:
+        queue = reversed(self.queues[server].values())
+        last = next((entry for entry in queue if entry.ready), None)
+        self._last_ready_s[server] = 0.0 if last is None else last.execution_s
+        if last is None:
+            self._ready_s[server] = 0.0
+
+    def _count_blocked(self, server: int) -> None:
+        blocked, slots = self._blocked[server].values(), max(1.0, float(self._slots[server]))
+        if len(blocked) < slots:
+            self._blocked_from_s[server], self._blocked_to_s[server] = np.inf, -np.inf
+            return
+        first_s = min([entry.starts_s for entry in blocked])
+        together_s = first_s + sum([entry.execution_s for entry in blocked]) / slots
+        last_s = max([entry.starts_s + entry.execution_s for entry in blocked])
+        self._blocked_from_s[server] = first_s
+        self._blocked_to_s[server] = max(together_s, last_s)
 
     def _count_slots(self, server: int) -> None:
         ends_s = self._in_slots[server].values()

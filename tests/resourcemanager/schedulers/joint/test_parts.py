@@ -274,3 +274,26 @@ def test_servers_of_several_slots_work_together():
     assert servers.available_s(1.0).tolist() == [(9 + 3 + 6) / 2]
     servers.attempt_ended(attempt("b"))
     assert servers.available_s(4.0).tolist() == [(6 + 6) / 2]
+
+
+@pytest.mark.parametrize(
+    ("arrives_s", "execution_s", "starts_s"),
+    [
+        pytest.param(0.0, 3.0, 0.0, id="it-ends-before-the-blocked-one-begins"),
+        pytest.param(0.0, 12.0, 15.0, id="too-long-for-that"),
+        pytest.param(8.0, 3.0, 15.0, id="its-data-comes-too-late-for-that"),
+        pytest.param(10.0, 0.0, 15.0, id="at-the-same-time"),
+        pytest.param(30.0, 3.0, 30.0, id="after-it"),
+    ],
+)
+def test_a_blocked_task_holds_its_server_from_when_its_data_is_there(
+    arrives_s: float, execution_s: float, starts_s: float
+):
+    _, servers, _ = parts(CORE)
+    task: Any = SimpleNamespace(id="j0.r0", stage=SimpleNamespace(id="j0.r"), state="pending")
+    blocked = servers.allocate(task, 0, "scheduled", 10.0, 5.0)
+    assert servers.starts_s(arrives_s, 0.0, execution_s)[0] == starts_s
+    servers.make_ready(blocked)
+    assert servers.starts_s(arrives_s, 0.0, execution_s)[0] == max(arrives_s, 5.0)
+    servers.remove(blocked)
+    assert servers.starts_s(arrives_s, 0.0, execution_s)[0] == arrives_s

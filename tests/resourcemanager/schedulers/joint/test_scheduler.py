@@ -121,6 +121,18 @@ def test_tasks_stay_beside_their_predecessor_until_bandwidth_is_free():
     assert (figures["pre_scheduled"], figures["moved"]) == (2, 1)
 
 
+# t_AVL -------------------------------------------------------------------------------------------
+def test_short_reduces_of_long_maps_are_spread_and_leave_their_servers_to_maps_till_then():
+    c = tiny_cluster(nodes=4, scheduler="joint")
+    times = {"m": 10.0, "r": 1.0}
+    forecast = predicted(times, {"m": (), "r": ("m",)})
+    c.submit("j0", maps=2, reduces=4, map_s=10, reduce_s=1, forecast=forecast)
+    c.at(2.0, lambda: c.submit("j1", maps=2, map_s=5, forecast=predicted({"m": 5.0}, {"m": ()})))
+    begun = dict(c.run().launches("j"))
+    assert [begun[f"j1.m{at}"] for at in range(2)] == [2.0, 2.0]
+    assert {begun[f"j0.r{at}"] for at in range(4)} == {10.0}
+
+
 # The dispatcher ----------------------------------------------------------------------------------
 def test_a_cap_on_running_jobs_keeps_the_rest_in_the_queue():
     c = tiny_cluster(nodes=2, scheduler="joint", running_max=1)
