@@ -27,8 +27,10 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError, RailyardError, UsageError
 from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.files.resources import cause_of, is_full
+from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.cluster.messaging.wire import Command, Event, to_map
 from railyard.cluster.topology import with_keys_now
+from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
 
@@ -111,6 +113,15 @@ class Step:
     at_s: float
     event: Event
     commands: list[Command]
+    success: Success | None = None  #: of the attempt that succeeded, if one did
+
+
+@dataclass(frozen=True)
+class Success:
+    """An attempt that did its task, whether that counts or not."""
+
+    attempt: Attempt  #: as it is now: its core goes on
+    state: str  #: its state at that time: "succeeded", "kept", or "killed" as it was too late
 
 
 @dataclass(frozen=True)
@@ -160,12 +171,16 @@ def replay(path: Path) -> Iterator[Step]:
     config, events = read_log(path)
     core = core_for(config)
     for number, logged in enumerate(events, start=2):
+        attempt = None
+        if isinstance(logged.event, AttemptSucceeded):
+            attempt = core.state.attempts.get(logged.event.attempt)
         commands = core.handle(logged.event, logged.at_s)
         if checksum(commands) != logged.led_to:
             event = json.dumps(to_map(logged.event))
             now = ", ".join(type(command).__name__ for command in commands) or "nothing"
             raise Diverged(f"{path}:{number}: {event} led to other commands than now: {now}")
-        yield Step(logged.at_s, logged.event, commands)
+        success = None if attempt is None else Success(attempt, attempt.state)
+        yield Step(logged.at_s, logged.event, commands, success)
 
 
 class Diverged(RailyardError):

@@ -2,7 +2,8 @@
 
 A node is a "process" with a lane for each slot; "network" is one with a lane for each coflow, and
 "optical ports" one with a lane for each port that had circuits (``opticaltrace.py``).  Attempts
-that have no slot yet are shown at their node, beside its slots (``reservationtrace.py``).  Pure.
+that have no slot yet are shown at their node, beside its slots (``reservationtrace.py``).  The
+outcome of an attempt whose output was kept says whether it was taken later.  Pure.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.netemu.circuits.log import CircuitUse
-from railyard.resourcemanager.driving.eventlog import Step
+from railyard.resourcemanager.core.state.jobs import Attempt
+from railyard.resourcemanager.driving.eventlog import Step, Success
 from railyard.resourcemanager.driving.opticaltrace import optical_rows, row_name
 from railyard.resourcemanager.driving.reservationtrace import Reservations
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 
 _NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
-_OUTCOME = {AttemptSucceeded: "succeeded", AttemptFailed: "failed", AttemptKilled: "killed"}
+_OUTCOME = {AttemptFailed: "failed", AttemptKilled: "killed"}
+#: Outcomes of attempts whose output was kept for a while, for the copies policy to choose.
+TAKEN, NOT_TAKEN = "kept, then taken", "kept, then not taken"
 
 
 def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> dict[str, Any]:
@@ -42,6 +46,7 @@ def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> 
     trace = _Trace()
     for step in steps:
         trace.take(step)
+    trace.name_what_was_taken()
     optical = optical_rows(circuits, trace.nodes + 1)
     return {"traceEvents": trace.rows + optical, "displayTimeUnit": "ms"}
 
@@ -55,6 +60,8 @@ class _Trace:
         self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
         self._coflows: dict[CoflowId, int] = {}  #: lane of each
         self._reservations = Reservations(self.rows, self._numbers)
+        #: attempts with kept output, each with the "args" of its row
+        self._kept: list[tuple[Attempt, dict[str, Any]]] = []
 
     @property
     def nodes(self) -> int:
@@ -85,6 +92,11 @@ class _Trace:
                 case CloseCoflow(coflow=coflow):
                     self._coflow(coflow, "E", step.at_s)
 
+    def name_what_was_taken(self) -> None:
+        """At the end: of kept outputs it is known now whether they count."""
+        for attempt, args in self._kept:
+            args["outcome"] = NOT_TAKEN if attempt.state in ("kept", "killed") else TAKEN
+
     def _take_event(self, step: Step) -> None:
         match step.event:
             case NodeJoined(node=node, slots=slots):
@@ -96,7 +108,9 @@ class _Trace:
                 self._lost(node, step.at_s)
             case AttemptReady(attempt=attempt):
                 self._reservations.ready(attempt, step.at_s)
-            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+            case AttemptSucceeded() if step.success is not None:
+                self._succeeded(step.success, step.at_s)
+            case AttemptFailed() | AttemptKilled():
                 self._reservations.ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
                 self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
             case FlowFinished(flow=flow):
@@ -124,10 +138,18 @@ class _Trace:
         lanes[lane] = attempt
         self._running[attempt] = node, lane, at_s
 
-    def _ended(self, attempt: AttemptId, how: str, at_s: float) -> None:
+    def _succeeded(self, success: Success, at_s: float) -> None:
+        late = success.state == "killed"
+        args = self._ended(success.attempt.id, "too late" if late else success.state, at_s)
+        if success.state == "kept":
+            self._kept.append((success.attempt, args))
+
+    def _ended(self, attempt: AttemptId, how: str, at_s: float) -> dict[str, Any]:
+        """Add the row of an attempt that had a slot; returns its "args"."""
+        args = {"outcome": how}
         node, lane, since_s = self._running.pop(attempt, (None, 0, 0.0))
         if node is None:
-            return
+            return args
         self._lanes[node][lane] = None
         self.rows.append(
             {
@@ -138,9 +160,10 @@ class _Trace:
                 "dur": (at_s - since_s) * 1e6,
                 "pid": self._numbers[node],
                 "tid": lane,
-                "args": {"outcome": how},
+                "args": args,
             }
         )
+        return args
 
     def _flow_over(self, flow: FlowId, how: str, at_s: float) -> None:
         order, since_s = self._flows.pop(flow, (None, 0.0))

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,19 @@ from railyard.cluster.files.inputfile import read_json
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.resourcemanager.driving.opticaltrace import NAME
 from railyard.resourcemanager.driving.reservationtrace import CATEGORY
+from railyard.resourcemanager.driving.trace import NOT_TAKEN, TAKEN
 from railyard.scripts.results.folder import NETWORK, SUMMARY, TRACE
 
 Floats = npt.NDArray[np.float64]
 
 #: A larger trace has too many attempts for a picture.
 _TRACE_BYTES_MAX = 300 * 10**6
+
+
+#: Whether an attempt's output counts: at once, or after it was kept for a while; or not, though it
+#: was kept, or as it failed, was killed or came too late.
+Outcome = Literal["counted", "taken", "not taken", "lost"]
+_OUTCOMES: dict[str, Outcome] = {"succeeded": "counted", TAKEN: "taken", NOT_TAKEN: "not taken"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Held:
     first_stage: bool  #: a map
     begin_s: float
     end_s: float
-    ok: bool
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ class Results:
                 first_stage=stage_of(AttemptId(row["name"])) == first[job_of(row["name"])],
                 begin_s=row["ts"] / 1e6 - self.begin_s,
                 end_s=(row["ts"] + row["dur"]) / 1e6 - self.begin_s,
-                ok=row["args"]["outcome"] == "succeeded",
+                outcome=_OUTCOMES.get(row["args"]["outcome"], "lost"),
             )
             for row in rows
         ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.scripts.report.heatmap import draw_links
-from railyard.scripts.report.results import Results, natural
+from railyard.scripts.report.results import Outcome, Results, natural
 from railyard.scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,12 @@ _NAMED_MAX = 28
 _MAP_STRENGTH = 0.5
 #: So many bars or more are drawn as a bitmap: as vectors they would make the file large.
 _RASTER_FROM = 1500
+_HATCHES: dict[Outcome, str | None] = {
+    "counted": None,
+    "taken": "///",
+    "not taken": "....",
+    "lost": "xxxxx",
+}
 
 
 def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
@@ -99,8 +105,8 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             left=held.begin_s,
             height=0.84 if rows <= 120 else 1.0,
             color=_towards(colour, theme, _MAP_STRENGTH) if held.first_stage else colour,
-            hatch=None if held.ok else "xxxxx",
-            edgecolor=theme.ground if not held.ok else "none",
+            hatch=_HATCHES[held.outcome],
+            edgecolor="none" if held.outcome == "counted" else theme.ground,
             linewidth=0,
             rasterized=raster,
         )
@@ -114,9 +120,10 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             axes.axhline(begin - 0.5, color=theme.line, linewidth=0.7)
     step = -(-len(names) // 16)
     axes.set_yticks(ticks[::step], names[::step], fontsize=8)
-    title_rows(
-        axes, rows, f"{rows} slots: maps pale, reduces strong, failed or killed hatched", theme
-    )
+    title = f"{rows} slots: maps pale, reduces strong, failed or killed crossed"
+    if any(held.outcome in ("taken", "not taken") for held in results.held):
+        title += "; of outputs that were kept, those taken striped, others dotted"
+    title_rows(axes, rows, title, theme)
 
 
 def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
+from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import JobId, NodeId
 from railyard.resourcemanager.core.state.jobs import Stage, Task
+from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.interface.decisions import Copy, InvalidDecision, Proposal, Take
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.policies import CopyPolicy
@@ -181,6 +185,37 @@ def test_a_kept_task_may_have_a_copy():
     assert c.run().ended["j0"] == ""
 
 
+def test_the_trace_tells_what_was_taken_of_what_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def propose(cluster: ClusterView) -> Iterable[Proposal]:
+        yield from copy_first("r0n2", 0.0)(cluster)
+        yield from take_at(3.0, "j0.m0.1")(cluster)
+
+    recipe = keeping(propose)
+    c = tiny_cluster(nodes=3, slots=1, scheduler=recipe, kill_s=2.0)
+    times(c, 1.0, 3.5, 2.0)
+    c.submit("j0", maps=2, reduces=1)
+    wake(c, 3.0)
+    c.at(3.4, lambda: c.kill("j0"))  # j0.m1.0 succeeds on its way out
+    c.run()
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path, ClusterConfig(topology=c.topology))
+    for (at_s, event), commands in zip(c.events, c.led_to, strict=True):
+        log.write(at_s, event, commands)
+    log.close()
+    monkeypatch.setattr("railyard.resourcemanager.driving.makecore.recipe_named", lambda _: recipe)
+    rows = chrome_trace(list(replay(path)))["traceEvents"]
+    outcomes = {row["name"]: row["args"]["outcome"] for row in rows if row["ph"] == "X"}
+    assert outcomes == {
+        "j0.m0.0": "kept, then not taken",
+        "j0.m0.1": "kept, then taken",
+        "j0.m1.0": "too late",
+        "j0.r0.0": "killed",
+        "j3.x0.0": "succeeded",
+    }
+
+
 def test_a_policy_chooses_which_of_its_tasks_count():
     """K of M by load, say: all are kept, then the last two are taken and the others left."""
 
@@ -223,6 +258,41 @@ def test_only_what_is_kept_can_be_taken():
     c = tiny_cluster(scheduler=keeping(take_the_running))
     with pytest.raises(
         InvalidDecision,
-        match=r"copying/copies took the output of j0.m0.0 at 0.000 s, but nothing of j0.m0.0 is k",
+        match=r"copying/copies took the output of j0.m0.0 at 0.000 s, but nothing of j0.m0.0 is "
+        r"kept: it is running",
     ):
         c.submit("j0", maps=1)
+
+
+@pytest.mark.parametrize(
+    ("what", "state", "led_there"),
+    [
+        ("fails", "failed", "1.000  AttemptFailed attempt=j0.m0.0"),
+        ("is lost while it runs", "killed", "0.500  NodeLost node=r0n0"),
+        ("is lost while it is kept", "killed", "1.500  NodeLost node=r0n0"),
+    ],
+)
+def test_what_failed_or_was_lost_cannot_be_taken(what: str, state: str, led_there: str):
+    seen = []
+
+    def propose(cluster: ClusterView) -> Iterable[Proposal]:
+        if JobId("j0") in cluster.jobs:
+            seen.extend(cluster.jobs[JobId("j0")].stages["m"].tasks[0].live)
+        yield from (Take(seen[0]) for _ in "x" if cluster.now_s == 2.0)
+
+    c = tiny_cluster(nodes=3, slots=1, scheduler=keeping(propose))
+    times(c, 1.0, 9.0, 9.0)
+    if what == "fails":
+        c.failure = lambda attempt, node: "boom" if attempt == "j0.m0.0" else None
+    else:
+        c.at(0.5 if "runs" in what else 1.5, lambda: c.lose("r0n0"))
+    c.submit("j0", maps=2, reduces=1)
+    wake(c, 2.0)
+    with pytest.raises(InvalidDecision) as refused:
+        c.run()
+    first, *events = str(refused.value).split("\n")
+    assert first == (
+        "copying/copies took the output of j0.m0.0 at 2.000 s, but nothing of j0.m0.0 is kept: "
+        f"it is {state}"
+    )
+    assert any(led_there in line for line in events), events

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,19 @@ def test_attempts_without_a_slot_are_drawn_apart(folder):
     assert with_reservations.held == plain.held
     panels = [len(draw_run(one, 5.0, LIGHT).axes) for one in (plain, with_reservations)]
     assert panels[1] == panels[0] + 1
+
+
+def test_outputs_that_were_kept_and_taken_look_different_from_those_that_were_not(folder):
+    results = Results.load(folder)
+    plain = draw_run(results, 5.0, LIGHT).axes[1]
+    first, second, *others = results.held
+    kept = [replace(first, outcome="taken"), replace(second, outcome="not taken"), *others]
+    vars(results)["held"] = kept
+    drawn = draw_run(results, 5.0, LIGHT).axes[1]
+    hatches = [bar.get_hatch() for bar in drawn.patches]
+    assert hatches == ["///", "....", *[None] * len(others)]
+    assert "taken striped" in drawn.get_title()
+    assert "taken striped" not in plain.get_title()
 
 
 def test_a_picture_is_the_same_each_time(folder):
