@@ -28,9 +28,16 @@ class Skew(msgspec.Struct, frozen=True):
     ratio: float | None = None  #: instead of the exponent: the largest share / the smallest
 
     def shares(self, racks: int, key: str) -> tuple[float, ...]:
-        """The shares of rack r0, r1, ...; ``key`` decides which rack has the largest."""
+        """The shares of rack r0, r1, ...; ``key`` decides which rack has the largest.
+
+        Raises ``UsageError`` if there is one rack, which has everything.
+        """
+        name, value = ("skew", self.exponent) if self.ratio is None else ("skew_ratio", self.ratio)
+        even = not self.exponent if self.ratio is None else self.ratio == 1
+        right = "racks that differ: there is one, and it has everything"
+        require(racks > 1 or even, name, value, right)
         exponent = self.exponent or 0.0
-        if self.ratio is not None and racks > 1:
+        if self.ratio is not None and not even:
             exponent = math.log(self.ratio) / math.log(racks)
         weights = [(rank + 1) ** -exponent for rank in range(racks)]
         dice = random.Random(f"skew {key}")

@@ -261,9 +261,10 @@ def _as_number(text: str) -> str | int | float:
     """The text as a number, if it is one."""
     if len(text) > _NUMBER_LETTERS_MAX:
         return text
-    if text.isdecimal():
+    digits = text.removeprefix("-")
+    if digits.isdecimal():
         return int(text)
-    whole, point, rest = text.partition(".")
+    whole, point, rest = digits.partition(".")
     return float(text) if point and (whole + rest).isdecimal() else text
 
 

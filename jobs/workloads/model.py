@@ -51,7 +51,8 @@ class WorkStage(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()  #: names of stages; each task fetches a partition of their outputs
     files: tuple[str, ...] = ()  #: paths of the job's files
     tasks: int  #: >= 1; one per block if it reads files
-    needed: int = 0  #: how many of them are enough, whichever end first; 0 = all
+    #: how many of them are enough, whichever end first; 0 = all, as of a stage that nobody reads
+    needed: int = 0
     #: total of all tasks; fetched whole by each reader, or stored if no stage reads it
     output_bytes: int
     #: once a task has its input, it computes for ``task_s`` + input bytes / ``rate_bytes_per_s``;

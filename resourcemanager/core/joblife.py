@@ -148,16 +148,19 @@ def check_submission(event: JobSubmitted) -> None:
     require(event.max_attempts >= 1, f"{where}: max_attempts", event.max_attempts, "at least 1")
     require(event.weight > 0, f"{where}: weight", event.weight, "a number above 0")
     check_stages([StageSpec(name=s.name, reads=s.reads, tasks=s.tasks) for s in event.stages])
+    read = {name for stage in event.stages for name in stage.reads}
     for stage in event.stages:
         of_stage = f'{where}: stage "{stage.name}"'
         require(stage.tasks >= 1, f"{of_stage}: tasks", stage.tasks, "at least 1")
         enough = f"at most its {stage.tasks} tasks"
         require(stage.needed <= stage.tasks, f"{of_stage}: needed", stage.needed, enough)
+        every = stage.needed in (0, stage.tasks)
+        right = f"all of its {stage.tasks} tasks, since what they make is the job's output"
+        require(every or stage.name in read, f"{of_stage}: needed", stage.needed, right)
         right = "none, or one per task of a stage that reads no other"
         fits = len(stage.inputs) == (0 if stage.reads else stage.tasks)
         require(not stage.inputs or fits, f"{of_stage}: inputs", len(stage.inputs), right)
     if event.first_racks:
-        read = {name for stage in event.stages for name in stage.reads}
         last = [stage.tasks for stage in event.stages if stage.name not in read]
         right = f"one rack for each task of a single last stage, not of {last}"
         fits = last == [len(event.first_racks)]

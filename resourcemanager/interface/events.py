@@ -71,7 +71,8 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Annotated[
         tuple[TaskInput, ...], ENTRIES
     ] = ()  #: one per task if it reads the block store, otherwise none
-    #: so many of its tasks, whichever are done first, make it complete; 0 = all of them
+    #: so many of its tasks, whichever are done first, make it complete; 0 = all of them, as of a
+    #: stage that nobody reads
     needed: Tasks = 0
 
 

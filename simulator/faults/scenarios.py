@@ -377,10 +377,11 @@ def _job(dice: random.Random, number: int) -> WorkloadJob:
 
 
 def _needing_less(job: WorkloadJob, dice: random.Random) -> WorkloadJob:
-    """The same job, with some stages of which a few tasks are enough."""
+    """The same job, with some stages of which a few tasks are enough for those that read them."""
+    read = {name for stage in job.stages for name in stage.reads}
     stages = [
         msgspec.structs.replace(stage, needed=dice.randint(1, stage.tasks))
-        if dice.random() < 0.3
+        if dice.random() < 0.3 and stage.name in read
         else stage
         for stage in job.stages
     ]

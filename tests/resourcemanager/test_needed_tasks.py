@@ -16,7 +16,7 @@ from tests.harness import TinyCluster, tiny_cluster
 
 def stages(tasks: int, needed: int, reduces: int = 1) -> list[StagePlan]:
     maps = StagePlan(name="m", tasks=tasks, needed=needed)
-    return [maps, StagePlan(name="r", reads=("m",), tasks=reduces)] if reduces else [maps]
+    return [maps, StagePlan(name="r", reads=("m",), tasks=reduces)]
 
 
 def slow_last(c: TinyCluster) -> None:
@@ -30,14 +30,14 @@ def stage(c: TinyCluster, name: str = "m") -> Stage:
 
 
 def test_what_still_runs_is_killed_once_enough_tasks_are_done():
-    c = tiny_cluster(nodes=4, slots=1)
+    c = tiny_cluster(nodes=4, slots=1, options={"shuffle.slowstart": 1.0})
     slow_last(c)
-    c.submit("j0", stages=stages(4, needed=2, reduces=0))
-    run = c.run()
-    assert run.ended == {"j0": ""}
-    assert run.ended_s == {"j0": 2.0}
+    c.submit("j0", stages=stages(4, needed=2))
+    c.run(until_s=2.1)
+    assert [task.state for task in stage(c).tasks] == ["done", "done", "left", "left"]
+    assert c.run().ended == {"j0": ""}
     record = c.core.records[JobId("j0")]
-    assert (record.launched, record.succeeded, record.killed) == (4, 2, 2)
+    assert (record.launched, record.succeeded, record.killed) == (5, 3, 2)
 
 
 def test_pending_tasks_are_left_and_readers_fetch_what_is_needed():
@@ -88,7 +88,7 @@ def test_the_same_outputs_for_all_whatever_fails(seed: int):
     plan = [
         StagePlan(name="a", tasks=6, needed=dice.randint(1, 6)),
         StagePlan(name="b", reads=("a",), tasks=5, needed=dice.randint(1, 5)),
-        StagePlan(name="c", reads=("b",), tasks=4, needed=dice.randint(1, 4)),
+        StagePlan(name="c", reads=("b",), tasks=4),
     ]
     c.submit("j0", stages=plan, durations=dict.fromkeys("abc", 1.0), max_attempts=1000)
     for node in ("r0n0", "r1n1"):
@@ -108,3 +108,13 @@ def test_no_more_can_be_needed_than_there_are():
     c = tiny_cluster()
     with pytest.raises(UsageError, match=r'j0: stage "m": needed = 3: need at most its 2 tasks'):
         c.submit("j0", stages=stages(2, needed=3))
+
+
+def test_a_last_stage_needs_all_of_its_tasks():
+    c = tiny_cluster()
+    plan = [StagePlan(name="m", tasks=1), StagePlan(name="r", reads=("m",), tasks=3, needed=2)]
+    with pytest.raises(UsageError, match=r'stage "r": needed = 2: need all of its 3 tasks, since'):
+        c.submit("j0", stages=plan)
+    plan[1] = StagePlan(name="r", reads=("m",), tasks=3, needed=3)
+    c.submit("j0", stages=plan)
+    assert c.run().ended == {"j0": ""}

@@ -227,6 +227,42 @@ def test_an_impossible_proposal_is_refused(propose: Propose, error: str):
         c.run()
 
 
+def test_a_copy_is_not_copied_nor_is_a_task_that_is_done():
+    """Each error has what led there."""
+
+    def of_a_copy(cluster: ClusterView) -> Iterable[Proposal]:
+        task = map_of(cluster, "j0")
+        yield Copy(task, NodeId("r0n4"))
+        yield Copy(task.live[-1], NodeId("r0n5"))  # type: ignore[arg-type]
+
+    def of_what_is_done(cluster: ClusterView) -> Iterable[Proposal]:
+        yield Copy(map_of(cluster, "j0", 1), NodeId("r0n5"))
+
+    for propose, error, led_there in (
+        (
+            of_a_copy,
+            "proposed a copy of j0.m0.1 on r0n5 at 2.000 s, but that is an attempt: "
+            "a copy is of a task, here j0.m0",
+            "LaunchAttempt attempt=j0.m0.1",
+        ),
+        (
+            of_what_is_done,
+            "proposed a copy of j0.m1 on r0n5 at 2.000 s, but j0.m1 is done, not running",
+            "1.000  AttemptSucceeded attempt=j0.m1.0",
+        ),
+    ):
+        c = tiny_cluster(nodes=6, slots=1, scheduler=proposing(at(2.0, propose)))
+        durations_s = iter([9.0, 1.0])
+        c.stretch = lambda rest=durations_s: next(rest, 1.0)
+        c.submit("j0", maps=2)
+        c.at(2.0, lambda c=c: c.submit("j1", maps=1))
+        with pytest.raises(InvalidDecision) as refused:
+            c.run()
+        first, *events = str(refused.value).split("\n")
+        assert first == f"copying/copies {error}"
+        assert any(led_there in line for line in events), events
+
+
 def test_what_is_promised_twice_is_refused():
     def twice(cluster: ClusterView) -> Iterable[Proposal]:
         yield from in_place_of(cluster)

@@ -338,21 +338,6 @@ def test_a_job_that_is_killed_ends_its_reservations(at_s: float):
     assert (at_s, "KillAttempt", "j0.r0.0") in sent(c, KillAttempt)
 
 
-def test_tasks_that_are_not_needed_any_more_lose_their_reservations():
-    class Tasks(ReservesReduces):
-        nodes = ("r0n0", "r0n1")
-
-    stages = (
-        StagePlan(name="m", tasks=1),
-        StagePlan(name="r", reads=("m",), tasks=2, needed=1),
-    )
-    c = busy_second_node(9.0, reserving(Tasks))
-    c.submit("j0", stages=stages, map_s=1, reduce_s=2)
-    run = c.run()
-    assert run.ended_s["j0"] == 3.0
-    assert (3.0, "KillAttempt", "j0.r1.0") in sent(c, KillAttempt)
-
-
 def test_a_stage_that_others_read_leaves_its_reservations_when_enough_is_done():
     class Tasks(ReservesReduces):
         nodes = ("r0n0", "r0n1")

@@ -28,6 +28,8 @@ class Copies:
         task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
         ending = None
         wrong = _why_not_copied(task, node)
+        if isinstance(proposal.task, Attempt):
+            wrong = f"that is an attempt: a copy is of a task, here {proposal.task.task.id}"
         if not wrong and proposal.instead_of is not None:
             ending = state.attempts.get(proposal.instead_of.id)
             wrong = _why_not_ended(ending, task, node) if ending else "it has ended"
@@ -50,7 +52,8 @@ class Copies:
         task = self._state.running_task(attempt.task.id)
         kept = next((each for each in task.kept if each.id == attempt.id), None) if task else None
         if kept is None:
-            why = f"nothing of {attempt.id} is kept"
+            known = attempt.state if isinstance(attempt, Attempt) else "unknown"
+            why = f"nothing of {attempt.id} is kept: it is {known}"
             what = f"took the output of {attempt.id}"
             raise self._state.policies.invalid("copies", what, why, attempt.task.id)
         self._attempts.take(kept)

@@ -33,7 +33,13 @@ def test_a_ratio_is_that_of_most_to_least(racks, ratio, seed):
 
 
 def test_one_rack_has_everything():
-    assert Skew(ratio=8.0).shares(1, "a") == Skew(exponent=1.0).shares(1, "a") == (1.0,)
+    assert Skew(ratio=1.0).shares(1, "a") == Skew(exponent=0.0).shares(1, "a") == (1.0,)
+    with pytest.raises(
+        UsageError, match=r"skew_ratio = 8\.0: need racks that differ: there is one"
+    ):
+        Skew(ratio=8.0).shares(1, "a")
+    with pytest.raises(UsageError, match=r"skew = 1\.0: need racks that differ"):
+        Skew(exponent=1.0).shares(1, "a")
 
 
 def test_the_key_decides_which_rack_has_most():
@@ -58,6 +64,7 @@ def test_every_part_has_a_rack_and_no_rack_is_off_by_one(weights, parts):
     [
         ("skew=17", "skew = 17.*exponent of Zipf's law, 0 to 16"),
         ("skew_ratio=0.5", "skew_ratio = 0.5.*most / least, 1 to 1e"),
+        ("skew_ratio=-1", "skew_ratio = -1.*most / least, 1 to 1e"),
         ("skew=1,skew_ratio=2", "skew and skew_ratio: .* need one of them"),
         ("skew=much", "skew"),
     ],
