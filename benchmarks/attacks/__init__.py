@@ -20,6 +20,7 @@ KINDS = (
     "homes",
     "corruption",
     "kills",
+    "duplicates",
     "stops",
     "signals",
     "fulldisk",

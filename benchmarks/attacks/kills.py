@@ -55,12 +55,13 @@ def kill_one(home: Home, job: Command, role: str) -> None:
     """Kill a process of this role, a random one; one that ends meanwhile does not count."""
     while job.running:
         rows = home.rows(role)
-        if rows and _kill(pid_of(home.dice.choice(rows))):
+        if rows and kill_process(pid_of(home.dice.choice(rows))):
             return
         time.sleep(0.005)
 
 
-def _kill(pid: int) -> bool:
+def kill_process(pid: int) -> bool:
+    """kill -9; whether there was such a process."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -95,7 +96,7 @@ def _central(role: str, home: Home) -> None:
     home.wait_for(role, lambda: home.rows(role) or not job.running)
     time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
     rows = home.rows(role)
-    if rows and _kill(pid_of(rows[0])):
+    if rows and kill_process(pid_of(rows[0])):
         ran = job.end(30)
         if ran.status != 0:  # 0: it had all that it needed
             ran.require_clear_failure(role, rows[0]["name"])
@@ -107,7 +108,7 @@ def _central(role: str, home: Home) -> None:
 def _all(role: str, home: Home) -> None:
     job = _job_at_work(home)
     for row in home.rows(role):
-        _kill(pid_of(row))
+        kill_process(pid_of(row))
     ran = job.end(_NO_NODES_TIMEOUT_S)
     if ran.status == 0:
         ran.require(b"verified" in ran.stdout, "was not verified")

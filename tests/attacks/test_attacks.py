@@ -42,6 +42,7 @@ def require_held(rows):
         ("fulldisk", "put"),
         ("descriptors", "DataNode-0"),
         ("stops", "NameNode-1"),
+        ("duplicates", "several"),
     ],
 )
 def test_holds(kind, trial):

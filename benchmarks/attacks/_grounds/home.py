@@ -200,6 +200,11 @@ class Home:
             rows += [row for row in _lines(folder / "processes.jsonl") if row.get("role") == role]
         return [row for row in rows if lives(row["pid"])]
 
+    def events(self) -> list[dict[str, Any]]:
+        """The events of clusters' jobs so far, as they are logged."""
+        folders = self.run_folders()
+        return [row for folder in folders for row in _lines(folder / "jobs" / "events.jsonl")]
+
     def living(self) -> list[int]:
         """All processes that were started with this home."""
         return processes_of(self.path)
