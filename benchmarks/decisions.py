@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from railyard.benchmarks._common.duplicating import shadow_decisions
 from railyard.benchmarks._common.jointdecisions import joint_decisions
-from railyard.benchmarks._common.proposing import idle_proposals
+from railyard.benchmarks._common.proposing import idle_proposals, shadow_idle
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages.execution import (
@@ -61,7 +61,7 @@ def run(quick: bool = False) -> list[Row]:
     offer, event = "slot offer, mean; reference: fair", "map that ends, whole core; reference: fair"
     rows.append(_row(offer, _offer_s(core, times), OFFER_S_BOUND, _offer_s(fair, times)))
     rows.append(_row(event, _event_s(core, times), None, _event_s(fair, times)))
-    rows += shadow_decisions(times // 20)
+    rows += [*shadow_decisions(times // 20), shadow_idle(1 if quick else 5)]
     return rows + idle_proposals(1 if quick else 5) + joint_decisions(quick)
 
 

@@ -4,7 +4,8 @@ Two simulations of the same jobs go on in turns, a few steps at a time, in one p
 else the machine does slows both down alike.  In one, a policy is asked for proposals after each
 event and never makes any; in the other, no policy could.  Then the same with cores alone, which
 handle the events of such a simulation: most of these only report an attempt's progress, and take
-6 us, so that .7 us for being asked show.
+6 us, so that .7 us for being asked show.  And jobs without duplicates
+under Shadow's copies policy, beside one that is asked as often and does nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+
+import msgspec
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
@@ -29,6 +32,8 @@ from railyard.simulator.memory import few_collections
 
 #: CPU time of a simulation with a policy that proposes nothing, over that of one without it.
 BOUND = 1.05
+#: CPU time of a simulation with Shadow's policy and no duplicates, over that with an idle one.
+SHADOW_BOUND = 1.03
 #: {what is simulated: workload, topology, scheduler}
 SETUPS = {
     "30 jobs of Joint, fair": ("joint,jobs=30", "joint-16x6", "fair"),
@@ -81,6 +86,24 @@ def idle_proposals(times: int) -> list[Row]:
             _row(f"{title}, asked for proposals: core alone; reference: not asked", done, None, log)
         )
     return rows
+
+
+def shadow_idle(times: int) -> Row:
+    """Shadow's six applications without duplicates; a row from so many runs of each."""
+    recipe = recipe_named("shadow")
+    settings = {name: value for name, value in recipe.settings.items() if name != "speculation.on"}
+    without = replace(recipe, copies=IdleCopies, settings=settings)
+    plain = ClusterConfig(topology=load_topology("shadow-4x13"), scheduler="shadow")
+    no_duplicates = {"shadow.duplicates_max": 0.0, "speculation.on": False}
+    idle = msgspec.structs.replace(plain, scheduler_options=no_duplicates)
+    made, log = workload("shadow", plain.seed), Events()
+    Simulation(plain, made, log=log, recipe=without).run()  # compiled loops are loaded
+    done = []
+    for _ in range(times):
+        both = Simulation(idle, made, recipe=recipe), Simulation(plain, made, recipe=without)
+        done.append(_in_turns(*map(_steps, both)))
+    title = "shadow, jobs without duplicates: whole simulation; reference: an idle copies policy"
+    return _row(title, done, SHADOW_BOUND, log)
 
 
 def _simulations(
