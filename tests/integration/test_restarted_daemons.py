@@ -37,7 +37,7 @@ def attempts_of(line, prefix):
 
 
 def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
-    sort = cluster.start("run", "terasort", "--size", "3GB", "--json", tmp_path / "sort.json")
+    sort = cluster.start("run", "terasort", "--size", "1500MB", "--json", tmp_path / "sort.json")
     for prefix in ("j2.m", "j2.r"):
         wait_for(lambda prefix=prefix: attempts_of(cluster, prefix), 40, f"{prefix} runs")
         killed = kill_all(cluster, "NodeManager")
@@ -46,7 +46,7 @@ def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
         assert not [pid for pid in left if psutil.pid_exists(pid)]
     said, errors = sort.communicate(timeout=90)
     assert sort.returncode == 0, errors
-    assert "30000 records in order" in said
+    assert "15000 records in order" in said
     summary = json.loads((tmp_path / "sort.json").read_text())
     assert summary["tasks"]["failed"] == 0
     assert len(summary["deaths"]) == 6
