@@ -21,7 +21,7 @@ _ONE_REPLICA = (("storage.replication", "1"),)
 
 
 def varied(quick: bool) -> Figure:
-    """The input's skew, what is shuffled, Algorithm 1's threshold, stragglers, copies, slots."""
+    """The input's skew, what is shuffled, Algorithm 1's threshold, stragglers, copies, output."""
     lines: list[Line] = []
     for case, jobs in _cases(quick):
         lines.append(alone(jobs, case, DELAY, SKEW_ITSELF))
@@ -49,11 +49,9 @@ def _cases(quick: bool) -> list[tuple[str, Setup]]:
         found.append((f"duplicates of at most {share} of the maps", jobs))
     slow = Behaviour(variance=0.3, stragglers=0.05)
     late = (("speculation.gap", "0"),)
-    rounds = (("liveness.assign_multiple", "false"),)
     found += [
         ("stragglers, 5 % of the tasks", terasort(quick, behaviour=slow)),
         ("copies by LATE alone", terasort(quick, settings=late)),
         ("output with two replicas", terasort(quick, "output_replication=2")),
-        ("slots offered in rounds over racks", terasort(quick, network=rounds)),
     ]
     return found
