@@ -37,9 +37,7 @@ def test_all_run_the_same_jobs_with_the_same_settings():
 
 
 def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
-    (line,) = [
-        each for each in figure_11(quick=True).lines if each.measure.title.startswith("more jobs")
-    ]
+    (line,) = [each for each in figure_11(True).lines if each.measure.title.startswith("more jobs")]
     own = {"jobs": [{"finished_s": at_s} for at_s in (1, 10, 20, 30, 35)]}
     base = {"jobs": [{"finished_s": at_s} for at_s in (9, 10, 30, 40, 50)]}
     assert line.measure.of(own, base) == pytest.approx(66.7, abs=0.1)  # at 35 s, 5 of 3

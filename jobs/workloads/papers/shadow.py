@@ -111,7 +111,8 @@ def _with_one_replica(job: WorkloadJob) -> WorkloadJob:
 
 def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:
     """Jobs of a SWIM trace with its gaps, scaled to a total input."""
-    chosen = sample(load_swim(path), options.jobs, seed, str(path))
+    eligible = [job for job in load_swim(path) if job.shuffle_bytes >= options.shuffle_min]
+    chosen = sample(eligible, options.jobs, seed, str(path))
     traced_bytes = sum(job.input_bytes for job in chosen)
     if not traced_bytes:
         raise UsageError(f"{path}: the jobs chosen have no input: need another seed or more jobs")

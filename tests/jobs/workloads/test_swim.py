@@ -57,6 +57,14 @@ def test_co_scheduler_s_jobs(public_trace):
     assert 5300 < jobs[-1].submit_s <= 5400
 
 
+def test_shadow_s_facebook_jobs_are_those_that_shuffle_enough(swim_file):
+    shuffles = {job.name: job.shuffle_bytes for job in workload(f"swim:{swim_file}", 1).jobs}
+    least = sorted(shuffles.values())[len(shuffles) // 2]
+    made = workload(f"shadow-facebook:{swim_file},jobs=5,shuffle_min={least}B", 1)
+    assert len(made.jobs) == 5
+    assert all(shuffles[job.name] >= least for job in made.jobs)
+
+
 def test_shadow_s_facebook_jobs_keep_their_gaps(swim_file):
     jobs = workload(f"shadow-facebook:{swim_file}", 1).jobs
     assert [job.submit_s for job in jobs] == [10.0 * at for at in range(50)]
