@@ -43,11 +43,17 @@ class Pair:
     original: AttemptView
     duplicate: AttemptView
     chosen: bool  #: the duplicate is to count once it has ended, whatever the original does
+    replaces: bool = False  #: the original was asked to end when the duplicate was launched
 
     @property
     def is_late(self) -> bool:
         """Whether the original has ended with an output that is kept, and the duplicate runs."""
         return self.original in self.task.kept and self.duplicate.holds_slot
+
+    @property
+    def was_moved(self) -> bool:
+        """Whether the original has ended for the duplicate: the task runs once, elsewhere."""
+        return self.replaces and not self.original.holds_slot
 
 
 @dataclass(eq=False)
@@ -105,7 +111,7 @@ class Pairs(CopyPolicy):
     ) -> None:
         super().__init__(config, cluster)
         if speculation.on:
-            self.parts = (Late(speculation, cluster, self.is_duplicated),)
+            self.parts = (Late(speculation, cluster, self._is_run_twice),)
         self._waves: dict[StageId, Wave] = {}
         self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
         self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
@@ -134,6 +140,11 @@ class Pairs(CopyPolicy):
     def is_duplicated(self, task: TaskView) -> bool:
         """Whether a task has, or had, a duplicate."""
         return task.id in self._duplicated
+
+    def _is_run_twice(self, task: TaskView) -> bool:
+        """Whether a task needs no copy even if it is slow; one that was just moved may."""
+        pair = self.pair_of(task)
+        return self.is_duplicated(task) and not (pair and pair.was_moved)
 
     def first_counts(self, task: TaskView) -> bool:
         return not self.keeps(task)
@@ -236,7 +247,7 @@ class Pairs(CopyPolicy):
         why = f"a duplicate for {node.rack}"
         yield Copy(task, node.id, instead_of=instead_of, why=why)
         duplicate = task.live[-1]
-        wave.pairs[task.id] = Pair(task, original, duplicate, chosen=replaces)
+        wave.pairs[task.id] = Pair(task, original, duplicate, chosen=replaces, replaces=replaces)
         wave.duplicates.append(duplicate)
         self._started += 1
 

@@ -5,11 +5,12 @@ IEEE Transactions on Big Data 2019.  Section 4.2 is in ``duplication`` and ``red
 ``selection``, the bandwidth of 5.2 in ``bandwidth``.  Maps wait for their rack only, and slow
 tasks have copies as anywhere, but never those that Shadow has duplicated (5.2).
 
-Left open there, chosen here.  All racks in which the job may have slots count in Algorithm 1, those
-without maps too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If
-no slot of the light rack is free, the duplicate waits for one until all originals have ended.  If a
-duplicate fails, another one may not take its place before more maps of the stage are launched.  A
-read within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
+Left open there, chosen here.  A duplicate that has replaced its original may have a copy: nobody
+runs beside it.  All racks in which the job may have slots count in Algorithm 1, those without maps
+too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If no slot of the
+light rack is free, the duplicate waits for one until all originals have ended.  If a duplicate
+fails, another one may not take its place before more maps of the stage are launched.  A read
+within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
 duplicates in stages that have some running, and R is how long the original held its slot, without
 its reads.  Where there is no original, R is the median of the maps that are done, and o the mean.
 """
@@ -88,6 +89,8 @@ class Shadow(Pairs):
             if pair.duplicate in pair.task.kept:  # it ended before T, or was chosen then
                 self._count(pair)
                 yield pair.duplicate
+            elif pair.was_moved:  # it may have been slow, and have a copy
+                yield from [kept for kept in pair.task.kept if kept is not pair.original][:1]
         if wave.originals_ended:
             late = [pair for pair in wave.pairs.values() if pair.is_late and not pair.chosen]
             if late:

@@ -204,6 +204,23 @@ def test_slow_tasks_have_copies_but_not_those_that_are_duplicated():
     assert figures_of(c.core.state.policies)[0]["speculation"]["copies"] == 1
 
 
+def test_a_task_that_was_moved_has_a_copy_if_it_is_slow_there():
+    blocks = [[*nodes, "r1n1"] if nodes[0][:2] == "r0" else nodes for nodes in FIG_6]
+    on = {"speculation.on": True, "speculation.after_s": 2.0, "speculation.cap": 1.0}
+    c = fig_6("shadow", *ORIGINALS, 30.0, blocks=blocks, share=0.1, **on)
+    for node in ("r1n1", "r1n2", "r1n3"):
+        c.occupy(node)
+    c.submit("j0", input="in", reduces=3, map_s=10, reduce_s=10)
+    c.at(2.0, lambda: c.vacate("r1n1"))
+    c.report_progress(every_s=0.5, until_s=200.0)
+    run = c.run()
+    assert shadow_figures(c)["replaced"] == 1
+    third = [each.attempt for each in c.launched() if each.attempt.endswith(".2")]
+    assert [name[:4] for name in third] == ["j0.m"]  # moved, and copied there
+    assert run.ended == {"j0": ""}
+    assert run.ended_s["j0"] < 100  # the one that was moved would take 300 s
+
+
 @pytest.mark.parametrize(
     ("scheduler", "option", "value", "said"),
     [
