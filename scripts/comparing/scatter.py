@@ -47,6 +47,7 @@ class _Simulated:
     config: ClusterConfig  #: its seed draws the computing times
     workload: Workload
     behaviour: Behaviour
+    order: int  #: the seed that draws the order of nodes that are assigned several tasks
     after: NodeId | None  #: the node after which offers go on; None: the first
 
 
@@ -68,6 +69,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
             config=msgspec.structs.replace(run.config, seed=number),
             workload=run.workload,
             behaviour=Behaviour(variance=variance, launch_s=run.launch_s),
+            order=run.config.seed,
             after=after,
         )
         for number in range(1, SIMULATIONS + 1)
@@ -76,6 +78,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
 
 def _simulate(one: _Simulated) -> Summary:
     simulation = Simulation(one.config, one.workload, one.behaviour)
+    simulation.core.state.order_nodes_by(one.order)
     if one.after is not None:  # once the nodes have joined
         simulation.heap.at(
             0.0, simulation.core.state.start_offers_after, one.after, priority=EventPriority.FAULT

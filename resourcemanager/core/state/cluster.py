@@ -36,7 +36,7 @@ class ClusterState:
         self, topology: Topology, recipe: Recipe, options: Mapping[str, Option], seed: int
     ) -> None:
         self.topology = topology
-        self._seed = seed
+        self._order_seed = seed  #: draws the order of nodes that are assigned several tasks
         self.random = Random(seed)
         self.now_s = 0.0
         self.nodes: dict[NodeId, Node] = {}  #: every node that ever joined
@@ -97,7 +97,7 @@ class ClusterState:
     def _position(self, node: NodeId, rack: RackId) -> Position:
         """Where a node that joins for the first time is in the order in which slots are offered."""
         if self.topology.liveness.assign_multiple:
-            return Random(f"heartbeats {self._seed} {node}").getrandbits(64), len(rack), rack
+            return Random(f"heartbeats {self._order_seed} {node}").getrandbits(64), len(rack), rack
         # Among racks it goes by name, not by who joined first: on a real cluster that is chance.
         return self._joined[rack], len(rack), rack
 
@@ -215,6 +215,10 @@ class ClusterState:
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
         return sum(node.alive for node in self.nodes.values()) // 3
+
+    def order_nodes_by(self, seed: int) -> None:
+        """Have nodes that join from now on in the order that another seed draws."""
+        self._order_seed = seed
 
     def start_offers_after(self, node: NodeId) -> None:
         """Go on as if this node had been given a task last."""
