@@ -9,10 +9,10 @@ pace of maps follow from that: a block takes 1.25 s, twice as long for K-means, 
 steps starts all attempts anew.  Reduces compute fast.
 
 Rows are job time and shuffle time, each beside what simulations of the same run have, and bounded
-is how far the two clocks are from one another.  Simulated attempts start as long after their orders
-as the emulated ones did in the mean, so that a busy machine is no difference of the clocks.  Skew
-and copies are not bounded: they depend on which slots were free when.  All outputs are checked.
-``copies_row`` counts copies over all runs: some must win, and some must lose.
+is how far the two clocks are from one another.  What emulated attempts wait for the machine does
+not count in simulations: it is within a map's pace.  Skew and copies are not bounded: they depend
+on which slots were free when.  All outputs are checked.  ``copies_row`` counts copies over all
+runs: some must win, and some must lose.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ def measure(one: Application, quick: bool) -> list[Row]:
         scheduler_options=WAITS,
     )
     name, _, _ = one.job.partition(",")
-    rows = compare(request, QUANTITIES, BOUND, launches=True)
-    return [row | {"name": f"{name}, {row['name']}"} for row in rows]
+    return [row | {"name": f"{name}, {row['name']}"} for row in compare(request, QUANTITIES, BOUND)]
 
 
 def copies_row(rows: Iterable[Row]) -> Row:
