@@ -67,19 +67,23 @@ class FlowCompletion:
         c, now_s = self._c, self._c.cluster.now_s
         if not c.flows.virtual:
             return []
-        best_s = self._best_elsewhere_s(c.servers.starts_s(0.0, now_s))
+        bounds = {each: self._best_elsewhere_s(each) for each in c.flows.virtual_execution_s}
+        best_s = bounds[min(bounds)]  # the shorter a task, the sooner it can start
         found: list[tuple[Priority, VirtualFlow]] = []
         for server in np.flatnonzero(best_s < c.servers.last_starts_s(now_s)).tolist():
             for flow, before_s in c.flows.virtual_to(server):
                 if c.servers.starts_after_s(server, before_s, now_s) <= best_s[server]:
                     break  # so are those before it
-                found.append((self._priority(flow), flow))
+                bound_s = bounds[flow.tail.execution_s][server]
+                if c.servers.starts_after_s(server, before_s, now_s) > bound_s:
+                    found.append((self._priority(flow), flow))
         found.sort(key=lambda each: (each[0], each[1].tail.number))
         return [flow for _, flow in found]
 
-    def _best_elsewhere_s(self, available_s: Floats) -> Floats:
-        """[servers]: t_AVL of the best server that can be reached from each."""
+    def _best_elsewhere_s(self, execution_s: float) -> Floats:
+        """[servers]: when a task of that time starts on the best server reached from each."""
         c, rack = self._c, self._c.servers.rack
+        available_s = c.servers.starts_s(0.0, c.cluster.now_s, execution_s)
         of_rack = np.full(int(rack.max()) + 1, np.inf)
         np.minimum.at(of_rack, rack, available_s)
         best_s: Floats = np.where(c.switches.free() > 0, of_rack, np.inf).min(axis=1)[rack]

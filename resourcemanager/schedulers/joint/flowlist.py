@@ -7,6 +7,7 @@ which carries all that the task reads there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class FlowList:
         #: {task: {server from which it reads: what was promised}}
         self._real: dict[TaskId, dict[int, Promise]] = {}
         self._virtual: dict[TaskId, VirtualFlow] = {}
+        self.virtual_execution_s: Counter[float] = Counter()  #: {C: virtual flows to such tasks}
 
     @property
     def real(self) -> int:
@@ -53,6 +55,7 @@ class FlowList:
     def insert_virtual(self, flow: VirtualFlow) -> None:
         """A flow without bandwidth."""
         self._virtual[flow.tail.task.id] = flow
+        self.virtual_execution_s[flow.tail.execution_s] += 1
 
     def ended(self, task: TaskId, src: int) -> None:
         """A real flow has ended: what it was promised is free."""
@@ -62,7 +65,12 @@ class FlowList:
 
     def forget(self, task: TaskId) -> None:
         """All flows to a task are gone, as it starts or is put elsewhere."""
-        self._virtual.pop(task, None)
+        flow = self._virtual.pop(task, None)
+        if flow is not None:
+            execution_s = flow.tail.execution_s
+            self.virtual_execution_s[execution_s] -= 1
+            if not self.virtual_execution_s[execution_s]:
+                del self.virtual_execution_s[execution_s]
         for promise in self._real.pop(task, {}).values():
             self._switches.give_back(promise)
 
