@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -84,7 +85,9 @@ def test_graphs_that_are_no_chains_with_reservations_and_a_nodes_daemon_killed(r
     railyard.ok("down")
     wait_for(railyard.nothing_left, why="nothing is left")
 
-    railyard.ok("replay", tmp_path / "events.jsonl")
+    railyard.ok("replay", tmp_path / "events.jsonl", "--trace", tmp_path / "trace.json")
+    rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert killed <= {row["id"] for row in rows if row.get("cat") == "reservation"}
     look_at(tmp_path / "events.jsonl", killed)
 
 

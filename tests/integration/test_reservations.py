@@ -280,11 +280,11 @@ class Killer:
     [
         pytest.param(SORT, "reserved", id="before-it-fetches"),
         pytest.param(TOP, "fetches", id="while-it-fetches"),
-        pytest.param(SORT, "ready", id="while-it-waits"),
         pytest.param(TOP, "begun", id="just-after-it-begins"),
     ],
 )
 def test_reservations_that_are_killed_change_no_byte(reserving, written, tmp_path, job, moment):
+    """Those that wait with all their data are killed under Joint (``test_joint_job``)."""
     process = reserving.start(
         *(*job, "--scheduler", "reserving", "--get", tmp_path / "reserved"),
         *("--out", tmp_path / "all"),
