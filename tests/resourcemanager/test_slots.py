@@ -128,7 +128,8 @@ def test_a_queues_maximum_is_of_the_slots_there_are_now():
 
 def test_reduces_that_hold_all_slots_that_are_left_begin():
     late = Recipe(name="late", source="a test", order=FairOrder, shuffle=LateStart)
-    c = tiny_cluster(nodes=4, scheduler=late)
+    patient = {"shuffle.stall_factor": 1e12}  # the tiny reduces should run for no time at all
+    c = tiny_cluster(nodes=4, scheduler=late, options=patient)
     c.submit("j9", maps=1, map_s=30)
     c.submit("j0", maps=2, reduces=4)
     c.run(until_s=5.0)
