@@ -91,7 +91,11 @@ def idle_proposals(times: int) -> list[Row]:
 def shadow_idle(times: int) -> Row:
     """Shadow's six applications without duplicates; a row from so many runs of each."""
     recipe = recipe_named("shadow")
-    settings = {name: value for name, value in recipe.settings.items() if name != "speculation.on"}
+    settings = {
+        name: value
+        for name, value in recipe.settings.items()
+        if not name.startswith("speculation.")
+    }
     without = replace(recipe, copies=IdleCopies, settings=settings)
     plain = ClusterConfig(topology=load_topology("shadow-4x13"), scheduler="shadow")
     no_duplicates = {"shadow.duplicates_max": 0.0, "speculation.on": False}
