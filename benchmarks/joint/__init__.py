@@ -10,10 +10,9 @@ Not here: what its algorithms cost, which ``decisions`` measures.  Open ``method
 from __future__ import annotations
 
 from railyard.benchmarks._common.rows import Row
+from railyard.benchmarks.joint import methods, reservations
 
 
 def run(quick: bool = False) -> list[Row]:
     """Run both parts."""
-    from railyard.benchmarks.joint import methods, reservations
-
     return [*methods.run(quick), *reservations.run(quick)]
