@@ -50,6 +50,8 @@ _FACEBOOK = "co-scheduler-60x10"
 _CORRAL = "corral-50x40"
 _W1 = (_CORRAL, "capacity", "maxmin")
 _JOINT = ("joint-16x6", "fair", "maxmin")
+#: Jobs that leave the network idle, so that no more of them wait as there are more.
+_JOINT_JOBS = "joint,edges=jobs,work=1210s,median=20"
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
 ROUGHLY = ("shuffle_flows=500", "output_block=2000000000", "together_s=.5", "progress_s=0")
 ROUGHNESS_BOUND = 0.05
@@ -90,7 +92,7 @@ def _have_loops_compiled(facebook: str, flows: str) -> None:
     MB more (docs/decisions/0061-compiled-loops.md).
     """
     _measure(facebook, _FACEBOOK, "fair", flows)
-    _measure("joint,jobs=50", *_JOINT)
+    _measure(f"{_JOINT_JOBS},jobs=50", *_JOINT)
     _measure(f"corral-w1,jobs={_FEW_JOBS}", *_W1, *ROUGHLY)
 
 
@@ -129,7 +131,7 @@ def _roughness() -> list[Row]:
 
 def _growth(few: int, many: int) -> Row:
     """How the time of equal jobs grows with their number, over n log n."""
-    runs = [_measure(f"joint,jobs={n}", *_JOINT) for n in (few, many)]
+    runs = [_measure(f"{_JOINT_JOBS},jobs={n}", *_JOINT) for n in (few, many)]
     each = [done["run_s"] / (done["tasks"] * math.log(done["tasks"])) for done in runs]
     ratio = each[1] / each[0]
     return bench_row(

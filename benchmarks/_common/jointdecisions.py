@@ -20,7 +20,7 @@ from railyard.simulator.cluster import Simulation
 
 DECISION_S_BOUND = 2e-3
 _JOBS, _MAPS, _REDUCES = 200, 900, 300
-_SHUFFLE_BYTES = 1_300_000_000  # as workload joint has on average
+_SHUFFLE_BYTES = 1_300_000_000  # as workload joint,edges=jobs has on average
 _BLOCK_BYTES = 10_000_000
 
 

@@ -5,16 +5,9 @@ Source: Yang et al., Joint Scheduling of Tasks and Network Flows in Big Data Clu
 column of Table 4 in Table 5, at 336 servers, and contradicts it there: that one is left out.
 
 Left open there, chosen here: whether HEFT's tasks hold their servers while they fetch (they do, and
-both ways in ``parts``); and the workload's sizes (``jobs/workloads/papers/joint.py``), with the
-paper's numbers in view:
-
-* A job has 600 s of tasks, not "1210".  At 1,210 s, jobs 9 s apart would ask for 1.4 times what 96
-  servers have, jobs 15 s apart for 1.7 times what 48 have; the paper's mean times there, 92 and
-  81 s, could not be.  At 600 s the 48 are asked for 83 %.
-* Jobs shuffle 3.77 GB, as in FB-2009 (``edges=trace``): that is what the root carries in 15 s, and
-  by Table 4 the paper's network is near its limit.  Table 4 is there by the other readings, too.
-* The median job has 35 tasks, the mean one 46: Table 4's times at 3.5 times the capacity, 20 to
-  28 s, leave no room for jobs that keep all servers busy for minutes.
+both ways in ``parts``); and the sizes of jobs, which are the workload's defaults
+(``jobs/workloads/papers/joint.py``, chosen with the paper's numbers in view).  Table 4 is there by
+the other readings of the edges, too.
 """
 
 from __future__ import annotations
@@ -80,7 +73,7 @@ _TABLE_5: _Table = {
 def _jobs(quick: bool, gap_s: float = 15, network: TextPairs = (), edges: Edges = "trace") -> Setup:
     count = 30 if quick else 200
     return Setup(
-        workload=f"joint,jobs={count},gap={gap_s:g}s,work=600s,median=35,edges={edges}",
+        workload=f"joint,jobs={count},gap={gap_s:g}s,edges={edges}",
         topology="joint-16x6",
         scheduler="joint",
         network=network,
