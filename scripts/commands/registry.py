@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": ("runs.compare", "Run the same jobs under several schedulers, and compare."),
     "simulate": ("runs.simulate", "Run a workload in virtual time: jobs, or coflows alone."),
     "reproduce": ("runs.reproduce", "Run a paper's experiments again, beside its own numbers."),
+    "validation": ("runs.validation", "Set published headlines beside recorded numbers of ours."),
     "replay": ("runs.replay", "Check that a run's events lead to the same once more."),
     "plan": ("plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("bench", "Run the benchmarks."),

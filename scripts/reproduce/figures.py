@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from railyard.scripts.clusters.pairs import Pair, pair_of, typed_pair
 from railyard.scripts.reproduce.measures import Measure
+from railyard.scripts.simulating.grain import grain_of
 from railyard.scripts.terminal.options import TextPairs
 from railyard.simulator.nodes.behaviour import Behaviour
 
@@ -29,6 +30,13 @@ class Setup:
     scheduler_options: TextPairs = ()
     behaviour: Behaviour = field(default_factory=Behaviour)
     faults: str | None = None  #: as ``railyard simulate --faults`` takes them
+
+    @property
+    def coarse(self) -> str:
+        """How its runs are coarser than one with every task and flow; "" = they are exact."""
+        merged = grain_of(self.workload)
+        tasks = [f"{merged} tasks in 1"] if merged > 1 else []
+        return " and ".join([*tasks, *(["flows merged"] if self.behaviour.is_coarse else [])])
 
     @property
     def pair(self) -> Pair:
@@ -122,6 +130,12 @@ class Paper:
     figures: Mapping[str, Callable[[bool], Figure]]
     seeds: int = 3  #: of each run, if nobody asks for another number
     quick_seeds: int = 2
+    #: those before it were used to choose what the paper leaves open, and are not reported
+    first_seed: int = 1
+
+    def seeds_of(self, quick: bool) -> range:
+        """The seeds of each run, unless others are asked for."""
+        return range(self.first_seed, self.first_seed + (self.quick_seeds if quick else self.seeds))
 
 
 #: (contender, measure's title) -> the published number

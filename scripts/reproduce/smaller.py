@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from railyard.cluster.errors import require
 from railyard.cluster.topology import Topology, load_topology
+from railyard.scripts.simulating.grain import coarse_network
 from railyard.scripts.terminal.options import TextPairs
 
 
@@ -36,17 +37,7 @@ class Coarser:
 
     def network(self) -> TextPairs:
         """The settings of the topology to change."""
-        topology = self._topology()
-        racks, compute = topology.racks, topology.compute
-        rates = self.rate or compute.map_rate, self.rate or compute.reduce_rate
-        return (
-            ("racks.nodes", str(racks.nodes // self.machines)),
-            ("racks.slots", str(racks.slots * self.machines // self.tasks)),
-            ("links.nic", _rate(topology.links.nic * self.machines)),
-            ("storage.block", f"{topology.storage.block * self.tasks}B"),
-            ("compute.map_rate", _rate(rates[0] * self.tasks)),
-            ("compute.reduce_rate", _rate(rates[1] * self.tasks)),
-        )
+        return coarse_network(self._topology(), self.tasks, self.machines, self.rate)
 
     def words(self) -> tuple[str, ...]:
         """How it differs from the paper's, a phrase for each difference."""
@@ -69,7 +60,3 @@ class Coarser:
 def fewer_jobs(ours: int, papers: int) -> tuple[str, ...]:
     """The phrase for a number of jobs that differs from the paper's."""
     return () if ours == papers else (f"{ours} jobs instead of {papers}",)
-
-
-def _rate(bytes_per_s: float) -> str:
-    return f"{bytes_per_s:.0f}B/s"

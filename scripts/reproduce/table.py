@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from railyard.scripts.reproduce.figures import Figure, Published
 from railyard.scripts.reproduce.values import Value
+from railyard.scripts.terminal.options import seeds_in_words
 from railyard.scripts.terminal.tables import plain_console
 
 
-def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
+def show(figure: Figure, results: Sequence[Value], seeds: range) -> None:
     """Print a figure: our numbers beside the paper's, and how the experiment differs."""
     from rich.box import SIMPLE
     from rich.table import Table
@@ -19,7 +20,7 @@ def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
     table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for column in ("", "scheduler", ""):
         table.add_column(column, no_wrap=True)
-    for column in ("ours", "paper", "off by", "from", "to"):
+    for column in ("ours", "paper", "off by", "from", "to", "runs"):
         table.add_column(column, justify="right", no_wrap=True)
     before = None
     for value in results:
@@ -30,9 +31,10 @@ def show(figure: Figure, results: Sequence[Value], seeds: int) -> None:
         before = case
     console = plain_console()
     console.print(table)
-    spread = f"; {seeds} seeds, mean ± 95 % confidence interval" if seeds > 1 else ""
+    several = f"seeds {seeds_in_words(seeds)}, mean ± 95 % confidence interval"
+    console.print(several if len(seeds) > 1 else f"seed {seeds[0]}", style="dim")
     if figure.base:
-        console.print(f"reductions are against {figure.base}{spread}", style="dim")
+        console.print(f"reductions are against {figure.base}", style="dim")
     for words in figure.scaled:
         console.print(f"else than in the paper: {words}", style="dim")
     console.print()
@@ -49,6 +51,7 @@ def _cells(value: Value) -> tuple[str, ...]:
         _off(value),
         "" if value.base is None else measure.show(value.base),
         "-" if value.own is None else measure.show(value.own),
+        line.own.coarse or "exact",
     )
 
 

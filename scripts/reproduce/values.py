@@ -81,6 +81,8 @@ def _line_as_json(value: Value) -> dict[str, Any]:
         "subject": line.subject,
         "measure": line.measure.title,
         "unit": line.measure.unit,
+        "lessens": line.measure.lessens,
+        "coarse": line.own.coarse,
         "mean": None if ours is None else ours.mean,
         "ci95_half_width": None if ours is None else ours.half_width,
         "own": value.own,

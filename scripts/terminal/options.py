@@ -36,6 +36,22 @@ def size(_: click.Context, option: click.Parameter, value: str | None) -> int | 
     return None if value is None else parse_size(value, option.opts[0])
 
 
+def seed_range(_: click.Context, option: click.Parameter, value: str | None) -> int | range | None:
+    """A number of seeds, "7", or which they are, "4-10"."""
+    if value is None:
+        return None
+    first, dash, last = value.partition("-")
+    numbers = [int(text) for text in (first, last) if text.isdecimal() and len(text) < 8]
+    if len(numbers) != 1 + bool(dash) or not 0 < numbers[0] <= numbers[-1] <= COUNT_MAX:
+        raise UsageError(f"{option.opts[0]} {value}: need a number of seeds, or a range as in 4-10")
+    return range(numbers[0], numbers[1] + 1) if dash else numbers[0]
+
+
+def seeds_in_words(seeds: range) -> str:
+    """Seeds as ``seed_range`` reads them."""
+    return f"{seeds[0]}-{seeds[-1]}"
+
+
 def name(_: click.Context, option: click.Parameter, value: str) -> str:
     """The name of a user, a queue or the like; it must be printable."""
     require_name(option.opts[0], value)

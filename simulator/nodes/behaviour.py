@@ -64,6 +64,11 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether all attempts run without a random deviation."""
         return not (self.variance or self.stragglers or self.failures)
 
+    @property
+    def is_coarse(self) -> bool:
+        """Whether flows or ends are merged, which is an approximation."""
+        return bool(self.shuffle_flows or self.output_block or self.together_s)
+
 
 class Deviation(msgspec.Struct, frozen=True):
     """How one attempt deviates from the ideal."""

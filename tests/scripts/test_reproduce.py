@@ -13,7 +13,15 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import check_workload
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.scripts.reproduce.figures import BETTER, WORSE, Figure, Setup, against, reported
+from railyard.scripts.reproduce.figures import (
+    BETTER,
+    WORSE,
+    Figure,
+    Paper,
+    Setup,
+    against,
+    reported,
+)
 from railyard.scripts.reproduce.measures import (
     CROSS_RACK,
     JCT_MEAN,
@@ -108,12 +116,34 @@ def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
     lines = against("fair", ["delay"], [MAKESPAN], case="W1", jobs=JOBS, published=published)
     made = replace(figure(*lines), scaled=fewer_jobs(2, 200))
     found = {JOBS: [summary()] * 2, JOBS.under("delay"): [summary(80.0)] * 2}
-    show(made, values(made, found), seeds=2)
+    show(made, values(made, found), seeds=range(4, 6))
     told_text = capsys.readouterr().out
-    for words in ("20.0 ± 0.0 %", "30 to 56 %", "-10.0", "2 jobs instead of 200", "2 seeds"):
+    for words in (
+        "20.0 ± 0.0 %",
+        "30 to 56 %",
+        "-10.0",
+        "2 jobs instead of 200",
+        "seeds 4-5",
+        "64 tasks in 1",
+    ):
         assert words in told_text
     assert published_words(BETTER, "%") == "> 0 %"
     assert published_words(WORSE, "%") == "< 0 %"
+
+
+def test_whether_runs_are_exact_is_reported():
+    exact = Setup(workload="corral-w3,jobs=2", topology="flat-4x4", scheduler="fair")
+    merged = replace(exact, behaviour=Behaviour(shuffle_flows=500))
+    assert [setup.coarse for setup in (exact, JOBS, merged)] == [
+        "",
+        "64 tasks in 1",
+        "flows merged",
+    ]
+
+
+def test_seeds_for_choosing_are_apart_from_those_that_are_reported():
+    made = Paper(title="a paper", figures={}, seeds=7, quick_seeds=2, first_seed=4)
+    assert (list(made.seeds_of(False)), list(made.seeds_of(True))) == ([*range(4, 11)], [4, 5])
 
 
 # Runs --------------------------------------------------------------------------------------------

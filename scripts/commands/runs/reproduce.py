@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +12,17 @@ from railyard.cluster.errors import unknown_name
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.simulating.workers import Workers, on_option
 from railyard.scripts.terminal.options import (
-    COUNT,
     TextPairs,
     new_folder,
+    seed_range,
+    seeds_in_words,
     text_pairs,
     writable_file,
 )
 from railyard.scripts.terminal.request import argument, command, option
+
+if TYPE_CHECKING:
+    from railyard.scripts.reproduce.figures import Paper
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +31,13 @@ class ReproduceRequest:
 
     paper: str = argument(required=True, metavar="PAPER")
     figures: tuple[str, ...] = argument(nargs=-1, metavar="[FIGURE]...")
-    seeds: int | None = option("--seeds", type=COUNT, metavar="N", help="Runs of each setup.")
+    seeds: int | range | None = option(
+        "--seeds",
+        metavar="N|A-B",
+        callback=seed_range,
+        help="Runs of each setup: N of them, or those with seeds A to B.  Seeds before the usual "
+        "ones were used to choose what a paper leaves open.",
+    )
     quick: bool = option(
         "--quick", is_flag=True, help="A smaller version of each figure, for a first look."
     )
@@ -58,6 +69,7 @@ def reproduce(request: ReproduceRequest) -> None:
     smaller than in the paper.
     """
     from railyard.scripts.clusters.config import require_known_options
+    from railyard.scripts.reproduce.origin import code_state, command_line
     from railyard.scripts.reproduce.papers import paper
     from railyard.scripts.reproduce.runs import carry_out, save
     from railyard.scripts.reproduce.table import show
@@ -72,22 +84,32 @@ def reproduce(request: ReproduceRequest) -> None:
         name: chosen.figures[name](request.quick).with_settings(request.changed)
         for name in dict.fromkeys(request.figures or chosen.figures)
     }
-    count = request.seeds or (chosen.quick_seeds if request.quick else chosen.seeds)
+    seeds = _seeds(request, chosen)
     setups = [setup for figure in figures.values() for setup in figure.setups()]
     require_known_options(dict.fromkeys(setup.scheduler for setup in setups), request.changed)
-    found = carry_out(setups, range(1, count + 1), request.on)
+    code = code_state()
+    found = carry_out(setups, seeds, request.on)
     shown = {}
     for name, figure in figures.items():
         results = values(figure, found)
-        show(figure, results, count)
+        show(figure, results, seeds)
         shown[name] = as_json(figure, results)
     cpu_s = sum(summary["cpu_s"] for runs in found.values() for summary in runs)
-    click.echo(f"{len(found) * count} runs of {cpu_s:.0f} s of CPU time in all")
+    click.echo(f"{len(found) * len(seeds)} runs of {cpu_s:.0f} s of CPU time in all")
     numbers = {
         "paper": request.paper,
         "title": chosen.title,
         "quick": request.quick,
-        "seeds": count,
+        "seeds": len(seeds),
+        "seed_range": seeds_in_words(seeds),
+        "command": command_line(
+            request.paper,
+            request.figures,
+            quick=request.quick,
+            seeds=seeds_in_words(seeds),
+            changed=request.changed,
+        ),
+        "code": code,
         "cpu_s": cpu_s,
         "figures": shown,
     }
@@ -98,3 +120,11 @@ def reproduce(request: ReproduceRequest) -> None:
         write_json(numbers, request.results / "figures.json")
         save(found, request.results / "runs")
     require_figures(summary for runs in found.values() for summary in runs)
+
+
+def _seeds(request: ReproduceRequest, chosen: Paper) -> range:
+    """The seeds of each run.  A number of them begins with the first that the paper reports."""
+    if isinstance(request.seeds, range):
+        return request.seeds
+    usual = chosen.seeds_of(request.quick)
+    return range(usual.start, usual.start + (request.seeds or len(usual)))
