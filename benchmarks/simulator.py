@@ -91,13 +91,13 @@ def _have_loops_compiled(facebook: str, flows: str) -> None:
     On a machine that has never run so many flows, the first measured run would take 20 s and 250
     MB more (docs/decisions/0061-compiled-loops.md).
     """
-    _measure(facebook, _FACEBOOK, "fair", flows)
-    _measure(f"{_JOINT_JOBS},jobs=50", *_JOINT)
-    _measure(f"corral-w1,jobs={_FEW_JOBS}", *_W1, *ROUGHLY)
+    measure(facebook, _FACEBOOK, "fair", flows)
+    measure(f"{_JOINT_JOBS},jobs=50", *_JOINT)
+    measure(f"corral-w1,jobs={_FEW_JOBS}", *_W1, *ROUGHLY)
 
 
 def _facebook(jobs: str, flows: str) -> list[Row]:
-    done = _measure(jobs, _FACEBOOK, "fair", flows)
+    done = measure(jobs, _FACEBOOK, "fair", flows)
     title = f"{done['jobs']} jobs of FB-2009 on {_FACEBOOK}, fair, {flows}"
     speed = done["makespan_s"] / done["cpu_s"]
     return [
@@ -107,7 +107,7 @@ def _facebook(jobs: str, flows: str) -> list[Row]:
 
 
 def _corral(jobs: int) -> list[Row]:
-    done = _measure(f"corral-w1,jobs={jobs}", *_W1, *ROUGHLY)
+    done = measure(f"corral-w1,jobs={jobs}", *_W1, *ROUGHLY)
     title = f"{jobs} jobs of W1 on {_CORRAL}, capacity, maxmin, merged shuffles"
     speed = done["makespan_s"] / done["cpu_s"]
     return [
@@ -119,7 +119,7 @@ def _corral(jobs: int) -> list[Row]:
 def _roughness() -> list[Row]:
     """How far merged shuffles are off, on a few jobs; and what the exact ones take."""
     jobs = (f"corral-w1,jobs={_FEW_JOBS}", *_W1)
-    rough, exact = _measure(*jobs, *ROUGHLY), _measure(*jobs)
+    rough, exact = measure(*jobs, *ROUGHLY), measure(*jobs)
     rows = []
     for what in ("jct_s", "cct_s"):
         title = f"{_FEW_JOBS} jobs of W1: mean {what[:3].upper()} with merged shuffles"
@@ -131,7 +131,7 @@ def _roughness() -> list[Row]:
 
 def _growth(few: int, many: int) -> Row:
     """How the time of equal jobs grows with their number, over n log n."""
-    runs = [_measure(f"{_JOINT_JOBS},jobs={n}", *_JOINT) for n in (few, many)]
+    runs = [measure(f"{_JOINT_JOBS},jobs={n}", *_JOINT) for n in (few, many)]
     each = [done["run_s"] / (done["tasks"] * math.log(done["tasks"])) for done in runs]
     ratio = each[1] / each[0]
     return bench_row(
@@ -146,7 +146,7 @@ def _growth(few: int, many: int) -> Row:
 
 
 def _table(title: str, jobs: str, topology: str, flows: str, *settings: str) -> list[Row]:
-    done = _measure(jobs, topology, "fair", flows, *settings)
+    done = measure(jobs, topology, "fair", flows, *settings)
     return [
         _row(f"{title}: CPU", done["cpu_s"], "s", None, None, done),
         _row(f"{title}: memory", done["memory_mb"], "MB", None, None, done),
@@ -173,7 +173,8 @@ def _row(
     )
 
 
-def _measure(*settings: str) -> dict[str, Any]:
+def measure(*settings: str) -> dict[str, Any]:
+    """One run in a process of its own; the settings are those of the command above."""
     print(f"  {' '.join(settings)} ...", file=sys.stderr)
     command = [sys.executable, "-m", "railyard.benchmarks.simulator", *settings]
     one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}

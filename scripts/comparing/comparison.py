@@ -35,7 +35,7 @@ from railyard.scripts.running.room import require_room_for_mix
 from railyard.scripts.running.work import SeveralJobs, run_on, session_for
 from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.sweep import sweep
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually, say_what_is_coarse
 from railyard.scripts.simulating.workloads import (
     is_simulators,
     require_known,
@@ -203,6 +203,9 @@ class Comparison:
             )
             for run, workload in zip(runs, workloads, strict=True)
         ]
+        if not self._request.exact:
+            wanted = [run.fitted() for run in wanted]
+            say_what_is_coarse(wanted)
         return sweep(run_virtually, wanted, on=self._request.on)
 
     def _simulate_again(

@@ -67,7 +67,7 @@ def command(setup: Setup, seed: int) -> str:
             words += [option, f"{key}={value}"]
     if setup.faults is not None:
         words += ["--faults", setup.faults]
-    return shlex.join([*words, "--seed", str(seed)])
+    return shlex.join([*words, "--exact", "--seed", str(seed)])
 
 
 def save(found: Summaries, folder: Path) -> None:

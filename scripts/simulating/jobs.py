@@ -31,7 +31,7 @@ from railyard.scripts.results.summary import (
     usage_rows,
 )
 from railyard.scripts.simulating.request import SimulateRequest
-from railyard.scripts.simulating.virtual import VirtualRun, simulate
+from railyard.scripts.simulating.virtual import VirtualRun, say_what_is_coarse, simulate
 from railyard.scripts.simulating.workloads import (
     is_simulators,
     measured_jobs,
@@ -63,6 +63,9 @@ def simulate_jobs(request: SimulateRequest) -> int:
         results=request.results,
         name=request.workload,
     )
+    if not request.exact:
+        run = run.fitted()
+        say_what_is_coarse([run])
     done = simulate(run, _shown)
     if request.json_file is not None:
         write_json(done.summary, request.json_file)

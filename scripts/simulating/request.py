@@ -54,6 +54,13 @@ class RunsRequest(JobsRequest):
     )
     seed: int = option("--seed", type=SEED, default=1, help="The first seed.  Default: 1.")
     seeds: int | None = option("--seeds", type=COUNT, metavar="N", help="Runs of each.")
+    exact: bool = option(
+        "--exact",
+        is_flag=True,
+        default=False,
+        help="Simulate each flow, however many there are.  By default, runs of millions of flows "
+        "are made coarser, and say so.",
+    )
     on: Workers | None = on_option()
 
     @property

@@ -6,11 +6,13 @@ Everything a run is made of is in ``VirtualRun``, which can be sent to another p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import click
 
 from railyard.cluster.config import ClusterConfig
 from railyard.jobs.workloads.model import Workload
@@ -19,6 +21,7 @@ from railyard.scripts.results.folder import EVENTS, save_results
 from railyard.scripts.results.networkrecord import NetworkRecord
 from railyard.scripts.terminal.watching import Watch
 from railyard.simulator.cluster import Simulation
+from railyard.simulator.coarsening import Coarse, coarsened
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.memory import few_collections
@@ -38,6 +41,13 @@ class VirtualRun:
     faults: str | None = None  #: as ``railyard simulate --faults`` takes them
     results: Path | None = None  #: a new folder for all that it leaves; None: nothing but a summary
     name: str | None = None  #: of the workload in the summary, if it is not its own
+    coarse: Coarse | None = None  #: how ``behaviour`` was made coarser, for the summary
+
+    def fitted(self) -> VirtualRun:
+        """The same, coarser if it would have too many flows."""
+        behaviour = self.behaviour or Behaviour()
+        coarse = coarsened(self.workload, self.config.topology, behaviour)
+        return self if coarse is None else replace(self, behaviour=coarse.behaviour, coarse=coarse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +88,17 @@ def simulate(
         if log is not None:
             log.close()
     summary = simulation.summary() | ({} if run.name is None else {"workload": run.name})
+    if run.coarse is not None:
+        summary["coarse"] = run.coarse.as_row()
     if run.results is not None and network is not None:
         save_results(run.results, summary, network.finish())
     return Simulated(simulation=simulation, summary=summary, cpu_s=cpu_s)
+
+
+def say_what_is_coarse(runs: Iterable[VirtualRun]) -> None:
+    """Say on standard error how runs were made coarser, one line for all that are equally so."""
+    for line in dict.fromkeys(str(run.coarse) for run in runs if run.coarse is not None):
+        click.echo(line, err=True)
 
 
 def require_faults(run: VirtualRun) -> None:

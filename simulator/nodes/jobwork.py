@@ -21,7 +21,7 @@ class StageWork:
         compute: Compute,
     ) -> None:
         self.task_s = stage.task_s
-        self.rate_bytes_per_s = _rate(stage, compute)
+        self.rate_bytes_per_s = rate_of(stage, compute)
         self.blocks = blocks  #: each task's (block, bytes), if the stage reads files
         self._stretch = compute.stretch if compute.skew else None
         self._straggle = compute.straggle if compute.stragglers else None
@@ -73,7 +73,7 @@ class JobWork:
         }
 
 
-def _rate(stage: WorkStage, compute: Compute) -> float:
+def rate_of(stage: WorkStage, compute: Compute) -> float:
     """Bytes/s at which a task computes: the stage's own rate, or the topology's."""
     if stage.rate_bytes_per_s is not None:
         return stage.rate_bytes_per_s

@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
+
+from railyard.scripts.commands.runs.simulate import simulate
+from railyard.simulator import coarsening
 
 KEYS = {
     "scheduler", "flow_scheduler", "topology", "workload", "clock", "seed", "scale", "makespan_s",
@@ -116,3 +120,31 @@ def test_a_log_that_was_changed_is_no_replay(railyard, tmp_path):
     done = railyard.run("replay", out)
     assert done.returncode == 1
     assert "led to other commands than now" in done.stderr
+
+
+def test_a_run_of_too_many_flows_is_coarse_says_so_and_can_be_had_exactly(monkeypatch, tmp_path):
+    monkeypatch.setattr(coarsening, "FLOWS_MAX", 3000)
+    words = ("--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30")
+    found = {}
+    for name, more in (("coarse", ()), ("exact", ("--exact",))):
+        file = tmp_path / f"{name}.json"
+        said = CliRunner().invoke(simulate, [*words, *more, "--json", str(file)])
+        assert said.exit_code == 0
+        found[name] = said.stderr, json.loads(file.read_text())
+    lines = [line for line in found["coarse"][0].splitlines() if line.startswith("coarse, ")]
+    assert len(lines) == 1
+    assert "--exact" in lines[0]
+    assert found["coarse"][1]["coarse"]["shuffle_flows"] in (500, 2000)
+    assert "coarse, " not in found["exact"][0]
+    assert set(found["exact"][1]) == KEYS
+
+
+def test_a_comparison_of_too_many_flows_is_coarse_says_so_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(coarsening, "FLOWS_MAX", 3000)
+    words = ["--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30"]
+    words += ["--scheduler", "fair", "--scheduler", "capacity", "--json", str(tmp_path / "c.json")]
+    said = CliRunner().invoke(simulate, words)
+    assert said.exit_code == 0
+    assert said.stderr.count("coarse, ") == 1
+    text = (tmp_path / "c.json").read_text()
+    assert text.count('"coarse"') == 2

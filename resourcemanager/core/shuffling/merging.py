@@ -127,10 +127,15 @@ class Merging:
 
 def merging_of(stage: Stage, flows_max: int) -> Merging | None:
     """How a reading stage's fetches are merged; None: they are few enough, or are not to be."""
-    sources = sum(source.needed for source in stage.reads)
-    if not flows_max or stage.size * sources <= flows_max:
+    flows = flows_of_each(stage.size, stage.inputs, flows_max)
+    return None if flows is None else Merging(flows)
+
+
+def flows_of_each(readers: int, outputs: int, flows_max: int) -> int | None:
+    """Flows of each reader, each time that it asks, of so many outputs; None: see above."""
+    if not flows_max or readers * outputs <= flows_max:
         return None
-    return Merging(max(1, flows_max // stage.size))
+    return max(1, flows_max // readers)
 
 
 def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Position]:
