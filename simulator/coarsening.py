@@ -114,7 +114,7 @@ def coarsened(workload: Workload, topology: Topology, behaviour: Behaviour) -> C
 
     None, too, if the behaviour itself says how coarse the run is to be.
     """
-    if behaviour.shuffle_flows or behaviour.output_block or behaviour.together_s:
+    if behaviour.is_coarse:
         return None
     exact_flows = expected_flows(workload, topology, behaviour)
     if exact_flows <= FLOWS_MAX:
