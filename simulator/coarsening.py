@@ -5,7 +5,7 @@
 
 A shuffle is a flow for nearly each pair of an output and a reader, so the flows of a workload grow
 with the square of its jobs' sizes, while people ask for means that merged flows give as well.  How
-far these are off is measured by ``scripts/bench coarse``.
+far these are off is measured by ``scripts/bench simulator.coarse``.
 
 Never here: how a run is coarser; see ``Behaviour``.
 """
@@ -40,7 +40,7 @@ class Coarseness:
     together_s: float = 0.0
     progress_s: float = _PROGRESS_S
     #: by which mean times of jobs and of shuffles may be off, as shares of the exact ones: bounds
-    #: of ``scripts/bench coarse``
+    #: of ``scripts/bench simulator.coarse``
     jct_off: float
     cct_off: float
 

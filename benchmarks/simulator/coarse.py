@@ -11,7 +11,8 @@ from pathlib import PurePath
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
-from railyard.benchmarks.simulator import TRACE, measure
+from railyard.benchmarks.simulator._onerun import measure
+from railyard.benchmarks.simulator.speed import TRACE
 from railyard.simulator.coarsening import LEVELS, Coarseness
 
 #: (workload, topology, scheduler, flow scheduler)

@@ -4,12 +4,9 @@ Each runs in a process of its own, one after the other, so that its memory can b
 real time" is the virtual makespan over the CPU time of the whole process, workload and set-up
 included.
 
-    python -m railyard.benchmarks.simulator WORKLOAD TOPOLOGY SCHEDULER FLOWS [KEY=VALUE]...
-
-is one run, as JSON; KEY=VALUE as for ``--behaviour``.  Corral's shuffles are merged, since flow by
-flow their 25 million pairs of nodes would not fit in memory, and its reduces write one block each
-instead of up to four; how far that is off is measured on a few of its jobs.  The table's thousands
-of jobs have merged shuffles, too.  FB-2009 has 5,894 jobs, so 10,000 are of FB-2010: these read 456
+Corral's shuffles are merged, since flow by flow their 25 million pairs of nodes would not fit in
+memory, and its reduces write one block each instead of up to four; how far that is off is measured
+on a few of its jobs.  The table's thousands of jobs have merged shuffles, too.  FB-2009 has 5,894 jobs, so 10,000 are of FB-2010: these read 456
 TB, 17 times as much, and get a sixteenth of their bytes, so that their tasks are as large as those
 of FB-2009, and about as many.  With blocks of 4 GB instead the network would behave differently:
 blocks of 1.125 GB and more go by circuits, each as its own coflow and before larger shuffles.
@@ -17,27 +14,13 @@ blocks of 1.125 GB and more go by circuits, each as its own coflow and before la
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import resource
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
-from railyard.cluster.config import ClusterConfig
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import load_topology
-from railyard.jobs.workloads.catalog import workload
+from railyard.benchmarks.simulator._onerun import measure
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
-from railyard.scripts.terminal.options import as_number
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.memory import few_collections
-from railyard.simulator.nodes.behaviour import Behaviour
 
 TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
 LONG_TRACE = "swim/FB-2010_samples_24_times_1hr_0.tsv"
@@ -171,47 +154,3 @@ def _row(
         ok=ok,
         note=f"{counts} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}",
     )
-
-
-def measure(*settings: str) -> dict[str, Any]:
-    """One run in a process of its own; the settings are those of the command above."""
-    print(f"  {' '.join(settings)} ...", file=sys.stderr)
-    command = [sys.executable, "-m", "railyard.benchmarks.simulator", *settings]
-    one_core = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    root = Path(__file__).resolve().parent.parent
-    done = subprocess.run(command, cwd=root, env=one_core, stdout=subprocess.PIPE, check=True)
-    measured: dict[str, Any] = json.loads(done.stdout)
-    return measured
-
-
-def _one_run(
-    jobs: str, topology: str, scheduler: str, flows: str, *settings: str
-) -> dict[str, Any]:
-    pairs = (setting.split("=") for setting in settings)
-    behaviour = build({key: as_number(value) for key, value in pairs}, Behaviour, "--behaviour")
-    config = ClusterConfig(
-        topology=load_topology(topology), scheduler=scheduler, flow_scheduler=flows
-    )
-    made = workload(jobs, config.seed)
-    with few_collections():
-        done = Simulation(config, made, behaviour)
-        begun_s = time.process_time()
-        done.run()
-        ended_s = time.process_time()
-    summary = done.summary()
-    return {
-        "cpu_s": time.process_time(),
-        "run_s": ended_s - begun_s,
-        "makespan_s": summary["makespan_s"],
-        "jct_s": summary["jct_s"]["mean"],
-        "cct_s": summary["cct_s"]["mean"],
-        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
-        "jobs": len(made.jobs),
-        "tasks": made.tasks,
-        "flows": done.network.opened,
-        "load": os.getloadavg()[0],
-    }
-
-
-if __name__ == "__main__":
-    json.dump(_one_run(*sys.argv[1:]), sys.stdout)
