@@ -6,10 +6,11 @@ included.
 
 Corral's shuffles are merged, since flow by flow their 25 million pairs of nodes would not fit in
 memory, and its reduces write one block each instead of up to four; how far that is off is measured
-on a few of its jobs.  The table's thousands of jobs have merged shuffles, too.  FB-2009 has 5,894 jobs, so 10,000 are of FB-2010: these read 456
-TB, 17 times as much, and get a sixteenth of their bytes, so that their tasks are as large as those
-of FB-2009, and about as many.  With blocks of 4 GB instead the network would behave differently:
-blocks of 1.125 GB and more go by circuits, each as its own coflow and before larger shuffles.
+on a few of its jobs.  The table's thousands of jobs have merged shuffles, too.  FB-2009 has 5,894
+jobs, so 10,000 are of FB-2010: these read 456 TB, 17 times as much, and get a sixteenth of their
+bytes, so that their tasks are as large as those of FB-2009, and about as many.  With blocks of 4 GB
+instead the network would behave differently: blocks of 1.125 GB and more go by circuits, each as
+its own coflow and before larger shuffles.
 """
 
 from __future__ import annotations
