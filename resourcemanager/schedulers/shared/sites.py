@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 import numpy as np
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.interface.views import ClusterView, SlotView, StageView
+from railyard.resourcemanager.interface.views import ClusterView, SlotView, StageView, TaskView
 from railyard.resourcemanager.schedulers.placement.model import Sites
 
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
@@ -21,6 +21,8 @@ class SiteView:
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         racks = [rack.id for rack in cluster.topology.rack_list()]
+        #: [sites] whether a site is a single node, with all that it holds
+        self._one_node = [len(rack.nodes) == 1 for rack in cluster.topology.rack_list()]
         self.names: list[RackId] = racks
         self.number = {rack: number for number, rack in enumerate(racks)}
         self._links: tuple[Floats, Floats] | None = None
@@ -35,6 +37,15 @@ class SiteView:
         for node in self._cluster.free_nodes():
             if node.id not in avoid:
                 found[self.number[node.rack]] += node.free
+        return found
+
+    def free_nodes(self, avoid: Container[NodeId] = ()) -> dict[int, dict[NodeId, int]]:
+        """{site: {node: its free slots}}, of sites with several nodes, but for nodes to avoid."""
+        found: dict[int, dict[NodeId, int]] = {}
+        for node in self._cluster.free_nodes():
+            site = self.number[node.rack]
+            if not self._one_node[site] and node.id not in avoid:
+                found.setdefault(site, {})[node.id] = node.free
         return found
 
     def slots(self, avoid: Container[NodeId] = ()) -> Numbers:
@@ -70,6 +81,18 @@ class SiteView:
             if place is not None and place.alive:
                 return self.number[place.rack]
         return -1
+
+    def all_of(self, nodes: tuple[NodeId, ...]) -> tuple[int, ...]:
+        """The sites of these nodes that are alive, each once."""
+        known = self._cluster.nodes
+        alive = (known[node] for node in nodes if node in known and known[node].alive)
+        return tuple(dict.fromkeys(self.number[node.rack] for node in alive))
+
+    def nearest_to(self, slot: SlotView, tasks: Sequence[TaskView]) -> TaskView:
+        """The first of these tasks with its input at the slot's node; the first of all if none."""
+        if self._one_node[self.number[slot.rack]]:
+            return tasks[0]
+        return next((task for task in tasks if slot.id in task.input.nodes), tasks[0])
 
     def shuffle_at(self, stage: StageView) -> Floats:
         """Bytes that the stages which ``stage`` reads have left at each site [sites]: Q."""

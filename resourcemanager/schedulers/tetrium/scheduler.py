@@ -97,9 +97,10 @@ class TetriumTasks(TaskPolicy):
 
     # Answers -------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        waiting = self._launches.get(job.id, {}).get(self._sites.number[slot.rack], ())
+        waiting = self._launches.get(job.id, {}).get(self._sites.number[slot.rack])
         while waiting:
-            task = waiting.popleft()
+            task = self._sites.nearest_to(slot, waiting)
+            waiting.remove(task)
             if task.state == "pending" and task.stage.open:
                 return Place(task)
         return Pass("its tasks have slots at other sites, or are planned anew")

@@ -1,69 +1,79 @@
 """A stage's pending tasks by site, and which of them go first (3.3, and 5's share of local slots).
 
-Maps are kept by the site that holds their input, its primary replica (the paper has one only).
-Reduces are kept in the order in which they start.
+Maps are kept by a site that holds their input.  Reduces are kept in the order in which they start.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import cycle, islice
 from math import ceil
 from random import Random
 
 import numpy as np
 
+from railyard.cluster.ids import NodeId
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.views import StageView, TaskView
 from railyard.resourcemanager.schedulers.placement.rounding import tasks_between
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
+from railyard.resourcemanager.schedulers.tetrium.inputsites import InputSites
 from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
 
 #: {site: the tasks that start there}
 Launches = dict[int, list[TaskView]]
+#: {site of several nodes: {node: its free slots}}
+FreeNodes = Mapping[int, Mapping[NodeId, int]]
 
 
 class MapTasks:
-    """The pending tasks of a stage that reads files, by the site of their input."""
+    """The pending tasks of a stage that reads files."""
 
     def __init__(self, stage: StageView, sites: SiteView) -> None:
         self.stage = stage
-        #: the last of them: input at no site, or none at all
-        self._at: list[dict[int, None]] = [{} for _ in range(len(sites) + 1)]
-        self._site: dict[int, int] = {}  #: of each task
-        self.held_bytes = np.zeros(len(sites))  #: [sites] input of pending tasks
-        for index in stage.pending:
-            task = stage.tasks[index]
-            site = self._site[index] = sites.of(task.input.nodes)
-            self._at[site][index] = None
-            if site >= 0:
-                self.held_bytes[site] += task.input.input_bytes
+        self._inputs = InputSites(stage, sites)
+
+    @property
+    def held_bytes(self) -> Floats:
+        """Input of pending tasks [sites]."""
+        return self._inputs.held_bytes
+
+    @property
+    def has_replicas(self) -> bool:
+        """Whether there are tasks with input at several sites."""
+        return self._inputs.has_replicas
+
+    def spread(self, slots: Numbers) -> None:
+        """Let tasks with input at several sites count where the most slots are for each."""
+        self._inputs.spread(slots)
 
     def is_current(self) -> bool:
         """Whether all pending tasks are here, and no others."""
-        return len(self._site) == self.stage.pending.count
+        return len(self._inputs) == self.stage.pending.count
 
     def launched(self, task: TaskView) -> bool:
         """A task runs now; False if it was put back since these were listed, and is not here."""
-        site = self._site.pop(task.index, None)
-        if site is None:
-            return False
-        del self._at[site][task.index]
-        if site >= 0:
-            self.held_bytes[site] -= task.input.input_bytes
-        return True
+        return self._inputs.remove(task)
 
     def choose(
-        self, planned: Numbers, given: Numbers, links: Floats, config: TetriumConfig
+        self,
+        planned: Numbers,
+        given: Numbers,
+        links: Floats,
+        config: TetriumConfig,
+        nodes: FreeNodes | None = None,
     ) -> Launches:
         """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
 
         Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
+        Of local ones, those first that have their input at free ``nodes``.
         """
-        held = np.array([len(tasks) for tasks in self._at])
+        at = self._inputs.at
+        held = np.array([len(tasks) for tasks in at])
         between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
-        tasks = [iter(list(tasks)) for tasks in self._at]
+        nearest = {site: self._nearest_first(site, free) for site, free in (nodes or {}).items()}
+        tasks = [iter(nearest.get(site) or list(found)) for site, found in enumerate(at)]
         sources = np.argsort(np.append(links, np.inf), kind="stable")
         found: Launches = {}
         for site in np.flatnonzero(given):
@@ -83,6 +93,19 @@ class MapTasks:
             first, then = (there, here) if config.map_order == "remote-first" else (here, there)
             found[int(site)] = first + then
         return found
+
+    def _nearest_first(self, site: int, free: Mapping[NodeId, int]) -> list[int]:
+        """The maps that count at a site, first as many as nodes there have input and free slots."""
+        left, first, then = dict(free), [], []
+        for index in self._inputs.at[site]:
+            nodes = self.stage.tasks[index].input.nodes
+            node = next((node for node in nodes if left.get(node)), None)
+            if node is None:
+                then.append(index)
+            else:
+                left[node] -= 1
+                first.append(index)
+        return first + then
 
 
 def _in_turn(numbers: Numbers, sources: Numbers, site: int) -> Iterator[int]:

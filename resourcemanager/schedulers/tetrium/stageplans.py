@@ -100,7 +100,8 @@ class StagePlans(Policy):
             return _dealt(stage, known.order, given)
         if not known.maps.held_bytes.any():
             return _dealt(stage, stage.pending, given)
-        return known.maps.choose(planned, given, self._sites.links()[0], self._config)
+        nodes = self._sites.free_nodes(stage.job.avoid)
+        return known.maps.choose(planned, given, self._sites.links()[0], self._config, nodes)
 
     def reassign(self) -> None:
         """Slots or bandwidth were lost: assign stages anew that had been assigned to sites."""
@@ -203,6 +204,8 @@ class StagePlans(Policy):
         if not stage.reads:
             if known.maps is None or not known.maps.is_current():
                 known.maps = MapTasks(stage, self._sites)
+            if known.maps.has_replicas:
+                known.maps.spread(self._sites.slots(stage.job.avoid))
         elif not known.order and all(source.complete for source in stage.reads):
             known.order = reduces_in_order(stage, self._config, self.cluster.random)
         return known

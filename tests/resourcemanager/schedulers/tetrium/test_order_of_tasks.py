@@ -26,8 +26,18 @@ class Sites:
     def __len__(self) -> int:
         return 4
 
-    def of(self, nodes):
-        return nodes[0]
+    def all_of(self, nodes):
+        return tuple(node for node in nodes if node >= 0)
+
+
+class OneSite:
+    """A site of several nodes."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def all_of(self, nodes):
+        return (0,)
 
 
 def maps(*held):
@@ -83,6 +93,19 @@ def test_no_task_is_chosen_twice():
 def test_maps_whose_input_is_nowhere_run_where_there_is_room():
     found = choose(maps(2, 0, 0, 0, 3), [1, 2, 2, 0], [1, 2, 2, 0])
     assert Counter(site for chosen in found.values() for site in sites_of(chosen)) == {0: 2, -1: 3}
+
+
+def test_of_local_maps_those_first_with_their_input_at_free_nodes():
+    nodes = ("r0n0", "r0n1", "r0n0", "r0n2", "r0n1")
+    tasks = [
+        SimpleNamespace(index=index, input=SimpleNamespace(nodes=(node,), input_bytes=5))
+        for index, node in enumerate(nodes)
+    ]
+    stage = SimpleNamespace(tasks=tasks, pending=Pending.fromkeys(range(len(tasks))))
+    found = MapTasks(stage, OneSite()).choose(
+        np.array([5]), np.array([3]), LINKS[:1], TetriumConfig(), {0: {"r0n1": 1, "r0n2": 2}}
+    )
+    assert [task.input.nodes[0] for task in found[0]] == ["r0n1", "r0n2", "r0n0"]
 
 
 def test_what_runs_is_no_longer_held():

@@ -57,6 +57,29 @@ def test_data_at_a_site_without_slots_leaves_it_even_without_a_budget():
     assert c.core.state.policies.order.figures() == {"stages_beyond_wan_budget": 1}
 
 
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+def test_no_map_is_remote_while_replicas_are_spread_over_sites(rho):
+    """Nodes of a block come sorted: by the first of them all data would be at the first sites."""
+    c = tiny_cluster(racks=4, nodes=2, slots=1, scheduler="tetrium", rho=rho)
+    nodes = [f"r{rack}n{node}" for rack in range(4) for node in range(2)]
+    pairs = [(one, other) for one in nodes for other in nodes if one < other and one[1] != other[1]]
+    c.store("in", blocks=[list(pair) for pair in pairs], block_bytes=100 * MB)
+    c.submit("j0", input="in", map_s=2.0)
+    run = c.run()
+    held = {f"j0.m{index}": pair for index, pair in enumerate(pairs)}
+    assert all(node[1] in {held[task][0][1], held[task][1][1]} for task, node, _ in run.placements)
+    assert set(at_nodes(run, "j0.m").values()) == {3}, "24 maps on 8 slots"
+
+
+def test_maps_run_at_the_node_of_their_input():
+    c = tiny_cluster(racks=2, nodes=3, slots=1, scheduler="tetrium")
+    nodes = [f"r{rack}n{node}" for rack in range(2) for node in range(3)]
+    c.store("in", blocks=[[node] for node in nodes[::-1]], block_bytes=100 * MB)
+    c.submit("j0", input="in", map_s=2.0)
+    placed = {task: node for task, node, _ in c.run().placements}
+    assert placed == {f"j0.m{index}": node for index, node in enumerate(nodes[::-1])}
+
+
 def test_reduces_go_where_slots_are():
     c = sites()
     store(c, "in", "r0n0", "r1n0")
