@@ -61,8 +61,8 @@ def run(quick: bool = False) -> list[Row]:
     offer, event = "slot offer, mean; reference: fair", "map that ends, whole core; reference: fair"
     rows.append(_row(offer, _offer_s(core, times), OFFER_S_BOUND, _offer_s(fair, times)))
     rows.append(_row(event, _event_s(core, times), None, _event_s(fair, times)))
-    rows += [*shadow_decisions(times // 20), shadow_idle(1 if quick else 5)]
-    return rows + idle_proposals(1 if quick else 5) + joint_decisions(quick)
+    rows += [*shadow_decisions(times // 20), shadow_idle(6 if quick else 20)]
+    return rows + idle_proposals(2 if quick else 6) + joint_decisions(quick)
 
 
 # The pure parts ----------------------------------------------------------------------------------

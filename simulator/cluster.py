@@ -54,7 +54,9 @@ class Simulation:
 
     ``stopwatch`` returns seconds and measures the time spent on decisions; without one, this is
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
-    in the list.  Raises ``UsageError`` if the config names an unknown scheduler.
+    in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
+    ``behaviour``'s computing times, and where written blocks go; None: the config's.  Raises
+    ``UsageError`` if the config names an unknown scheduler.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class Simulation:
         log: Log | None = None,
         stopwatch: Callable[[], float] | None = None,
         recipe: Recipe | None = None,
+        chance: int | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
+        chance = seed if chance is None else chance
         recipe = recipe or recipe_named(config.scheduler)
         self.config = config
         self.workload = workload
@@ -78,10 +82,10 @@ class Simulation:
         fabric = Fabric(topology, flow_scheduler(name), fast=fast_version(name))
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
-        self.store = BlockStore(topology, seed, self.heap, self.network)
+        self.store = BlockStore(topology, chance, self.heap, self.network)
         feed, block_bytes = self.driver.feed, topology.storage.block
         self.workers = Workers(
-            self.heap, self.network, self.store, behaviour, seed, block_bytes, feed
+            self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed
         )
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():

@@ -81,8 +81,13 @@ class Offers:
                     self._attempts.reconsider(job)
         if state.freed or state.asking:
             self._offer_all()
-        if self._proposals.are_made:
-            self._proposals.make(self._offer_all)
+        for policy in self._proposals.policies:  # nothing is called for those that are quiet
+            if not policy.quiet:
+                self._proposals.make(self._offer_all)
+                break
+        else:
+            if state.keeping:
+                self._proposals.make(self._offer_all)
         if state.touched or self._at_risk:
             self._review_risks()
         if self._wakes:

@@ -73,6 +73,9 @@ class Policy:
     part_settings: ClassVar[tuple[type[Policy], ...]] = ()
     #: the policies that this one is made of; each is notified of an event before this one is
     parts: tuple[Policy, ...] = ()
+    #: whether it has nothing to propose until it is notified of something; ``propose`` is not asked
+    #: as long as this is set
+    quiet: bool = False
 
     def __init__(self, config: msgspec.Struct, cluster: ClusterView) -> None:
         self.cluster = cluster
@@ -158,9 +161,10 @@ class Policy:
     def propose(self) -> Iterable[Proposal]:
         """What the policy wants that no slot was offered for; see ``decisions``.
 
-        Asked after every event, once no job takes a slot.  The proposals are carried out one by one
-        as they are made, so that a generator sees what its last one has changed; slots are offered
-        again; then it is asked again, until it proposes nothing.
+        Asked after every event, once no job takes a slot, unless the policy is ``quiet``.  The
+        proposals are carried out one by one as they are made, so that a generator sees what its
+        last one has changed; slots are offered again; then it is asked again, until it proposes
+        nothing.
         """
         return ()
 

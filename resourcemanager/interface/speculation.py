@@ -149,10 +149,12 @@ class Late(Policy):
 
         O(tasks of the stages at work) a look, and one look in ``every_s``.
         """
-        now_s = self.cluster.now_s
-        if not self._may_copy() or now_s < self._looked_s + self._config.every_s:
-            return
-        self._looked_s = now_s
+        if self.cluster.now_s < self._looked_s + self._config.every_s or not self._may_copy():
+            return ()
+        return self._look()
+
+    def _look(self) -> Iterator[Proposal]:
+        self._looked_s = self.cluster.now_s
         for left_s, attempt in sorted(self._slow(), key=lambda each: -each[0]):
             if not self._may_copy():
                 return

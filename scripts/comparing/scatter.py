@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
 from railyard.jobs.workloads.model import Workload
@@ -44,10 +42,10 @@ class Emulated:
 
 @dataclass(frozen=True, kw_only=True)
 class _Simulated:
-    config: ClusterConfig  #: its seed draws the computing times
+    config: ClusterConfig  #: the emulated run's: policies draw from its seed, as they did there
     workload: Workload
     behaviour: Behaviour
-    order: int  #: the seed that draws the order of nodes that are assigned several tasks
+    chance: int  #: the seed of what differs from one emulation to the next
     after: NodeId | None  #: the node after which offers go on; None: the first
 
 
@@ -66,10 +64,10 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
     after = last_node(run.workload, run.events)
     return [
         _Simulated(
-            config=msgspec.structs.replace(run.config, seed=number),
+            config=run.config,
             workload=run.workload,
             behaviour=Behaviour(variance=variance, launch_s=run.launch_s),
-            order=run.config.seed,
+            chance=number,
             after=after,
         )
         for number in range(1, SIMULATIONS + 1)
@@ -77,8 +75,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
 
 
 def _simulate(one: _Simulated) -> Summary:
-    simulation = Simulation(one.config, one.workload, one.behaviour)
-    simulation.core.state.order_nodes_by(one.order)
+    simulation = Simulation(one.config, one.workload, one.behaviour, chance=one.chance)
     if one.after is not None:  # once the nodes have joined
         simulation.heap.at(
             0.0, simulation.core.state.start_offers_after, one.after, priority=EventPriority.FAULT

@@ -52,7 +52,8 @@ class AttemptContext(Protocol):
     network: SimulatedNetwork
     store: BlockStore
     behaviour: Behaviour
-    seed: int
+    seed: int  #: of the topology's stragglers
+    chance: int  #: the seed of deviations
     deviation: Deviation | None  #: the same for all attempts; None = drawn for each
     block_bytes: int  #: block size of the files that attempts write
     slowness: dict[NodeId, float]  #: {slow node: factor of its computing times}
@@ -188,7 +189,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     def _compute(self) -> None:
         workers, work = self._workers, self._work
-        deviation = workers.deviation or draw_deviation(self.id, workers.behaviour, workers.seed)
+        deviation = workers.deviation or draw_deviation(self.id, workers.behaviour, workers.chance)
         base_s = work.computing_s(self.task.index, self._input_bytes)
         base_s *= work.straggle(self.id, workers.seed)
         self._began_s = workers.heap.now_s

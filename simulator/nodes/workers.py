@@ -47,7 +47,10 @@ class _Fetch(msgspec.Struct, eq=False):
 
 
 class Workers:
-    """The attempts of all nodes, and their fetches.  ``report`` gives the core an event."""
+    """The attempts of all nodes, and their fetches.  ``report`` gives the core an event.
+
+    ``seed`` draws the topology's stragglers, as in an emulation; ``chance`` the behaviour's.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Workers:
         store: BlockStore,
         behaviour: Behaviour,
         seed: int,
+        chance: int,
         block_bytes: int,
         report: Callable[[Event], None],
     ) -> None:
@@ -64,6 +68,7 @@ class Workers:
         self.store = store
         self.behaviour = behaviour
         self.seed = seed
+        self.chance = chance
         #: the same for all attempts; None = drawn for each
         self.deviation = NO_DEVIATION if behaviour.is_certain else None
         #: block size of the files that attempts write

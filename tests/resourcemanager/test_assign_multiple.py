@@ -5,9 +5,6 @@ from __future__ import annotations
 from itertools import groupby
 
 from railyard.cluster.messages.execution import NodeJoined, NodeLost
-from railyard.cluster.topology import load_topology
-from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.schedulers import recipe_named
 from tests.harness import TinyCluster, tiny_cluster
 
 
@@ -66,16 +63,3 @@ def test_a_node_is_given_one_reduce_at_a_time():
     assert {count for _, count in filled(c, "j0.r")} == {1}
     nodes = c.run().nodes_of("j0.r")
     assert {nodes.count(node) for node in nodes} == {2}
-
-
-def test_nodes_that_join_later_may_have_the_order_of_another_seed():
-    """As simulations of an emulated run have its order, with dice of their own."""
-    shape = load_topology("shadow-4x13")
-    orders = []
-    for seed, order_seed in ((7, 7), (1, 7), (1, 1)):
-        core = Core(shape, recipe_named("fair"), seed=seed)
-        core.state.order_nodes_by(order_seed)
-        for node in shape.nodes():
-            core.handle(NodeJoined(node=node.id, rack=node.rack, slots=node.slots), 0.0)
-        orders.append([node.id for node in core.state.free_nodes()])
-    assert orders[0] == orders[1] != orders[2]

@@ -314,6 +314,27 @@ def test_a_part_of_a_policy_proposes_in_its_owners_role():
     assert c.core.records[JobId("j0")].copies == 1
 
 
+def test_a_quiet_policy_is_asked_only_once_it_was_notified_of_something():
+    asked_s: list[float] = []
+
+    class Copies(CopyPolicy):
+        quiet = True
+
+        def job_ended(self, job: JobView) -> None:
+            self.quiet = False
+
+        def propose(self) -> Iterable[Proposal]:
+            self.quiet = True
+            asked_s.append(self.cluster.now_s)
+            return ()
+
+    c = tiny_cluster(nodes=2, slots=1, scheduler=copying(Copies))
+    c.submit("j0", maps=1, map_s=1)
+    c.submit("j1", maps=2, map_s=3)
+    c.run()
+    assert asked_s == [1.0, 4.0]
+
+
 def test_rounds_of_proposals_come_to_an_end():
     def endless(cluster: ClusterView) -> Iterable[Proposal]:
         node = next(iter(cluster.free_nodes()))

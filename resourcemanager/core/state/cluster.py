@@ -216,10 +216,6 @@ class ClusterState:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
         return sum(node.alive for node in self.nodes.values()) // 3
 
-    def order_nodes_by(self, seed: int) -> None:
-        """Have nodes that join from now on in the order that another seed draws."""
-        self._order_seed = seed
-
     def start_offers_after(self, node: NodeId) -> None:
         """Go on as if this node had been given a task last."""
         self._last_position = self.nodes[node].position

@@ -74,7 +74,7 @@ class Policies:
             try:
                 call(*about)
             except Exception as error:
-                raise self._broken(call, about, error) from error
+                raise self.broken(call, about, error) from error
 
     def overriding(self, hook: str) -> tuple[Callable[..., Any], ...]:
         """The methods called ``hook`` of those policies that override it."""
@@ -94,22 +94,21 @@ class Policies:
         except (InvariantError, UsageError):
             raise
         except Exception as error:
-            raise self._broken(question, about, error) from error
+            raise self.broken(question, about, error) from error
 
     def ask_all(self, question: Callable[..., Iterable[T]], *about: object) -> list[T]:
         """All items of a policy's answer, which may be made one by one."""
         try:
             return list(question(*about))
         except Exception as error:
-            raise self._broken(question, about, error) from error
+            raise self.broken(question, about, error) from error
 
-    def ask_each(self, question: Callable[[], Iterable[T]]) -> Iterable[T]:
-        """The items of a policy's answer, one by one as it makes them."""
+    def each(self, items: Iterable[T], question: Callable[[], Iterable[T]]) -> Iterator[T]:
+        """The items of a policy's answer to a question, which may be made one by one."""
         try:
-            items = question()
+            yield from items
         except Exception as error:
-            raise self._broken(question, (), error) from error
-        return self._each(items, question) if items != () else ()  # as most often: 0.3 us less
+            raise self.broken(question, (), error) from error
 
     def ask_number(self, question: Callable[..., float], *about: object) -> float:
         """A policy's answer that has to be a number."""
@@ -129,15 +128,10 @@ class Policies:
         text = f"{self.name}/{who} failed at {self._cluster.now_s:.3f} s, {doing}: {what}"
         return InvalidDecision(text, map(_subject, about))
 
-    def _each(self, items: Iterable[T], question: Callable[[], Iterable[T]]) -> Iterator[T]:
-        try:
-            yield from items
-        except Exception as error:
-            raise self._broken(question, (), error) from error
-
-    def _broken(
+    def broken(
         self, question: Callable[..., Any], about: tuple[object, ...], error: Exception
     ) -> InvalidDecision:
+        """The error for a policy's method, called with ``about``, that raised one."""
         names = ", ".join(_names(about))
         return self.failed(_name(question), f"called with {names or 'nothing'}", error, *about)
 

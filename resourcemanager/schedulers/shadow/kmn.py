@@ -100,12 +100,11 @@ class Kmn(Pairs, TaskPolicy):
         """M."""
         return min(stage.size, stage.needed + ceil(self._extra * stage.needed))
 
-    def propose(self) -> Iterable[Proposal]:
-        if self._sampled:
-            sampled, self._sampled = self._sampled, {}
-            for stage in sampled.values():
-                yield from self._sample(stage)
-        yield from super().propose()
+    def proposals(self) -> Iterable[Proposal]:
+        sampled, self._sampled = self._sampled, {}
+        for stage in sampled.values():
+            yield from self._sample(stage)
+        yield from super().proposals()
 
     def _sample(self, stage: StageView) -> Iterable[Proposal]:
         """Once M outputs are there, take K."""
@@ -167,6 +166,7 @@ class Kmn(Pairs, TaskPolicy):
         stage = attempt.task.stage
         if _is_sampled(stage):
             self._sampled[stage.id] = stage
+            self.quiet = False
 
     def job_ended(self, job: JobView) -> None:
         super().job_ended(job)

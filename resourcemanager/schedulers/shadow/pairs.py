@@ -112,11 +112,12 @@ class Pairs(CopyPolicy):
         super().__init__(config, cluster)
         if speculation.on:
             self.parts = (Late(speculation, cluster, self._is_run_twice),)
-        self._waves: dict[StageId, Wave] = {}
+        self._waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
         self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
         self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
         self._touched: dict[StageId, Wave] = {}  #: attempts of theirs have ended
         self._slot_freed = False  #: since duplicates were last launched
+        self.quiet = True  #: none of these three says that there is something to propose
         self._started, self._won = 0, 0  #: figures: duplicates, those with the output that counts
 
     # To be answered by subclasses ----------------------------------------------------------------
@@ -159,11 +160,11 @@ class Pairs(CopyPolicy):
         return None if wave is None else wave.pairs.get(task.id)
 
     def propose(self) -> Iterable[Proposal]:
-        if self._last or self._touched or self._slot_freed:
-            return self._proposals()
-        return ()
+        self.quiet = True
+        return self.proposals()
 
-    def _proposals(self) -> Iterable[Proposal]:
+    def proposals(self) -> Iterable[Proposal]:
+        """Outputs that were chosen, and duplicates for which there are slots."""
         last, self._last = self._last, {}
         touched, self._touched = self._touched, {}
         for wave in touched.values():
@@ -177,6 +178,8 @@ class Pairs(CopyPolicy):
             self._slot_freed = False
             for wave in list(self._waves.values()):
                 yield from self._launch(wave)
+                if not (wave.wanted or wave.duplicates):
+                    self._waves.pop(wave.stage.id, None)
 
     def _begin(self, stage: StageView) -> Wave:
         """All maps of a stage are scheduled: which duplicates are wanted?"""
@@ -258,14 +261,19 @@ class Pairs(CopyPolicy):
             return
         if stage.readers and stage.needed == stage.size:
             self._last[stage.id] = stage
+            self.quiet = False
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        self._slot_freed = bool(self._waves)
+        if not self._waves:
+            return
+        self._wake()
         wave = self._waves.get(attempt.task.stage.id)
         if wave is not None:
             self._touched[attempt.task.stage.id] = wave
 
     def task_done(self, task: TaskView) -> None:
+        if not self._waves:
+            return
         wave = self._waves.get(task.stage.id)
         pair = None if wave is None else wave.pairs.pop(task.id, None)
         if pair is not None and task.winner is pair.duplicate:
@@ -280,10 +288,15 @@ class Pairs(CopyPolicy):
                     self._duplicated.pop(task.id, None)
 
     def node_joined(self, node: SlotView) -> None:
-        self._slot_freed = bool(self._waves)
+        self._wake()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._slot_freed = bool(self._waves)
+        self._wake()
+
+    def _wake(self) -> None:
+        """There may be a slot for a duplicate."""
+        if self._waves:
+            self._slot_freed, self.quiet = True, False
 
     def figures(self) -> Mapping[str, float]:
         return {"duplicates": self._started, "duplicates_chosen": self._won}
