@@ -30,6 +30,7 @@ _WHERE = {
     "centralized": "centralized:RECIPE",
     "co-scheduler": "co_scheduler.scheduler:RECIPES",
     "corral": "corral.scheduler:RECIPES",
+    "corral-fair": "corral.scheduler:RECIPES",
     "delay": "delay:RECIPE",
     "even": "shadow.even:RECIPE",
     "fair": "fair:RECIPE",

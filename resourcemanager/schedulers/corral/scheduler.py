@@ -5,6 +5,8 @@ SIGCOMM 2015.  Here is what section 5 changes in Yarn and HDFS.  The offline pla
 ``planner``, its response functions (4.3) are ``latency``; where tasks of planned jobs may run (3.1,
 5) is ``shared.rackbound``.  The plan is read from the file ``corral.plan`` (see ``railyard plan``),
 or made from forecasts: of all jobs at once, or of each as it comes.
+``corral-fair`` is Corral as Co-scheduler's paper has it: "equivalent to Fair when there are not any
+recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.
 ``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
 Left open there, chosen here: one replica goes to R_j, spread evenly over its racks; where the
 others go, together in another rack, is the block store's rule: to its emptiest nodes (section 4.5
@@ -30,6 +32,7 @@ from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotV
 from railyard.resourcemanager.schedulers.corral.currentplan import Aim, CurrentPlan
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, load_plan
+from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 from railyard.resourcemanager.schedulers.shared.slotcount import SlotCount
 
@@ -59,9 +62,11 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     Config = CorralConfig
     section = "corral"
 
-    def __init__(self, config: CorralConfig, cluster: ClusterView) -> None:
+    def __init__(
+        self, config: CorralConfig, cluster: ClusterView, fair: FairConfig | None = None
+    ) -> None:
         super().__init__(config, cluster)
-        self.bound = RackBound(config, cluster)
+        self.bound = RackBound(config, cluster, fair)
         self.parts = (self.bound,)
         racks = len(cluster.topology.rack_list())
         written = _read(config.plan, racks) if config.plan else None
@@ -106,6 +111,12 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
         self._plan.over(job.name, job.forecast)
 
 
+class CorralFair(Corral):
+    """Corral whose jobs without forecasts are as under ``fair``; settings "fair.*", too."""
+
+    part_settings = (FairOrder,)
+
+
 def _read(path: str, racks: int) -> Plan:
     """The plan in a file; ``UsageError`` unless it is for this number of racks."""
     plan = load_plan(Path(path))
@@ -128,5 +139,14 @@ RECIPES = (
         name="local-shuffle",
         source="Jalaparti et al., SIGCOMM 2015, section 6.1 (c)",
         data=StoreDecides,
+    ),
+    replace(
+        RECIPE,
+        name="corral-fair",
+        source="Li and Shen, IEEE/ACM Transactions on Networking, 2022, section V",
+        data=CorralFair,
+        order=CorralFair,
+        tasks=CorralFair,
+        flow_scheduler="sunflow",
     ),
 )

@@ -29,7 +29,8 @@ from typing import ClassVar, NamedTuple
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.defaults import ClosestTasks
+from railyard.resourcemanager.interface.policies import NoConfig, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
     ClusterView,
@@ -44,6 +45,8 @@ from railyard.resourcemanager.schedulers.capacity import (
     by_age,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
+from railyard.resourcemanager.schedulers.fair import FairConfig
+from railyard.resourcemanager.schedulers.plannedfair import PlannedFair
 
 Priority = tuple[float, int]  #: the least goes first
 _Key = tuple[Priority, Position]
@@ -87,14 +90,27 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RackBound(OrderPolicy, TaskPolicy):
-    """Answers "order" and "tasks" as a part of a scheduler, which says who keeps to which racks."""
+    """Answers "order" and "tasks" as a part of a scheduler, which says who keeps to which racks.
 
-    def __init__(self, config: RackBoundConfig, cluster: ClusterView) -> None:
+    ``fair``: all other jobs are as under ``fair``, with these settings, instead of ``capacity``.
+    """
+
+    def __init__(
+        self, config: RackBoundConfig, cluster: ClusterView, fair: FairConfig | None = None
+    ) -> None:
         super().__init__(config, cluster)
         self._config = config
-        self._order = CapacityOrder(config, cluster, self._position)
+        self._order: CapacityOrder | PlannedFair
         waits = DelayConfig(node_wait_s=config.node_wait_s, rack_wait_s=config.rack_wait_s)
         self._delay = DelayTasks(waits, cluster)
+        #: answers for jobs that may run anywhere
+        self._unbound: TaskPolicy
+        if fair is None:
+            self._order = CapacityOrder(config, cluster, self._position)
+            self._unbound = self._delay
+        else:
+            self._order = PlannedFair(fair, cluster, self._key)
+            self._unbound = ClosestTasks(NoConfig(), cluster)
         self.parts = (self._order, self._delay)
         racks = cluster.topology.rack_list()
         self._nodes = {rack.id: tuple(node.id for node in rack.nodes) for rack in racks}
@@ -178,7 +194,7 @@ class RackBound(OrderPolicy, TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         racks = self.racks_of(job)
         if racks is None:
-            return self._delay.offer(job, slot, now_s)
+            return self._unbound.offer(job, slot, now_s)
         rerun = job.next_rerun()
         if rerun is not None:
             return Place(rerun)

@@ -304,7 +304,7 @@ def test_wrong_options_are_refused(scheduler: str, options: dict, error: str):
 
 def test_recipes_tell_whether_forecasts_are_of_use_to_them():
     using = {name for name, recipe in all_recipes([]).items() if recipe.uses_forecasts}
-    planning = {"corral", "local-shuffle", "shufflewatcher", "co-scheduler"}
+    planning = {"corral", "corral-fair", "local-shuffle", "shufflewatcher", "co-scheduler"}
     planning |= {"heft", "iridium", "joint", "tetris", "tetrium"}
     assert {re.split("[:+]", name)[0] for name in using} == planning
 

@@ -204,6 +204,47 @@ def test_ad_hoc_jobs_are_as_under_capacity(tmp_path: Path):
     assert placements["corral"] == placements["capacity"]
 
 
+# In Fair's order ---------------------------------------------------------------------------------
+def test_without_jobs_that_recur_corral_fair_is_fair(tmp_path: Path):
+    """Users, weights and data that no free slot is near to; with pools of any name."""
+    placements = {}
+    for scheduler in ("corral-fair", "fair"):
+        plan = {"corral.plan": plan_file(tmp_path, 3, {})} if scheduler == "corral-fair" else {}
+        options = {"fair.user_weights.ann": 2.0} | plan
+        c = tiny_cluster(racks=3, scheduler=scheduler, options=options)
+        c.store("in", blocks=[["r0n0"]] * 4)
+        for number in range(6):
+            job = {"input": "in"} if number % 2 else {"maps": 5, "reduces": 2}
+            c.submit(f"j{number}", user=("ann", "bob", "cy")[number % 3], queue=f"q{number}", **job)
+        placements[scheduler] = c.run().placements
+    assert placements["corral-fair"] == placements["fair"]
+
+
+def test_a_users_planned_jobs_have_their_shares_together_and_use_them_by_priority(tmp_path: Path):
+    """Three jobs with a third of the slots each, of which one is ad hoc."""
+    plan = {"j2": "r0 r1 r2", "j0": "r0 r1 r2"}
+    c = corral(tmp_path, plan, scheduler="corral-fair")
+    nodes = [node.id for node in c.topology.nodes()]
+    for node in nodes:
+        c.occupy(node)
+        c.at(1.0, lambda node=node: c.vacate(node))
+    for number in range(3):
+        c.submit(f"j{number}", maps=4, map_s=5)
+    c.run(until_s=4.0)
+    held = {job.id: job.held for job in c.core.state.jobs.values()}
+    assert held == {"j0": 0, "j1": 2, "j2": 4}
+    assert c.run().unfinished == []
+
+
+def test_under_corral_fair_planned_jobs_keep_to_their_racks(tmp_path: Path):
+    c = corral(tmp_path, {"j0": "r0"}, scheduler="corral-fair")
+    c.submit("j0", maps=8, reduces=2)
+    c.submit("j1", maps=8, reduces=2)
+    run = c.run()
+    assert racks(run.nodes_of("j0")) == {"r0"}
+    assert racks(run.nodes_of("j1")) >= {"r1", "r2"}
+
+
 # Idle racks -------------------------------------------------------------------------------------
 IDLE_SLOTS_TOO = {"corral.work_conserving": True}
 
