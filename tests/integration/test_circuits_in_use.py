@@ -48,6 +48,7 @@ def test_a_shuffle_of_few_reduces_rides_circuits_and_the_trace_shows_it(railyard
 def test_most_of_a_co_scheduled_shuffle_rides_circuits(railyard, tmp_path):
     railyard.ok(
         *("run", "terasort", "--size", "1GB", "--reduces", "4", "--scheduler", "co-scheduler"),
+        *("--set", "co-scheduler.only_if_faster=false"),
         *("--network", "elephant=50MB", "--out", "all"),
         cwd=tmp_path,
     )

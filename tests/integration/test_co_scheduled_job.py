@@ -15,6 +15,7 @@ def test_data_maps_and_reduces_are_on_few_racks(railyard, tmp_path):
     """1 GB at T_e = 100 MB: sqrt(10) allows for 3 racks, and 8 racks for 2 with three replicas."""
     said = railyard.ok(
         *("run", "terasort", "--size", "1GB", "--reduces", "4", "--scheduler", "co-scheduler"),
+        *("--set", "co-scheduler.only_if_faster=false"),
         *("--network", "elephant=100MB", "--out", "all"),
         cwd=tmp_path,
     )

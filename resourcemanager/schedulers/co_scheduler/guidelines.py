@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 
 from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.estimates import Estimates
@@ -98,6 +99,27 @@ class Guidelines(Policy):
         first_s = zip(self._racks, self.releases.first_release_s(now_s).tolist(), strict=True)
         return now_s + min((s for rack, s in first_s if guide.admits(rack)), default=UNKNOWN_S)
 
+    def saved_s(self, stage: StageView) -> float:
+        """How much sooner a stage's shuffle should be over on its guideline's racks; at least 0.
+
+        Without the guideline its maps run, and its shuffle goes by packets, on all racks; each job
+        that has not ended is taken to have an equal share of all slots and links there.
+        """
+        hybrid, jobs = self._hybrid, len(self.jobs)
+        guide = self.jobs[stage.job.id].of(stage)
+        shuffle_bytes, waited_s = 0.0, 0.0
+        if isinstance(guide, ReduceGuide):
+            shuffle_bytes, by_circuits_s = guide.shuffle_bytes, guide.cct_s
+        else:
+            assert guide is not None, f"{stage.id} reads no stage"
+            shuffle_bytes = self._shuffle_bytes(stage)
+            by_circuits_s = shuffle_bytes / (guide.racks_max * hybrid.ocs_bytes_per_s)
+            here = ceil(stage.size / (guide.racks_max * hybrid.slots))
+            anywhere = ceil(stage.size / max(1.0, hybrid.racks * hybrid.slots / jobs))
+            waited_s = max(0, here - anywhere) * self._estimates.duration_s(stage).value
+        by_packets_s = shuffle_bytes * jobs / (hybrid.racks * hybrid.eps_bytes_per_s)
+        return max(0.0, by_packets_s - by_circuits_s - waited_s)
+
     # Guidelines are made -------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
         predicted = None
@@ -184,7 +206,7 @@ class Guidelines(Policy):
         """IV-E.2 and IV-F: choose the best schedule for the pending tasks of a stage."""
         outputs = _output_by_rack(stage)
         heavy = sum(outputs.values()) >= self._hybrid.elephant_bytes
-        guide = guides.reduces[stage.name] = ReduceGuide(stage, heavy)
+        guide = guides.reduces[stage.name] = ReduceGuide(stage, heavy, sum(outputs.values()))
         pending = stage.pending.count
         if not (heavy and pending and self._config.guidelines == "all"):
             return

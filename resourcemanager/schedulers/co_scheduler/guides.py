@@ -108,8 +108,10 @@ class ReduceGuide:
 
     stage: StageView
     heavy: bool  #: whether it fetches T_e or more
+    shuffle_bytes: int  #: all that it fetches
     #: (number of tasks of a rack, the racks that may be that one, the best first)
     groups: list[tuple[int, tuple[RackId, ...]]] = field(default_factory=list)
+    cct_s: float = 0.0  #: how long its shuffle should take by this schedule
     ready_s: float = 0.0  #: when all of these racks are expected to have the slots
     #: {rack: number of its tasks that run or are done}
     taken: Counter[RackId] = field(default_factory=Counter)
@@ -128,6 +130,7 @@ class ReduceGuide:
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)
         ]
+        self.cct_s = choice.done_s - choice.released_s
         self.ready_s = now_s + choice.released_s if known else now_s
         self.taken.clear()
         self._claims.clear()

@@ -27,6 +27,8 @@ class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True
     zone_factor: float = 1.1  #: a recurring job's latency may be this many times its best
     shuffle_bound: bool = False  #: predict shuffles by eq. 2 (without delta) instead of eq. 10
     hold_out_s: float = 30.0  #: how long a job refuses slots off its guideline; 0 = not at all
+    #: jobs refuse such slots only as long as circuits should save them more time than waiting costs
+    only_if_faster: bool = True
     remaining_error: float = 0.0  #: relative error put on T_rem, up or down
     forecast_error: float = 0.0  #: relative error put on predicted sizes, up or down
 

@@ -6,7 +6,8 @@ coflow aware scheduling (OCAS, section IV-G).  On how many racks a job's data an
 1) in ``reduceschedule``; ``guidelines`` keeps both for all running jobs.
 Left open there, chosen here: a task of a shuffle-heavy job takes a slot off its guideline (lines 8
 and 9) only once it has refused such slots for ``hold_out_s``, reduces from when their racks should
-have been free; to the letter (``hold_out_s`` = 0) a job would spread over every idle cluster.  "On
+have been free, but for no longer than circuits should save it; to the letter (``hold_out_s`` = 0) a
+job would spread over every idle slot of a busy cluster.  "On
 fewer than R_map racks" does not keep maps off the racks in use.  Maps that reduces with slots wait
 for take any slot.  A map-only job is not shuffle-heavy.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from math import inf
+from typing import NamedTuple
 
 from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
@@ -57,6 +59,14 @@ class Line(IntEnum):
 
 
 _OFF_GUIDELINE = (Line.ANY_REDUCE, Line.ANY_MAP)
+
+
+class _Refusal(NamedTuple):
+    """A job lets slots off its guideline pass."""
+
+    first_s: float  #: since when
+    ready_s: float  #: since when it could have had one on it, or will
+    until_s: float  #: then it decides again
 
 
 def first_line(job: JobGuides, rack: RackId) -> tuple[Line, StageView | None]:
@@ -104,13 +114,12 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._hold_out_s = config.hold_out_s
+        self._only_if_faster = config.only_if_faster
         self.guidelines = Guidelines(config, cluster, self._guidelines_changed)
         self._jobs = self.guidelines.jobs
         self._fair = FairOrder(config, cluster, lambda job: tier(self._jobs[job.id]))
         self.parts = (self.guidelines, self._fair)
-        #: jobs that refuse slots off their guideline: since when they could have had one on it,
-        #: and until when
-        self._refusing: dict[JobId, tuple[float, float]] = {}
+        self._refusing: dict[JobId, _Refusal] = {}
         self._changed: dict[JobId, JobView] = {}  #: jobs with changed guidelines
 
     # Data: section IV-D.3 ------------------------------------------------------------------------
@@ -154,7 +163,8 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
 
         One without a timer is asked: its last wait ended while no slot was free.
         """
-        return job.wake_s is not None and now_s < self._refusing.get(job.id, (now_s, now_s))[1]
+        refusal = self._refusing.get(job.id)
+        return refusal is not None and job.wake_s is not None and now_s < refusal.until_s
 
     def _line(self, job: JobView, slot: SlotView) -> Line:
         return first_line(self._jobs[job.id], slot.rack)[0]
@@ -181,16 +191,23 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
 
     def _refuses_until_s(self, job: JobView, stage: StageView, now_s: float) -> float:
         """Until when a job refuses slots off its guideline; if not in the future, it takes them."""
-        since_s, until_s = self._refusing.get(job.id, (now_s, now_s))
-        if now_s < until_s or not self.guidelines.has_racks(stage):
-            return until_s
+        refusal = self._refusing.get(job.id)
+        if refusal is not None and now_s < refusal.until_s:
+            return refusal.until_s
+        if not self.guidelines.has_racks(stage):
+            return now_s
+        first_s, since_s, _ = refusal or _Refusal(now_s, now_s, now_s)
+        latest_s = first_s + self.guidelines.saved_s(stage) if self._only_if_faster else inf
+        ready_s = self.guidelines.ready_s(stage)
+        if latest_s < ready_s < UNKNOWN_S:
+            return now_s  # its racks have no slot before waiting has cost more than it saves
         # Its racks' slots may be held for longer than it would wait: that is no reason to give up
         # as long as it is known when they come free.
-        if stage.reads or job.id in self._refusing:
-            ready_s = self.guidelines.ready_s(stage)
-            since_s = ready_s if now_s < ready_s < UNKNOWN_S else since_s
-        until_s = since_s + self._hold_out_s
-        self._refusing[job.id] = since_s, until_s
+        if (stage.reads or refusal is not None) and now_s < ready_s < UNKNOWN_S:
+            since_s = ready_s
+        # It looks again meanwhile, as circuits save less once other jobs have ended.
+        until_s = min(latest_s, since_s + self._hold_out_s, now_s + self._hold_out_s)
+        self._refusing[job.id] = _Refusal(first_s, since_s, until_s)
         return until_s
 
     # What happens --------------------------------------------------------------------------------

@@ -20,13 +20,18 @@ from tests.resourcemanager.test_rules_under_faults import random_scenario
 
 MB, GB = 10**6, 10**9
 BLOCK = 256 * MB
+ALWAYS = {"co-scheduler.only_if_faster": False}
 OCS = Ocs(port_bytes_per_s=12.5 * GB, delta_s=0.01, elephant_bytes=1_125_000_000)
 
 
 def hybrid(scheduler: str = "co-scheduler", **more) -> TinyCluster:
-    """The shape of hybrid-8x4: 8 racks of 4 nodes with a slot each, and circuits."""
+    """The shape of hybrid-8x4: 8 racks of 4 nodes with a slot each, and circuits.
+
+    Jobs follow their guidelines even where that takes longer, as on an idle cluster.
+    """
     shape = {"racks": 8, "nodes": 4, "slots": 1, "ocs": OCS, "flow_s": 1.0} | more
-    return tiny_cluster(scheduler=scheduler, **shape)
+    options = ALWAYS | shape.pop("options", {})
+    return tiny_cluster(scheduler=scheduler, options=options, **shape)
 
 
 def planned(c: TinyCluster, size_bytes: int, forecast: Forecast | None = None):
@@ -202,7 +207,8 @@ def test_users_come_before_lines():
 def input_on_r0(hold_out_s):
     """Two racks with a node each; both blocks of the file "in" are on the first."""
     ocs = Ocs(port_bytes_per_s=1e9, elephant_bytes=1000)
-    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs, hold_out_s=hold_out_s)
+    options = ALWAYS | {"co-scheduler.hold_out_s": hold_out_s}
+    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs, options=options)
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     return c
 
@@ -241,7 +247,7 @@ def test_a_job_is_asked_again_if_an_older_wait_ended_while_no_slot_was_free():
         nodes=1,
         scheduler="co-scheduler",
         ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
-        options={"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 7.0},
+        options=ALWAYS | {"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 7.0},
     )
     c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
     c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=1)
@@ -257,6 +263,38 @@ def test_a_job_is_asked_again_if_an_older_wait_ended_while_no_slot_was_free():
         ("j3.m0", "r1n0", 3.0),
         ("j0.r0", "r1n0", 9.5),
     ]
+
+
+def test_alone_a_job_that_circuits_would_not_save_time_runs_anywhere_at_once():
+    """10 GB take 1 s by packets and 0.4 s by two circuits, but two racks have 8 of the 32 slots.
+
+    Its maps would run in five waves instead of two.
+    """
+    c = hybrid(options={"co-scheduler.only_if_faster": True})
+    terasort(c, map_s=2.0)
+    run = c.run()
+    assert len([task for task, when in run.launches("j0.m") if when == 0.0]) == 32
+    assert len(racks_of(run.nodes_of("j0.m"))) == 8
+    assert run.unfinished == []
+
+
+def test_among_many_jobs_the_same_job_keeps_to_its_racks():
+    """By packets it would have a twentieth of the links, and of all slots a twentieth."""
+    c = hybrid(options={"co-scheduler.only_if_faster": True})
+    for number in range(1, 20):
+        c.submit(f"j{number}", maps=1, map_s=100.0)
+    terasort(c, map_s=2.0)
+    assert len(racks_of(c.run(until_s=90.0).nodes_of("j0.m"))) == 2
+
+
+def test_a_job_refuses_slots_no_longer_than_circuits_save():
+    """Its shuffle of 2 GB takes 1 s by packets, over two links of 1 GB/s, and 2 ms by circuit."""
+    ocs = Ocs(port_bytes_per_s=1e12, elephant_bytes=1000)
+    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs)
+    c.store("in", blocks=[["r0n0"]], block_bytes=2 * GB)
+    c.occupy("r0n0")
+    c.submit("j0", input="in", reduces=1, partition_bytes=2 * GB)
+    assert c.run(until_s=1.1).placements == [("j0.m0", "r1n0", pytest.approx(0.998))]
 
 
 # Learning ----------------------------------------------------------------------------------------
