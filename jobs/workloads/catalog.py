@@ -93,8 +93,8 @@ FAMILIES: dict[str, Family] = {
         "FILE.tsv",
     ),
     "co-scheduler": Family(
-        "1,000 jobs of a SWIM trace, 20 users, uniform in 90 min, half of them recurring",
-        "Co-scheduler, section V-A",
+        "1,000 jobs of a SWIM trace that shuffle, 20 users, at once, half of them recurring",
+        "Co-scheduler, section V",
         CoSchedulerOptions,
         co_scheduler,
         "FILE.tsv",

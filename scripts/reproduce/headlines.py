@@ -87,8 +87,30 @@ _CORRAL = (
     ),
 )
 
+
+def _co_scheduler(figure: str, case: str, subject: str, *measures: str) -> tuple[Headline, ...]:
+    return tuple(
+        Headline(figure=figure, case=case, subject=subject, measure=measure) for measure in measures
+    )
+
+
+_TIMES = ("makespan", "JCT mean", "CCT mean")
+_CO_SCHEDULER = (
+    *_co_scheduler("fig5a", "against Fair", "co-scheduler", *_TIMES),
+    *_co_scheduler("fig5a", "against Corral", "co-scheduler", *_TIMES),
+    *_co_scheduler("fig5b", "", "fair", "on circuits"),
+    *_co_scheduler("fig5b", "", "corral-fair", "on circuits"),
+    *_co_scheduler("fig5b", "", "co-scheduler", "on circuits"),
+    *_co_scheduler("fig7", "", "co-scheduler:dp+ocas", *_TIMES),
+    *_co_scheduler("fig10", "50% wrong, against Fair", "co-scheduler", *_TIMES[:2]),
+    *_co_scheduler("fig10", "50% wrong, against Corral", "co-scheduler", *_TIMES[:2]),
+)
+
 #: {paper: its headlines}, in the order of ``papers.PAPERS``
-HEADLINES: dict[str, tuple[Headline, ...]] = {"corral": _CORRAL}
+HEADLINES: dict[str, tuple[Headline, ...]] = {
+    "co-scheduler": _CO_SCHEDULER,
+    "corral": _CORRAL,
+}
 
 #: {paper: what ``railyard reproduce`` does not run}
 ELSEWHERE: dict[str, tuple[Elsewhere, ...]] = {

@@ -111,7 +111,7 @@ def _with_one_replica(job: WorkloadJob) -> WorkloadJob:
 
 def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:
     """Jobs of a SWIM trace with its gaps, scaled to a total input."""
-    eligible = [job for job in load_swim(path) if job.shuffle_bytes >= options.shuffle_min]
+    eligible = [job for job in load_swim(path) if options.admits(job)]
     chosen = sample(eligible, options.jobs, seed, str(path))
     traced_bytes = sum(job.input_bytes for job in chosen)
     if not traced_bytes:

@@ -83,7 +83,7 @@ def coflow_file(tmp_path):
 def asked_for(swim_file, workflow_file, coflow_file):
     """{Workload: its text with a small file}, for all of the list."""
     files = {"FILE.tsv": swim_file, "FILE.json": workflow_file, "FILE.txt": coflow_file}
-    small = {"co-scheduler": ",jobs=40", "shadow-facebook": ",jobs=50"}
+    small = {"co-scheduler": ",jobs=15", "shadow-facebook": ",jobs=50"}
     return {
         name: (f"{name}:{files[family.file]}" if family.file else name) + small.get(name, "")
         for name, family in FAMILIES.items()

@@ -54,7 +54,17 @@ def test_co_scheduler_s_jobs(public_trace):
     assert len(jobs) == 1000
     assert {job.user for job in jobs} == {f"u{number}" for number in range(20)}
     assert sum(job.recurrence is not None for job in jobs) == 500
+    assert {job.submit_s for job in jobs} == {0.0}
+    assert min(job.shuffle_bytes for job in jobs) >= 1
+    assert max(max(job.input_bytes, job.shuffle_bytes) for job in jobs) <= 4e12
+    assert {job.output_replication for job in jobs} == {1}
+
+
+def test_co_scheduler_s_jobs_as_printed(public_trace):
+    trace = public_trace("swim/FB-2009_samples_24_times_1hr_0.tsv")
+    jobs = workload(f"co-scheduler:{trace},arrivals=uniform,shuffle_min=0B,size_max=0B", 1).jobs
     assert 5300 < jobs[-1].submit_s <= 5400
+    assert 0.2 < sum(job.shuffle_bytes > 0 for job in jobs) / len(jobs) < 0.3
 
 
 def test_shadow_s_facebook_jobs_are_those_that_shuffle_enough(swim_file):
@@ -142,6 +152,17 @@ def test_jobs_that_shuffle_too_little_are_left_out(swim_file):
         UsageError, match=r"jobs = 15: need at most the 13 jobs of .* 30 GB or more"
     ):
         workload(f"swim:{swim_file},shuffle_min=30GB,jobs=15", 1)
+
+
+def test_jobs_that_read_shuffle_or_write_too_much_are_left_out(tmp_path):
+    path = tmp_path / "t.tsv"
+    most = 10**12
+    sizes = [(most, most, most), (most + 1, 1, 1), (1, most + 1, 1), (1, 1, most + 1)]
+    lines = [f"j{n}\t{n}\t1\t{i}\t{s}\t{o}" for n, (i, s, o) in enumerate(sizes)]
+    path.write_text("\n".join(lines))
+    assert [job.name for job in workload(f"swim:{path},size_max=1TB", 1).jobs] == ["j0"]
+    with pytest.raises(UsageError, match=r"need at most the 1 jobs of .*, of at most 1 TB"):
+        workload(f"swim:{path},size_max=1TB,jobs=2", 1)
 
 
 def test_jobs_of_more_bytes_have_as_many_tasks(swim_file):
