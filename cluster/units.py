@@ -10,6 +10,7 @@ bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 from railyard.cluster.errors import UsageError, require
@@ -128,6 +129,59 @@ def format_duration(seconds: float) -> str:
     if seconds >= 1 or seconds == 0:
         return f"{seconds:.2f} s"
     return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of all values of a column: "GB", of 10**9 bytes."""
+
+    name: str
+    factor: float
+
+    def digits(self, value: float) -> str:
+        """A value in this unit, without its name: three digits, or all before the point."""
+        return format_digits(value / self.factor)
+
+
+PERCENT = Unit("%", 0.01)
+NO_UNIT = Unit("", 1.0)
+#: From how many seconds on a column has which unit.
+_TIME_UNITS = (
+    (600_000.0, Unit("h", 3600.0)),
+    (10_000.0, Unit("min", 60.0)),
+    (1.0, Unit("s", 1.0)),
+    (0.0, Unit("ms", 1e-3)),
+)
+_SIZE_UNITS = tuple(
+    Unit(f"{prefix}B", factor)
+    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+)
+_BYTES = Unit("B", 1.0)
+
+
+def time_unit(most_s: float) -> Unit:
+    """The unit of a column of times whose longest is ``most_s``."""
+    return next(unit for least, unit in _TIME_UNITS if most_s >= least)
+
+
+def size_unit(most_bytes: float) -> Unit:
+    """The unit of a column of sizes whose largest is ``most_bytes``."""
+    return next((unit for unit in _SIZE_UNITS if most_bytes >= unit.factor), _BYTES)
+
+
+def format_digits(value: float) -> str:
+    """Format a number as "12,345", "12.3" or "0.012": three digits, or all before the point."""
+    size = abs(value)
+    if value == 0 or size >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 9.995 else f"{value:.{2 if size >= 0.0995 else 3}f}"
+
+
+def format_ratio(ratio: float) -> str:
+    """Format how many times as much: "0.87", "12.3"; nobody needs it beyond a thousand."""
+    if ratio > 1000:
+        return "> 1000"
+    return "< 0.001" if 0 < ratio < 0.001 else format_digits(ratio)
 
 
 def _written(figure: object) -> str:

@@ -13,6 +13,7 @@ from railyard.cluster.errors import (
     UsageError,
 )
 from railyard.cluster.files.resources import Exhausted, exhausted
+from railyard.scripts.results.trust import TooBusy
 
 
 class Status(IntEnum):
@@ -23,6 +24,7 @@ class Status(IntEnum):
     USAGE = 2  #: the command was wrong
     CLUSTER = 3  #: the cluster did not start, or ended while it was needed
     MACHINE = 4  #: the disk is full, a file could not be written, a system limit is reached
+    UNTRUSTED = 5  #: the machine was too busy for the results to be trusted (--strict)
     BUG = 70  #: an error in Railyard or in a scheduler (EX_SOFTWARE of sysexits.h)
     SIGNAL = 128  #: plus the signal's number: 130 for Ctrl-C
 
@@ -32,6 +34,7 @@ _KINDS: tuple[tuple[type[Exception], Status], ...] = (
     (UsageError, Status.USAGE),
     (ClusterFailed, Status.CLUSTER),
     (PeerLost, Status.CLUSTER),
+    (TooBusy, Status.UNTRUSTED),
     (Exhausted, Status.MACHINE),
     (NotDone, Status.MACHINE),
     (InvariantError, Status.BUG),

@@ -2,6 +2,9 @@
 
 Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
 over cores.  The request is checked as a whole before the first run begins.
+
+A simulated run depends on its seed alone.  Only an emulated run's twins, which show whether the
+clocks agree, begin with the blocks where they were in that run.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from railyard.scripts.clusters.config import (
     warn_of_missing_circuits,
 )
 from railyard.scripts.clusters.pairs import Pair, pairs_of
-from railyard.scripts.comparing.metrics import Contender, Row, Summary, compared, labelled
+from railyard.scripts.comparing.metrics import Summary
 from railyard.scripts.comparing.placed import placed_as_in
+from railyard.scripts.comparing.rows import Contender, Row, Twins, labelled, rows_of
 from railyard.scripts.comparing.scatter import Emulated, scatter
 from railyard.scripts.results.folder import EVENTS
 from railyard.scripts.running.room import require_room_for_mix
@@ -59,7 +63,7 @@ class Comparison:
         self._request = request
         self._topology = request.place
         self._scratch = Path()  #: folder for files of emulated runs that are not kept
-        self._events: dict[tuple[Contender, int], Path] = {}  #: of emulated runs, by seed
+        self._events: dict[tuple[Contender, int], Path] = {}  #: files of emulated runs, by seed
         self._runs = self._all_runs()
         #: by seed; none for a workload of the simulator's.  Made now, so that mistakes show
         self._works: dict[int, SeveralJobs] = {}
@@ -79,15 +83,16 @@ class Comparison:
 
     def described(self) -> dict[str, Any]:
         """Facts about the runs for readers of the results."""
+        request = self._request
         return {
-            "workload": " ".join(self._request.words),
+            "workload": " ".join(request.words),
             "topology": self._topology.name,
             "about_topology": self._topology.description,
             "racks": self._topology.racks.count,
             "slots": self._topology.slots,
             "scale": self._topology.scale,
             "compute": self._topology.compute.mode,
-            "seeds": tuple(self._request.every_seed),
+            "seeds": {clock: tuple(request.seeds_on(clock)) for clock in self._request.clocks},
             "folders": {
                 (run.contender, run.config.seed): run.results
                 for run in self._runs
@@ -115,10 +120,12 @@ class Comparison:
             words = f"{number} of {len(emulated)}: {self._label(run.contender)}"
             summaries[run.contender].append(self._emulate(run, words))
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
-        workloads = self._workloads_of(simulated)
-        for run, summary in zip(simulated, self._simulate(simulated, workloads), strict=True):
+        seeds = dict.fromkeys(run.config.seed for run in simulated)
+        workloads = {seed: self._workload(seed) for seed in seeds}
+        wanted = [(run, workloads[run.config.seed]) for run in simulated]
+        for run, summary in zip(simulated, self._simulate(wanted), strict=True):
             summaries[run.contender].append(summary)
-        return compared(summaries, self._simulate_again(simulated, workloads))
+        return rows_of(summaries, self._twins(emulated) if simulated else {})
 
     def _all_runs(self) -> list[_Run]:
         request = self._request
@@ -130,7 +137,7 @@ class Comparison:
             for clock in request.clocks
             for pair in pairs
             for config in [self._config(pair)]
-            for seed in request.every_seed
+            for seed in request.seeds_on(clock)
         ]
 
     def _config(self, pair: Pair) -> ClusterConfig:
@@ -179,18 +186,7 @@ class Comparison:
             raise ran.unwritten
         return ran.summary
 
-    def _workloads_of(self, runs: Sequence[_Run]) -> list[Workload]:
-        """Each run's jobs, with the blocks where they were if they were emulated, too."""
-        seeds = dict.fromkeys(run.config.seed for run in runs)
-        made = {seed: self._workload(seed) for seed in seeds}
-        return [
-            made[run.config.seed]
-            if (events := self._events_of(run)) is None
-            else placed_as_in(made[run.config.seed], events)
-            for run in runs
-        ]
-
-    def _simulate(self, runs: Sequence[_Run], workloads: Sequence[Workload]) -> list[Summary]:
+    def _simulate(self, runs: Sequence[tuple[_Run, Workload]]) -> list[Summary]:
         if not runs:
             return []
         wanted = [
@@ -201,32 +197,30 @@ class Comparison:
                 faults=self._request.faults,
                 results=None if run.results is None else run.results.absolute(),
             )
-            for run, workload in zip(runs, workloads, strict=True)
+            for run, workload in runs
         ]
         if not self._request.exact:
             wanted = [run.fitted() for run in wanted]
             say_what_is_coarse(wanted)
         return sweep(run_virtually, wanted, on=self._request.on)
 
-    def _simulate_again(
-        self, runs: Sequence[_Run], workloads: Sequence[Workload]
-    ) -> dict[Contender, list[list[Summary]]]:
-        """More simulations of the emulated runs, by seed, which show the variation by chance."""
-        both = [
-            (run.contender, Emulated(config=run.config, workload=workload, events=events))
-            for run, workload in zip(runs, workloads, strict=True)
-            if (events := self._events_of(run)) is not None
+    def _twins(self, emulated: Sequence[_Run]) -> dict[Contender, list[Twins]]:
+        """Simulations of the emulated runs, by seed."""
+        if not emulated:
+            return {}
+        runs = [
+            Emulated(config=run.config, workload=placed_as_in(workload, events), events=events)
+            for run in emulated
+            for workload in [self._workload(run.config.seed)]
+            for events in [self._events[run.contender, run.config.seed]]
         ]
-        found: dict[Contender, list[list[Summary]]] = {}
-        if both:
-            further = scatter([emulated for _, emulated in both], on=self._request.on)
-            for (contender, _), again in zip(both, further, strict=True):
-                found.setdefault(contender, []).append(again)
+        twins = [replace(run, results=_twin_folder(run.results)) for run in emulated]
+        firsts = self._simulate([(run, of.workload) for run, of in zip(twins, runs, strict=True)])
+        found: dict[Contender, list[Twins]] = {}
+        others = scatter(runs, on=self._request.on)
+        for run, first, further in zip(emulated, firsts, others, strict=True):
+            found.setdefault(run.contender, []).append(Twins(first=first, others=further))
         return found
-
-    def _events_of(self, run: _Run) -> Path | None:
-        """The events of the same contender when it was emulated; None if it was not."""
-        return self._events.get((replace(run.contender, clock="wall"), run.config.seed))
 
     def _workload(self, seed: int) -> Workload:
         if seed in self._works:
@@ -239,3 +233,7 @@ class Comparison:
 def _folder_name(run: _Run) -> str:
     of = run.contender
     return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
+
+
+def _twin_folder(emulated: Path | None) -> Path | None:
+    return None if emulated is None else emulated.with_name(f"{emulated.name}-twin")

@@ -9,9 +9,11 @@ import click
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.lasting import Durability
 from railyard.scripts.simulating.request import RunsRequest
-from railyard.scripts.terminal.options import durability_option
+from railyard.scripts.terminal.options import COUNT, durability_option
 from railyard.scripts.terminal.request import argument, option
 
+#: Simulated seeds of each scheduler, if none are asked for: see decision 0113.
+FEW_SEEDS = 5
 _CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual")}
 
 
@@ -30,6 +32,8 @@ def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]
 class CompareRequest(RunsRequest):
     """Arguments and options of ``railyard compare``."""
 
+    usual_seeds = {"wall": 1, "virtual": FEW_SEEDS}
+
     words: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
     schedulers: tuple[str, ...] = option(
         "--schedulers",
@@ -45,5 +49,18 @@ class CompareRequest(RunsRequest):
         default="both",
         callback=_clocks,
         help="Real processes, simulation, or both (the default), to see whether they agree.",
+    )
+    seeds: int | None = option(
+        "--seeds",
+        type=COUNT,
+        metavar="N",
+        help=f"Runs of each.  Default: 1 emulated, {FEW_SEEDS} simulated.",
+    )
+    strict: bool = option(
+        "--strict",
+        is_flag=True,
+        default=False,
+        help="Exit status 5 if the machine was too busy for the times of an emulated run to be "
+        "trusted.",
     )
     durability: Durability | None = durability_option()

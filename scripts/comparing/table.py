@@ -1,108 +1,189 @@
-"""A comparison as a table on the terminal."""
+"""A comparison on the terminal: tables that fit into 80 columns, each column in one unit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
-from railyard.scripts.comparing.metrics import (
-    Cell,
+from railyard.scripts.comparing.metrics import Metric
+from railyard.scripts.comparing.rows import (
+    CLOCK_WORDS,
     Contender,
-    Metric,
     OwnFigure,
     Row,
-    labelled,
+    label_rows,
     own_figures,
     shown_metrics,
 )
+from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
 from railyard.scripts.terminal import tables
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
+#: So many contenders besides the first have their statements listed; more have marks only.
+_LISTED_MAX = 5
+_OF_BLOCKS = (
+    "Its blocks: where the emulated run had them, which is not the same each time.  Seed's blocks: "
+    "where the seed puts them, as in the table of simulated runs.  By chance: of more simulations "
+    "with its blocks, and tasks a few ms shorter or longer."
+)
+_STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.UNTRUSTED: "yellow"}
 
 
 def show(rows: Sequence[Row], title: str) -> None:
-    """Print it: below each metric its ratio to the first contender's on the same clock."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    seeds = len(rows[0].runs)
-    clocks = {row.contender.clock for row in rows}
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("scheduler", no_wrap=True)
-    metrics = shown_metrics(rows)
-    for metric in metrics:
-        table.add_column(metric.title, justify="right")
-    labels = label_rows(rows)
-    for before, row in zip([None, *rows], rows, strict=False):
-        if before is not None and before.contender.clock != row.contender.clock:
-            table.add_section()
-        clock = CLOCK_WORDS[row.contender.clock] if len(clocks) > 1 else ""
-        cells = [_cell(metric, row.cells[metric.key]) for metric in metrics]
-        table.add_row(f"{labels[row.contender]}\n[dim]{clock}[/]", *cells)
-    console = tables.plain_console()
-    console.print(table)
-    note = f"{seeds} seeds: mean ± 95 % confidence interval; " if seeds > 1 else ""
-    console.print(f"{note}x: ratio to {labels[rows[0].contender]} on the same clock", style="dim")
+    """Print it, clock by clock; below each compared metric its change from the first one's."""
+    console = tables.plain_console(highlight=False)
+    console.print(tables.cell(title, "bold"))
+    labels, said = label_rows(rows), statements(rows)
+    own = own_figures(rows)
+    for clock, of in groupby(rows, key=lambda row: row.contender.clock):
+        same = list(of)
+        console.print(f"\n{CLOCK_WORDS[clock]}, {_seeds(same[0].seeds)}")
+        for metrics in _parts(shown_metrics(rows)):
+            console.print(_figures(same, metrics, labels, said))
+        _show_flaws(console, same, labels)
+        if 1 < len(same) <= 1 + _LISTED_MAX:
+            _show_statements(console, same, labels, said)
+    if said.every:
+        _show_rule(console, rows, labels, said)
     if found := agreements(rows, labels):
         _show_agreements(console, found)
-    if own := own_figures(rows):
-        _show_own(console, own, labels, with_clock=len(clocks) > 1)
+    if own:
+        _show_own(console, own, labels, with_clock=len({row.contender.clock for row in rows}) > 1)
 
 
-def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
-    """Each contender's label."""
-    return labelled(row.contender for row in rows)
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}: means"
 
 
-def shown(metric: Metric, cell: Cell) -> tuple[str, str, str]:
-    """A cell's value, the half width of its interval and its ratio; "" where there is none."""
-    spread = cell.value.half_width
-    within = "" if spread is None else f"± {metric.show(spread)}"
-    if cell.ratio is None:
-        return metric.show(cell.value.mean), within, ""
-    unsure = "" if cell.ratio.half_width is None else f" ± {cell.ratio.half_width:.2f}"
-    return metric.show(cell.value.mean), within, f"{cell.ratio.mean:.2f}x{unsure}"
+def _parts(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
+    """The compared metrics, then the others, in tables of their own."""
+    for _, same in groupby(metrics, key=lambda metric: metric.compared):
+        yield list(same)
+
+
+def _figures(
+    rows: Sequence[Row],
+    metrics: Sequence[Metric],
+    labels: Mapping[Contender, str],
+    said: Statements,
+) -> Table:
+    columns = [_Column(metric, rows) for metric in metrics]
+    table = _plain_table()
+    table.add_column("", overflow="fold")
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    for row in rows:
+        who = labels[row.contender] + (" !" if flaw(row) else "")
+        table.add_row(tables.cell(who), *(column.value(row) for column in columns))
+        marks = said.of(row.contender)
+        changes = [marks.get(column.metric.key) for column in columns]
+        if any(changes):
+            cells = [
+                "" if one is None else tables.cell(_marked(one.amount(), one.verdict), "dim")
+                for one in changes
+            ]
+            table.add_row("", *cells)
+    return table
+
+
+class _Column:
+    """A metric's values, all in one unit, which the heading has."""
+
+    def __init__(self, metric: Metric, rows: Sequence[Row]) -> None:
+        known = [cell.mean for row in rows if (cell := row.cells[metric.key]) is not None]
+        self.metric = metric
+        self._unit = metric.kind.unit(max(known, default=0.0))
+
+    @property
+    def heading(self) -> str:
+        words = self.metric.title.split(" ")
+        return "\n".join([*[""] * (2 - len(words)), *words, self._unit.name])
+
+    def value(self, row: Row) -> str:
+        cell = row.cells[self.metric.key]
+        return "-" if cell is None else self._unit.digits(cell.mean)
+
+
+def _marked(amount: str, verdict: Verdict) -> str:
+    return f"{amount} {verdict.mark}"
+
+
+def _show_statements(
+    console: Console, rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
+) -> None:
+    table = _plain_table()
+    for heading in (f"against {labels[rows[0].contender]}", "", "ratio"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    table.add_column("")
+    for row in rows[1:]:
+        who = labels[row.contender]
+        for one in said.of(row.contender).values():
+            verdict = one.verdict.value
+            if one.verdict is Verdict.ONE_SEED and one.by_chance:
+                verdict = f"by chance {one.chance()}"
+            table.add_row(
+                tables.cell(who),
+                one.metric.title,
+                one.amount(),
+                one.interval(),
+                tables.cell(verdict, _STYLES.get(one.verdict, "")),
+            )
+            who = ""
+    console.print()
+    console.print(table)
+
+
+def _show_flaws(console: Console, rows: Sequence[Row], labels: Mapping[Contender, str]) -> None:
+    for row in rows:
+        if why := flaw(row):
+            words = f"! {labels[row.contender]}: not to be trusted: {why}"
+            console.print(tables.cell(words, "yellow"))
+
+
+def _show_rule(
+    console: Console, rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
+) -> None:
+    console.print()
+    first = labels[rows[0].contender]
+    marks = f"Below a number: its ratio to {first}'s on the same clock; + better, - worse, "
+    console.print(tables.cell(f"{marks}= the same, ? may be chance, ! not to be trusted.", "dim"))
+    console.print(tables.cell(said.rule(rows), "dim"))
 
 
 def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    title = "\nDo the two clocks agree?"
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("scheduler", no_wrap=True)
-    table.add_column("figure")
-    for heading in ("emulated", "simulated", "emulated is", "by chance"):
-        table.add_column(heading, justify="right")
-    before = ""
-    for one in found:
-        beyond = "\n[dim]beyond chance[/]" if one.beyond_chance else ""
-        emulated, *others = one.shown()
-        who = "" if one.who == before else one.who
-        table.add_row(who, one.metric.title, emulated + beyond, *others)
-        before = one.who
+    console.print("\nDo the two clocks agree?")
+    table = _plain_table()
+    table.add_column("", no_wrap=True)
+    for heading in ("emulated", "simulated,\nits blocks", "off by", "by chance", "seed's\nblocks"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    doubts: list[str] = []
+    for who, same in groupby(found, key=lambda one: one.who):
+        table.add_row(tables.cell(who, "bold"))
+        for one in same:
+            mark = " !" if one.doubt else ""
+            table.add_row(f"  {one.metric.title}{mark}", *one.shown())
+            if one.doubt:
+                doubts.append(f"! {who}, {one.metric.title}: {one.doubt}")
     console.print(table)
-    if any(one.by_chance for one in found):
-        note = "by chance: of more simulations, with tasks a few ms shorter or longer"
-        console.print(note, style="dim")
+    for doubt in doubts:
+        console.print(tables.cell(doubt, "yellow"))
+    console.print(tables.cell(_OF_BLOCKS, "dim"))
 
 
 def _show_own(
     console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str], *, with_clock: bool
 ) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    title = "\nThe schedulers' own figures"
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("scheduler", no_wrap=True)
-    table.add_column("policy")
-    table.add_column("figure")
-    table.add_column("", justify="right")
+    console.print("\nThe schedulers' own figures")
+    table = _plain_table()
+    for heading in ("scheduler", "policy", "figure"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("", justify="right", no_wrap=True)
     before: Contender | None = None
     for one in own:
         of, who = one.contender, ""
@@ -114,8 +195,7 @@ def _show_own(
     console.print(table)
 
 
-def _cell(metric: Metric, cell: Cell | None) -> str:
-    if cell is None:
-        return "-"
-    value, *others = shown(metric, cell)
-    return "\n".join([value, *(f"[dim]{other}[/]" for other in others if other)])
+def _plain_table() -> Table:
+    from rich.table import Table
+
+    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")

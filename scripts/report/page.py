@@ -15,16 +15,26 @@ from typing import Any
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import Contender, Metric, Row, own_figures, shown_metrics
-from railyard.scripts.comparing.table import CLOCK_WORDS, label_rows, shown
+from railyard.scripts.comparing.metrics import Metric
+from railyard.scripts.comparing.rows import (
+    CLOCK_WORDS,
+    Contender,
+    Row,
+    label_rows,
+    own_figures,
+    shown_metrics,
+)
+from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
 from railyard.scripts.report.cdf import Curve, draw_cdf
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, Draw, data_uri, render
 from railyard.scripts.report.timeline import draw_run
-from railyard.scripts.report.words import differences
 from railyard.scripts.results.outputfile import write_text
-from railyard.scripts.results.summary import is_trusted
+from railyard.scripts.results.trust import fidelity_words, is_trusted
 
+#: Classes of the page's style sheet.
+_STYLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNTRUSTED: "doubt"}
+_DIFFERENCES = (Verdict.BETTER, Verdict.WORSE)
 _TEMPLATE = Path(__file__).parent / "page.html"
 
 
@@ -40,6 +50,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     labels = label_rows(rows)
     colours = _colours(rows, labels)
     metrics = shown_metrics(rows)
+    said = statements(rows)
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_readable
     )
@@ -48,11 +59,13 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         about=about,
         title=_listed(list(dict.fromkeys(labels.values()))),
         clocks=[CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)],
-        seeds=len(about["seeds"]),
-        differences=differences(rows, labels),
+        seeds=[(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
+        several=max(len(row.runs) for row in rows) > 1,
+        said=_said(rows, labels, said),
+        rule=said.rule(rows),
         first=labels[rows[0].contender],
         metrics=metrics,
-        table=[_line(row, metrics, labels, colours) for row in rows],
+        table=[_line(row, metrics, labels, colours, said) for row in rows],
         agreements=[
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
@@ -61,7 +74,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
             (labels[of], CLOCK_WORDS[of.clock], list(same))
             for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
         ],
-        simulations=len(rows[-1].scatter[0]) if rows[-1].scatter else 0,
+        simulations=len(rows[0].twins[0].others) if rows[0].twins else 0,
         completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
         runs=list(_runs(plots, rows, labels, about["folders"], colours)),
         jobs=_jobs(rows[0]),
@@ -85,20 +98,21 @@ def _line(
     metrics: Sequence[Metric],
     labels: Mapping[Contender, str],
     colours: Mapping[str, int],
+    said: Statements,
 ) -> dict[str, Any]:
-    label = labels[row.contender]
+    label, of = labels[row.contender], said.of(row.contender)
     cells = []
     for metric in metrics:
-        cell = row.cells[metric.key]
-        value, within, ratio = ("-", "", "") if cell is None else shown(metric, cell)
-        better = worse = False
-        if cell is not None and cell.ratio is not None and metric.less_is_better is not None:
-            sure = cell.differs or cell.ratio.half_width is None
-            less, more = cell.ratio.mean < 0.97, cell.ratio.mean > 1.03
-            better = sure and (less if metric.less_is_better else more)
-            worse = sure and (more if metric.less_is_better else less)
+        cell, one = row.cells[metric.key], of.get(metric.key)
+        spread = None if cell is None else cell.half_width
         cells.append(
-            {"value": value, "within": within, "ratio": ratio, "better": better, "worse": worse}
+            {
+                "value": "-" if cell is None else metric.show(cell.mean),
+                "within": "" if spread is None else f"± {metric.show(spread)}",
+                "change": "" if one is None else f"{one.amount()} {one.verdict.mark}",
+                "interval": "" if one is None else one.interval(),
+                "style": "" if one is None else _STYLES.get(one.verdict, ""),
+            }
         )
     return {
         "label": label,
@@ -107,7 +121,26 @@ def _line(
         "clock": CLOCK_WORDS[row.contender.clock],
         "cells": cells,
         "verified": [run["verified"] for run in row.runs],
+        "flaw": flaw(row),
     }
+
+
+def _said(
+    rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
+) -> list[dict[str, Any]]:
+    """The statements, contender by contender: those that are sure, then the others."""
+    return [
+        {
+            "who": labels[row.contender],
+            "clock": CLOCK_WORDS[row.contender.clock],
+            "sure": [
+                (one.words, _STYLES[one.verdict]) for one in of if one.verdict in _DIFFERENCES
+            ],
+            "others": [one.words for one in of if one.verdict not in _DIFFERENCES],
+        }
+        for row in rows
+        if (of := list(said.of(row.contender).values()))
+    ]
 
 
 # Pictures ----------------------------------------------------------------------------------------
@@ -193,16 +226,13 @@ def _jobs(row: Row) -> list[dict[str, str]]:
 
 def _fidelity(rows: Sequence[Row]) -> str:
     """A sentence about the worst fidelity of the emulated runs; "" if there are none."""
-    found = [run["fidelity"] for row in rows for run in row.runs if "fidelity" in run]
-    if not found:
+    runs = [run for row in rows for run in row.runs if "fidelity" in run]
+    if not runs:
         return ""
-    lag_ms = max(fidelity["grant_lag_ms_p99"] for fidelity in found)
-    saturated = max(fidelity["cpu_saturated"] for fidelity in found)
-    words = (
-        f"In the worst run, 99% of the network's grants came at most {lag_ms:.1f} ms late, and "
-        f"all CPUs were busy {saturated:.0%} of the time"
-    )
-    return words if is_trusted(found) else f"{words}: too busy for times to be trusted"
+    keys = ("grant_lag_ms_p99", "cpu_saturated")
+    worst = {key: max(run["fidelity"][key] for run in runs) for key in keys}
+    words = f"In the worst run: {fidelity_words(worst)}"
+    return words if all(map(is_trusted, runs)) else f"{words}: too busy for times to be trusted"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.scripts.comparing.metrics import Estimate, estimate
+from railyard.scripts.comparing.estimates import Estimate, estimate
 from railyard.scripts.reproduce.figures import Figure, Line, Published, Setup
 from railyard.scripts.reproduce.measures import ALONE_S, Quantity, Summary, times_alone
 

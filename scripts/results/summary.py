@@ -7,7 +7,7 @@ appear only in the table's times and among the processes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,14 +20,12 @@ from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
+from railyard.scripts.results.trust import fidelity_words, is_trusted
 from railyard.scripts.terminal.tables import cell, plain_console
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: Beyond these the emulated network was not what the model says (see the README).
-_LAG_MS_MAX = 20.0
-_SATURATED_MAX = 0.5
 #: Of a mix's table, between a job's name and its verdict.
 _COLUMNS = (
     "submitted",
@@ -158,7 +156,7 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:
         rows.append(("machine", _machine(summary["machine"], summary["fidelity"])))
-        rows.append(("fidelity", _fidelity(summary["fidelity"])))
+        rows.append(("fidelity", _fidelity(summary)))
     return rows
 
 
@@ -253,16 +251,7 @@ def _machine(machine: dict[str, Any], fidelity: dict[str, Any]) -> str:
     return words
 
 
-def _fidelity(fidelity: dict[str, float]) -> str:
-    lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
-    words = f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
-    trusted = is_trusted([fidelity])
+def _fidelity(summary: dict[str, Any]) -> str:
+    words = fidelity_words(summary["fidelity"])
+    trusted = is_trusted(summary)
     return words if trusted else f"{words}: this machine is too busy to trust the times"
-
-
-def is_trusted(fidelities: Sequence[dict[str, float]]) -> bool:
-    """Whether the machine kept up in all of these runs."""
-    return all(
-        fidelity["grant_lag_ms_p99"] <= _LAG_MS_MAX and fidelity["cpu_saturated"] <= _SATURATED_MAX
-        for fidelity in fidelities
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -30,6 +31,9 @@ def _tuple(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class RunsRequest(JobsRequest):
     """The same jobs under one scheduler or several, with one seed or several."""
+
+    #: how many seeds there are on each clock if no number is asked for
+    usual_seeds: ClassVar[Mapping[str, int]] = {"wall": 1, "virtual": 1}
 
     words: tuple[str, ...]  #: the jobs, or one workload
     schedulers: tuple[str, ...] = ()
@@ -63,10 +67,14 @@ class RunsRequest(JobsRequest):
     )
     on: Workers | None = on_option()
 
+    def seeds_on(self, clock: str) -> range:
+        """One for each run of each scheduler on a clock."""
+        return range(self.seed, self.seed + (self.seeds or self.usual_seeds[clock]))
+
     @property
     def every_seed(self) -> range:
-        """One for each run of each scheduler."""
-        return range(self.seed, self.seed + (self.seeds or 1))
+        """Those of all clocks."""
+        return max((self.seeds_on(clock) for clock in self.clocks), key=len)
 
 
 @dataclass(frozen=True, kw_only=True)

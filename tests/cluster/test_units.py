@@ -4,13 +4,17 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.units import (
+    format_digits,
     format_duration,
     format_rate,
+    format_ratio,
     format_size,
     number_or_text,
     parse_duration,
     parse_rate,
     parse_size,
+    size_unit,
+    time_unit,
     whole_number,
 )
 
@@ -133,6 +137,20 @@ def test_figures_are_written_for_people():
     assert format_rate(float("inf")) == "unlimited"
     assert [format_duration(s) for s in (0, 0.01, 3.214, 125)] == [
         "0.00 s", "10.0 ms", "3.21 s", "2 min 05 s",
+    ]  # fmt: skip
+
+
+def test_a_column_has_one_unit():
+    times_s = (0.0, 3.214, 121.4, 9_999.0)
+    assert [time_unit(max(times_s)).digits(s) for s in times_s] == ["0", "3.21", "121", "9,999"]
+    assert [time_unit(s).name for s in (0.5, 1, 10_000, 600_000)] == ["ms", "s", "min", "h"]
+    assert [size_unit(n).name for n in (0, 999, 1000, 2e9, 1e15)] == ["B", "B", "kB", "GB", "PB"]
+    assert size_unit(2e9).digits(153_400_000) == "0.15"
+    assert [format_digits(n) for n in (0.0123, 0.0996, 9.996, 99.96, -12.34)] == [
+        "0.012", "0.10", "10.0", "100", "-12.3",
+    ]  # fmt: skip
+    assert [format_ratio(n) for n in (0.5, 12.34, 5000, 1e-9)] == [
+        "0.50", "12.3", "> 1000", "< 0.001",
     ]  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from railyard.resourcemanager.driving.eventlog import read_log, replay
 from tests.command_line import SMALL, interrupt
 from tests.waiting import wait_for
 
+REAL = "capacity-maxmin-wall-1"
+
 
 def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
     out = tmp_path / "out"
@@ -23,26 +25,32 @@ def test_both_clocks_run_the_same_jobs_on_the_same_blocks(railyard, tmp_path):
     assert "emulated" in said
     assert "simulated" in said
     real, virtual = json.loads((tmp_path / "c.json").read_text())
-    assert (real["clock"], real["verified"]) == ("wall", [True])
+    assert (real["clock"], real["verified"], real["seeds"]) == ("wall", [True], [1])
+    assert virtual["seeds"] == [1, 2, 3, 4, 5]
     for key in ("input_bytes", "shuffle_bytes", "output_bytes", "maps", "reduces", "name"):
         [a, b] = ([job[key] for job in told["runs"][0]["jobs"]] for told in (real, virtual))
         assert a == b, key
     assert "Do the two clocks agree?" in said
     page = (out / "index.html").read_text()
     assert "simulated 20 more times" in page
-    low, high = virtual["by_chance"]["jct_s.mean"]
+    low, high = real["by_chance"]["jct_s.mean"]
     assert 0 < low <= high
-    assert real["by_chance"] == {}
+    assert virtual["by_chance"] == {}
+    [from_seed] = [run["jct_s"]["mean"] for run in virtual["runs"] if run["seed"] == 1]
+    told = {one["metric"]: one for one in real["agreement"]}["jct_s.mean"]
+    assert told["simulated_from_seed"] == from_seed
+    twin = json.loads((out / f"{REAL}-twin" / "summary.json").read_text())
+    assert told["simulated_with_its_blocks"] == twin["jct_s"]["mean"]
 
-    def placed(clock):
-        events = (out / f"capacity-maxmin-{clock}-1" / "events.jsonl").read_text().splitlines()
+    def placed(run):
+        events = (out / run / "events.jsonl").read_text().splitlines()
         rows = [row for row in map(json.loads, events) if row["type"] == "job-submitted"]
         found = {row["name"]: row["stages"][0]["inputs"] for row in rows}
         return {
             job: [sorted(one["nodes"]) for one in found[job]] for job in ("terasort", "wordcount")
         }
 
-    assert placed("wall") == placed("virtual")
+    assert placed(REAL) == placed(f"{REAL}-twin")
     for clock in ("wall", "virtual"):
         folder = out / f"capacity-maxmin-{clock}-1"
         summary = json.loads((folder / "summary.json").read_text())
@@ -72,7 +80,7 @@ def test_stragglers_straggle_on_both_clocks(railyard, tmp_path):
     railyard.ok(
         *("compare", "terasort,size=1500MB", "--schedulers", "fair", "--topology", SMALL),
         *("--network", "compute.stragglers=0.4", "--network", "compute.straggler_factor=3"),
-        *("--seed", "2", "--out", out),
+        *("--seed", "2", "--seeds", "1", "--out", out),
     )
     for clock in ("wall", "virtual"):
         config, events = read_log(out / f"fair-maxmin-{clock}-2" / "events.jsonl")

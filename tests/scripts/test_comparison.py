@@ -1,4 +1,4 @@
-"""Figures of several runs: means, confidence, ratios, and the sentences made of them."""
+"""Figures of several runs: means, rows, own figures, and whether the clocks agree."""
 
 import json
 import math
@@ -6,16 +6,17 @@ import math
 import pytest
 
 from railyard.scripts.comparing.agreement import agreements
-from railyard.scripts.comparing.metrics import (
+from railyard.scripts.comparing.asjson import as_json
+from railyard.scripts.comparing.estimates import estimate
+from railyard.scripts.comparing.rows import (
     Contender,
-    as_json,
-    compared,
-    estimate,
+    Twins,
+    label_rows,
     own_figures,
+    rows_of,
     shown_metrics,
 )
-from railyard.scripts.comparing.table import label_rows, show
-from railyard.scripts.report.words import differences
+from railyard.scripts.comparing.table import show
 
 FAIR, DELAY = (Contender(name, "maxmin", "wall") for name in ("fair", "delay"))
 VIRTUAL = Contender("fair", "maxmin", "virtual")
@@ -46,103 +47,83 @@ def test_confidence_interval_of_student():
     assert estimate([7.0]).half_width is None
 
 
-def test_ratios_are_of_equal_seeds_on_the_same_clock():
-    rows = compared(
-        {
-            FAIR: [summary(1, jct=10.0), summary(2, jct=20.0)],
-            DELAY: [summary(1, jct=5.0), summary(2, jct=10.0)],
-            VIRTUAL: [summary(1, jct=8.0), summary(2, jct=16.0)],
-        }
-    )
-    first, second, other = (row.cells["jct_s.mean"] for row in rows)
-    assert first.ratio is None
-    assert (second.ratio.mean, second.ratio.half_width) == (0.5, 0.0)
-    assert second.differs
-    assert other.ratio is None, "the first of its clock"
-
-
 def test_what_nobody_has_is_no_figure():
     lacking = summary(cct=None)
-    rows = compared({FAIR: [lacking], DELAY: [lacking, lacking]})
+    rows = rows_of({FAIR: [lacking], DELAY: [lacking, lacking]})
     assert rows[0].cells["cct_s.mean"] is None
-    idle = compared({FAIR: [summary(cross=0)], DELAY: [summary(cross=5)]})
-    assert idle[1].cells["cross_rack_bytes"].ratio is None, "nothing is a multiple of nothing"
 
 
 def test_circuits_have_a_column_where_some_flow_used_one():
     def titles(*ocs):
         runs = [[summary(ocs=size)] for size in ocs]
-        rows = compared(dict(zip((FAIR, DELAY), runs, strict=True)))
+        rows = rows_of(dict(zip((FAIR, DELAY), runs, strict=True)))
         return [metric.title for metric in shown_metrics(rows)], rows
 
     assert "by circuit" not in titles(0, 0)[0]
     shown, rows = titles(0, 250)
     assert "by circuit" in shown
-    assert [row.cells["by_circuit"].value.mean for row in rows] == [0, 0.25]
+    assert [row.cells["by_circuit"].mean for row in rows] == [0, 0.25]
 
 
-def sentences(runs):
-    rows = compared(runs)
-    return [f"{one.who}: {one.what}" for one in differences(rows, label_rows(rows))]
+def twins(first, *others):
+    return Twins(first=summary(jct=first), others=[summary(jct=jct) for jct in others])
 
 
-def test_sentences_tell_what_is_beyond_chance():
-    fair = [summary(seed, jct=10.0 + seed, cross=1000) for seed in (1, 2, 3)]
-    delay = [summary(n, jct=(10.0 + n) * (1 + 0.2 * (-1) ** n), cross=500) for n in (1, 2, 3)]
-    assert sentences({FAIR: fair, DELAY: delay}) == [
-        "delay: cross-rack traffic is 50% smaller than with fair: 500 B against 1 kB"
-    ]
-
-
-def test_sentences_from_one_seed_leave_out_what_is_next_to_nothing():
-    said = sentences({FAIR: [summary(jct=10.0)], DELAY: [summary(jct=10.2, cct=5.0, node=2)]})
-    assert said == [
-        "delay: mean coflow completion time is 2.5 times that of fair: 5.00 s against 2.00 s",
-        "delay: share of node-local maps is 43% smaller than with fair: 29% against 50%",
-    ]
+def agreed(rows):
+    return {one.metric.title: one for one in agreements(rows, label_rows(rows))}
 
 
 def test_both_clocks_stand_side_by_side():
-    rows = compared({FAIR: [summary(jct=10.5)], VIRTUAL: [summary(jct=10.0)]})
-    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
+    runs = {FAIR: [summary(jct=10.5)], VIRTUAL: [summary(jct=9.0), summary(2, jct=99.0)]}
+    found = agreed(rows_of(runs, {FAIR: [twins(10.0)]}))
     assert found["JCT mean"].difference == pytest.approx(0.05)
-    assert found["JCT mean"].shown() == ("10.50 s", "10.00 s", "+5.0%", "")
+    assert found["JCT mean"].shown() == ("10.50 s", "10.00 s", "+5.0%", "", "9.00 s")
     assert found["CCT mean"].difference == 0
     assert not found["CCT mean"].beyond_chance, "as nobody knows what chance makes"
-    assert agreements(compared({FAIR: [summary()]}), {FAIR: "fair"}) == []
+    assert agreed(rows_of({FAIR: [summary()], VIRTUAL: [summary()]})) == {}
 
 
 def test_what_chance_makes_is_of_means_over_seeds():
-    # the second simulations of both seeds: (9 + 11) / 2; the third: (12 + 14) / 2
-    scatter = {VIRTUAL: [[summary(jct=jct) for jct in one] for one in ((8, 9, 12), (8, 11, 14))]}
+    # the first further twins of both seeds: (8 + 8) / 2; the third: (12 + 14) / 2
+    both = [twins(9.0, 8, 9, 12), twins(9.0, 8, 11, 14)]
     real = {FAIR: [summary(jct=13.0), summary(2, jct=13.5)]}
-    rows = compared({**real, VIRTUAL: [summary(jct=9.0), summary(2, jct=9.0)]}, scatter)
-    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
+    rows = rows_of({**real, VIRTUAL: [summary(jct=9.0), summary(2, jct=9.0)]}, {FAIR: both})
+    found = agreed(rows)
     assert found["JCT mean"].by_chance == (8.0, 13.0)
     assert found["JCT mean"].shown()[3] == "8.00 s to 13.00 s"
-    assert found["JCT mean"].beyond_chance
+    assert not found["JCT mean"].beyond_chance, "three draws say little about the next"
     assert found["CCT mean"].by_chance == (2.0, 2.0)
-    assert not found["CCT mean"].beyond_chance
-    assert as_json(rows)[1]["by_chance"]["makespan_s"] == (16.0, 26.0)
-    assert as_json(rows)[0]["by_chance"] == {}, "real runs are not repeated"
+    assert as_json(rows)[0]["by_chance"]["makespan_s"] == (16.0, 26.0)
+    assert as_json(rows)[1]["by_chance"] == {}, "simulated runs have no twins"
+
+
+@pytest.mark.parametrize(("jct", "beyond"), [(10.6, False), (10.75, False), (12.0, True)])
+def test_beyond_chance_is_outside_of_all_draws_and_of_where_the_next_would_be(jct, beyond):
+    draws = [10 + 0.05 * number for number in range(-9, 11)]  # 9.55 to 10.5, sd 0.3
+    rows = rows_of({FAIR: [summary(jct=jct)], VIRTUAL: [summary()]}, {FAIR: [twins(10, *draws)]})
+    assert agreed(rows)["JCT mean"].beyond_chance is beyond
+    [real, _] = as_json(rows)
+    told = {one["metric"]: one for one in real["agreement"]}
+    assert told["jct_s.mean"]["beyond_chance"] is beyond
+    assert told["jct_s.mean"]["simulated_from_seed"] == 10.0
 
 
 def test_a_figure_that_a_simulation_lacks_has_no_range():
-    scatter = {VIRTUAL: [[summary(cct=None)]]}
-    rows = compared({FAIR: [summary()], VIRTUAL: [summary()]}, scatter)
-    found = {one.metric.title: one for one in agreements(rows, label_rows(rows))}
-    assert found["CCT mean"].by_chance is None
+    lacking = Twins(first=summary(), others=[summary(cct=None)])
+    rows = rows_of({FAIR: [summary()], VIRTUAL: [summary()]}, {FAIR: [lacking]})
+    assert agreed(rows)["CCT mean"].by_chance is None
 
 
 def test_flow_schedulers_are_reported_where_they_differ():
     varys = Contender("fair", "varys", "wall")
-    rows = compared({FAIR: [summary()], varys: [summary()]})
+    rows = rows_of({FAIR: [summary()], varys: [summary()]})
     assert list(label_rows(rows).values()) == ["fair + maxmin", "fair + varys"]
 
 
 def test_pairs_stand_side_by_side(railyard, tmp_path):
     said = railyard.ok(
         *("compare", "terasort,size=1GB", "--clock", "virtual", "--topology", "flat-4x4"),
+        *("--seeds", "1"),
         *("--schedulers", "fair, delay + sjf,delay", "--out", tmp_path / "out"),
         *("--json", tmp_path / "c.json"),
     )
@@ -171,21 +152,17 @@ def test_pairs_stand_side_by_side(railyard, tmp_path):
 
 
 def test_json_has_every_run():
-    [_, delay] = as_json(compared({FAIR: [summary()], DELAY: [summary(jct=5.0)]}))
+    [_, delay] = as_json(rows_of({FAIR: [summary()], DELAY: [summary(jct=5.0)]}))
     assert (delay["scheduler"], delay["clock"], delay["seeds"]) == ("delay", "wall", [1])
-    assert delay["figures"]["jct_s.mean"] == {
-        "mean": 5.0,
-        "ci95_half_width": None,
-        "ratio": 0.5,
-        "ratio_ci95_half_width": None,
-    }
+    assert delay["figures"]["jct_s.mean"] == {"mean": 5.0, "ci95_half_width": None, "ratio": 0.5}
+    assert delay["trusted"] == [True]
     assert len(delay["runs"]) == 1
 
 
 def test_own_figures_are_those_that_every_seed_has():
     first = summary(1) | {"figures": {"delay": {"waits": 2.0}, "mine": {"x": 1.0}}}
     second = summary(2) | {"figures": {"delay": {"waits": 4.0}}}
-    rows = compared({FAIR: [summary(), summary(2)], DELAY: [first, second]})
+    rows = rows_of({FAIR: [summary(), summary(2)], DELAY: [first, second]})
     [found] = own_figures(rows)
     assert (found.contender, found.policy, found.name) == (DELAY, "delay", "waits")
     assert found.shown() == ("3", "± 12.7")  # Student's t: 12.706 x sqrt(2) / sqrt(2)
@@ -197,9 +174,9 @@ def test_own_figures_are_those_that_every_seed_has():
 
 def test_own_figures_stand_below_the_table(capsys):
     own = {"figures": {"delay": {"waits": 12345.0, "waited_s": 0.25}}}
-    show(compared({FAIR: [summary()], DELAY: [summary() | own], VIRTUAL: [summary()]}), "jobs")
+    show(rows_of({FAIR: [summary()], DELAY: [summary() | own], VIRTUAL: [summary()]}), "jobs")
     said = capsys.readouterr().out
     for words in ("own figures", "delay, emulated", "waits", "12,345", "waited_s", "0.25"):
         assert words in said
-    show(compared({FAIR: [summary()]}), "jobs")
+    show(rows_of({FAIR: [summary()]}), "jobs")
     assert "own figures" not in capsys.readouterr().out

@@ -13,6 +13,7 @@ from railyard.cluster.files.resources import Exhausted
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.scripts.exitstatus import Status, status_of
 from railyard.scripts.results.outputfile import NotWritten
+from railyard.scripts.results.trust import TooBusy
 from railyard.scripts.running.files import InputError, NotCopied
 
 KINDS = {
@@ -26,6 +27,7 @@ KINDS = {
     Exhausted("no room"): Status.MACHINE,
     NotWritten("no room"): Status.MACHINE,
     NotCopied("no room"): Status.MACHINE,
+    TooBusy("too busy"): Status.UNTRUSTED,
     OSError(errno.EMFILE, "too many open files"): Status.MACHINE,
     OSError(errno.EACCES, "not expected here"): Status.BUG,
     errors.InvariantError("a slot is held twice"): Status.BUG,

@@ -15,7 +15,7 @@ from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.scripts.comparing.comparison import Comparison
-from railyard.scripts.comparing.metrics import Contender, compared
+from railyard.scripts.comparing.rows import Contender, rows_of
 from railyard.scripts.report.page import _readable, write_page
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, render
@@ -154,10 +154,11 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     contender = Contender("fair", "maxmin", "virtual")
     about = {
         "workload": "<b>", "topology": "t", "about_topology": "", "racks": 1, "slots": 1,
-        "scale": 1, "compute": "paced", "seeds": (1,), "folders": {(contender, 1): folder},
+        "scale": 1, "compute": "paced", "seeds": {"virtual": (1,)},
+        "folders": {(contender, 1): folder},
     }  # fmt: skip
     (tmp_path / "out").mkdir()
-    write_page(tmp_path / "out", compared({contender: [summary]}), about)
+    write_page(tmp_path / "out", rows_of({contender: [summary]}), about)
     page = (tmp_path / "out" / "index.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -11,10 +11,11 @@ from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count
 from railyard.scripts.comparing.request import CompareRequest
 from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.trust import require_trusted
 from railyard.scripts.terminal.request import command
 
 if TYPE_CHECKING:
-    from railyard.scripts.comparing.metrics import Row
+    from railyard.scripts.comparing.rows import Row
     from railyard.scripts.simulating.request import RunsRequest
 
 
@@ -24,7 +25,7 @@ class NotAllVerified(RailyardError):
 
 @command(CompareRequest)
 def compare(request: CompareRequest) -> None:
-    """Run the same jobs under several schedulers: one table, and a page with pictures.
+    """Run the same jobs under several schedulers: what differs, beyond chance; with --out a page.
 
     JOB is what railyard run takes: terasort wordcount, or terasort,size=2GB,times=3, or
     mix,jobs=20,window=30s, or jobs.toml.  With --clock virtual it may be a workload for the
@@ -35,12 +36,14 @@ def compare(request: CompareRequest) -> None:
     if bad:
         runs = format_count(len(bad), "run")
         raise NotAllVerified(f"{runs} had jobs that failed or have wrong output")
+    if request.strict:
+        require_trusted(run for row in rows for run in row.runs)
 
 
 def carry_out(request: RunsRequest) -> list[Row]:
     """Carry out a comparison; print its table, write its files."""
+    from railyard.scripts.comparing.asjson import as_json
     from railyard.scripts.comparing.comparison import Comparison
-    from railyard.scripts.comparing.metrics import as_json
     from railyard.scripts.comparing.table import show
     from railyard.scripts.results.summary import require_figures
 
