@@ -39,7 +39,8 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import Links, Liveness, Ocs, RackShape, Topology
+from railyard.cluster.topologies.tables import Links, Liveness, Ocs, RackShape
+from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, SetTimer
 from railyard.resourcemanager.interface.events import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage
 
 MB = 10**6

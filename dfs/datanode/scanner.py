@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.cluster.messaging.wire import Event
-from railyard.cluster.topology import Storage
+from railyard.cluster.topologies.tables import Storage
 from railyard.dfs.blockfile import ReplicaDamaged, ReplicaError
 from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.messages.blocks import BlockId

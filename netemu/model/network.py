@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.ids import NodeId
-from railyard.cluster.topology import Ocs, Rack, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Ocs, SwitchTree
+from railyard.cluster.topology import Rack, Topology
 from railyard.netemu.model.links import Categories, Path, Route, pack
 
 #: Other words that people use for parts of a link's name.

@@ -37,7 +37,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from railyard.cluster.ids import StageId
-from railyard.cluster.topology import Compute, Topology
+from railyard.cluster.topologies.tables import Compute
+from railyard.cluster.topology import Topology
 from railyard.resourcemanager.interface.forecast import StageForecast
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView

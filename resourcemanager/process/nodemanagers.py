@@ -23,7 +23,7 @@ from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
-from railyard.cluster.topology import Liveness
+from railyard.cluster.topologies.tables import Liveness
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import SetSlots

@@ -31,7 +31,7 @@ from railyard.cluster.messages.execution import (
     SlotsChanged,
 )
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import (
+from railyard.cluster.topologies.tables import (
     Compute,
     Links,
     Liveness,
@@ -39,8 +39,8 @@ from railyard.cluster.topology import (
     RackShape,
     Storage,
     SwitchTree,
-    Topology,
 )
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.files import GetUsage, Usage
 from railyard.jobs.workloads.model import InputFile, Recurrence, Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved

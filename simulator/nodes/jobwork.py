@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from railyard.cluster.ids import AttemptId
-from railyard.cluster.topology import Compute, Topology
+from railyard.cluster.topologies.tables import Compute
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage, split_by
 

@@ -6,7 +6,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import TaskId, attempt_id
-from railyard.cluster.topology import Compute, load_topology, topology_names
+from railyard.cluster.topologies.tables import Compute
+from railyard.cluster.topology import load_topology, topology_names
 
 SOUND = """
 name = "t"

@@ -15,7 +15,8 @@ from railyard.cluster.files.lasting import Durability
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Links, Liveness, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.blocks import LoseNode
 from railyard.netemu.client.client import NetworkClient

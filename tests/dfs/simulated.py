@@ -6,7 +6,8 @@ import random
 
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.messaging.wire import Message
-from railyard.cluster.topology import Links, Liveness, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Links, Liveness, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,

@@ -15,7 +15,7 @@ from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.topology import Liveness
+from railyard.cluster.topologies.tables import Liveness
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages.blocks import LoseNode
 from railyard.dfs.messages.datanodes import (

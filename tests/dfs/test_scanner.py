@@ -10,7 +10,7 @@ import pytest
 import railyard.dfs.datanode.reporter
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
-from railyard.cluster.topology import Storage
+from railyard.cluster.topologies.tables import Storage
 from railyard.dfs.datanode.reporter import BlockReporter, pages
 from railyard.dfs.datanode.scanner import SLICE_BYTES, Scanner, look_at
 from railyard.dfs.datanode.store import BlockStore

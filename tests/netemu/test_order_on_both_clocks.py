@@ -8,7 +8,8 @@ import pytest
 
 from railyard.benchmarks._network.emulated import EmulatedNetwork
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topology import Links, RackShape, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Links, RackShape, SwitchTree
+from railyard.cluster.topology import Topology
 from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow, SetCapacity

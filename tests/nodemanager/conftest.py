@@ -33,7 +33,8 @@ from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Event
-from railyard.cluster.topology import Compute, Links, Liveness, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.package import pack_file
 from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 

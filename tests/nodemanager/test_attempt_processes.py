@@ -25,7 +25,7 @@ from railyard.cluster.messages.execution import (
     UmbilicalHello,
 )
 from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.topology import RackShape
+from railyard.cluster.topologies.tables import RackShape
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.permits import permits_of_machine
 from tests.waiting import gone, wait_for

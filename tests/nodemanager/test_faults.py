@@ -13,7 +13,7 @@ from railyard.cluster.messages.execution import (
     AttemptSucceeded,
     DiscardJob,
 )
-from railyard.cluster.topology import Liveness
+from railyard.cluster.topologies.tables import Liveness
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.permits import SharedPermits, permits_of_machine
 from tests.waiting import gone, wait_for

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from railyard.cluster.messages.execution import Split, TaskSpec
-from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackShape
+from railyard.cluster.topology import Topology
 from railyard.jobs.records import checked_pairs
 from railyard.jobs.taskio import JobError
 from railyard.nodemanager.attempt.inputs import BlockFile

@@ -3,7 +3,7 @@
 import pytest
 
 from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded
-from railyard.cluster.topology import Compute
+from railyard.cluster.topologies.tables import Compute
 from tests.nodemanager.test_attempt_processes import elsewhere, job_source, package_of
 from tests.waiting import gone
 

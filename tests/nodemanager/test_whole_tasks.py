@@ -17,7 +17,7 @@ from railyard.cluster.messages.execution import (
     Split,
 )
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topology import Compute, Links, Storage
+from railyard.cluster.topologies.tables import Compute, Links, Storage
 from railyard.dfs.client import DfsClient
 from railyard.netemu.messages import OpenFlow
 from tests.nodemanager.conftest import COUNT

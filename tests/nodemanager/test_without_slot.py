@@ -24,7 +24,7 @@ from railyard.cluster.messages.execution import (
     Split,
 )
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topology import Compute, Links, Liveness, RackShape, Storage
+from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape, Storage
 from railyard.dfs.client import DfsClient
 from railyard.jobs.package import pack_file
 from railyard.nodemanager.mapoutput import output_path, write_output

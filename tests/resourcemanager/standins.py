@@ -24,7 +24,8 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.topology import Links, Liveness, RackShape, Topology
+from railyard.cluster.topologies.tables import Links, Liveness, RackShape
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.files import (
     BlockLocation,

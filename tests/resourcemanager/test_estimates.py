@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackShape
+from railyard.cluster.topology import Topology
 from railyard.resourcemanager.interface.estimates import (
     Estimates,
     Figure,

@@ -9,7 +9,7 @@ import pytest
 
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptFailed, FlowFailed, StartFlow
-from railyard.cluster.topology import Ocs
+from railyard.cluster.topologies.tables import Ocs
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names

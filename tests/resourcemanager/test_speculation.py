@@ -11,7 +11,8 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptProgressed, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackShape
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkStage
 from railyard.resourcemanager.core.state.figures import figures_of
 from railyard.resourcemanager.interface.events import TimerFired

@@ -10,7 +10,8 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import StartFlow, TaskSpec
-from railyard.cluster.topology import Compute, Links, RackShape, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackShape
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.files import BlockLocation, FileBlocks
 from railyard.dfs.reading import DfsFile, ReadServices
 from railyard.jobs.workloads.model import Workload, WorkStage

@@ -15,7 +15,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId, job_of, rack_of
 from railyard.cluster.messages.execution import LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topology import Links, Storage, Topology
+from railyard.cluster.topologies.tables import Links, Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import Recurrence, WorkloadJob
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.simulator.cluster import Simulation

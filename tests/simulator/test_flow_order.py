@@ -10,7 +10,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import task_of
 from railyard.cluster.messages.execution import FlowFinished
 from railyard.cluster.messaging.wire import Event
-from railyard.cluster.topology import Links, RackShape, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Links, RackShape, SwitchTree
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage
 from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe

@@ -9,7 +9,8 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
-from railyard.cluster.topology import Storage, Topology
+from railyard.cluster.topologies.tables import Storage
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages.files import CheckFiles, CheckReport
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.resourcemanager.driving.eventlog import EventLog, replay

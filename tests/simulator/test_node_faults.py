@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.topology import Links, Storage, load_topology
+from railyard.cluster.topologies.tables import Links, Storage
+from railyard.cluster.topology import load_topology
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import (
     BlocksLost,

@@ -14,7 +14,8 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.ids import rack_of
-from railyard.cluster.topology import Storage, Topology
+from railyard.cluster.topologies.tables import Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.samples import sample_workload
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.ids import RackId
-from railyard.cluster.topology import Compute
+from railyard.cluster.topologies.tables import Compute
 from railyard.resourcemanager.interface.estimates import predicted_task_s
 from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid

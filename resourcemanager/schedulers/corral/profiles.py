@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from railyard.cluster.errors import UsageError, require
-from railyard.cluster.topology import Compute
+from railyard.cluster.topologies.tables import Compute
 from railyard.jobs.workloads.model import WorkloadJob
 from railyard.resourcemanager.interface.estimates import predicted_rate
 from railyard.resourcemanager.interface.forecast import (

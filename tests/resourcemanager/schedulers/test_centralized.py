@@ -10,7 +10,8 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages.execution import Split
-from railyard.cluster.topology import Compute, Links, RackFigures, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackFigures, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import InputFile, WorkStage
 from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.schedulers.shared.blockmoves import blocks_read

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.topology import Compute, Links, RackFigures, RackShape, Storage, Topology
+from railyard.cluster.topologies.tables import Compute, Links, RackFigures, RackShape, Storage
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import (
     InputFile,
     Recurrence,

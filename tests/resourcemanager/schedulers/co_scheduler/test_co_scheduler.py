@@ -10,7 +10,7 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import AttemptProgressed
-from railyard.cluster.topology import Ocs
+from railyard.cluster.topologies.tables import Ocs
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast

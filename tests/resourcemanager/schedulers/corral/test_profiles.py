@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.topology import Compute
+from railyard.cluster.topologies.tables import Compute
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 from railyard.resourcemanager.schedulers.corral.latency import RackCluster, job_s
 from railyard.resourcemanager.schedulers.corral.prediction import (

@@ -13,7 +13,8 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
-from railyard.cluster.topology import Links, RackShape, Storage, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Links, RackShape, Storage, SwitchTree
+from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import Recurrence, Workload, WorkloadJob, WorkStage
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.policies import FlowPolicy, TaskPolicy

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.topology import Links, RackShape, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Links, RackShape, SwitchTree
+from railyard.cluster.topology import Topology
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.schedulers.joint.dispatcher import Dispatcher

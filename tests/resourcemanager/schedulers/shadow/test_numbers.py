@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.topology import Links, RackShape, SwitchTree, Topology
+from railyard.cluster.topologies.tables import Links, RackShape, SwitchTree
+from railyard.cluster.topology import Topology
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.schedulers.shadow.bandwidth import (
     available_bytes_per_s,

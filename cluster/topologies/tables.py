@@ -1,0 +1,208 @@
+"""The tables of a topology's TOML file, which holds nothing else, and the bounds of values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from random import Random
+from typing import ClassVar, Literal
+
+import msgspec
+
+from railyard.cluster.errors import require, require_count
+from railyard.cluster.ids import AttemptId
+from railyard.cluster.tomlfile import Duration, Rate, Size
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+#: Maximum number of nodes of a cluster, and of slots of a node.
+MOST = 1_000_000
+#: Maximum of ``links.oversubscription``.
+_RATIO_MAX = 10**6
+
+ComputeMode = Literal["real", "paced"]
+#: How results count bytes between racks: as those of the packet switch, or of the WAN.
+CoreWay = Literal["eps", "wan"]
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the TOML file; unknown keys are refused."""
+
+    #: {key of an earlier release: current key}; accepted for one release, with a warning
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+
+
+def require_rates(table: str, given: Table, *keys: str) -> None:
+    """Raise ``UsageError`` unless each of these rates that is given is above 0."""
+    for key in keys:
+        rate = getattr(given, key)
+        require(rate is None or rate > 0, f"{table}.{key}", rate, "a rate above 0")
+
+
+class RackShape(Table, frozen=True, kw_only=True):
+    """[racks]: numbers of racks, of nodes per rack, and of slots per node."""
+
+    count: int
+    nodes: int
+    slots: int = 1
+
+    def __post_init__(self) -> None:
+        for key in ("count", "nodes", "slots"):
+            require_count(f"racks.{key}", getattr(self, key), most=MOST)
+        nodes, right = self.count * self.nodes, f"at most {MOST} of them, count x nodes"
+        require(nodes <= MOST, "nodes of all racks", nodes, right)
+
+
+class RackFigures(Table, frozen=True, kw_only=True):
+    """[rack.r3]: values of one rack that override [racks] and [links]."""
+
+    name: str = ""  #: shown to users, such as "Oregon"
+    nodes: int | None = None
+    slots: int | None = None
+    nic: Rate | None = None
+    uplink: Rate | None = None
+    downlink: Rate | None = None  #: default: this table's uplink, if given
+
+
+class Links(Table, frozen=True, kw_only=True):
+    """[links]: capacities in bytes/s, separate for each direction."""
+
+    nic: Rate  #: a node's link to its rack's switch; unlimited = not modelled
+    uplink: Rate | None = None  #: a rack's link to the core
+    downlink: Rate | None = None  #: the core's link to a rack; default: its uplink
+    oversubscription: float | None = None  #: instead of uplink: a rack's NICs in sum over it
+    #: share of capacity taken by background traffic, 0 to 1: on every uplink and downlink, and on a
+    #: tree's aggregation and root switches
+    background: float = 0.0
+    way: CoreWay = "eps"  #: "wan" if racks are sites connected by a wide-area network
+
+    def __post_init__(self) -> None:
+        require_rates("links", self, "nic", "uplink", "downlink")
+        ratio, right = self.oversubscription, "a number above 0, such as 5 for 5:1, at most 10**6"
+        require(ratio is None or 0 < ratio <= _RATIO_MAX, "links.oversubscription", ratio, right)
+        require(0 <= self.background < 1, "links.background", self.background, "a share in [0, 1)")
+
+    def capacity_given(self) -> int:
+        """Number of ways in which a rack's uplink is given: 0, 1 or 2."""
+        return (self.uplink is not None) + (self.oversubscription is not None)
+
+
+class SwitchTree(Table, frozen=True, kw_only=True):
+    """[tree]: switches with a limit on their total throughput in bytes/s, over all their links.
+
+    A flow goes up only as far as needed, and counts once at each switch on its path.
+    """
+
+    tor: Rate  #: each rack's own switch
+    aggregation: Rate  #: each switch that connects racks
+    root: Rate  #: the switch that connects the aggregation switches
+    racks_per_aggregation: int
+
+    def __post_init__(self) -> None:
+        require_rates("tree", self, "tor", "aggregation", "root")
+        racks = self.racks_per_aggregation
+        require(racks >= 1, "tree.racks_per_aggregation", racks, "a whole number >= 1")
+
+
+class Ocs(Table, frozen=True, kw_only=True):
+    """[ocs]: the optical circuit switch."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "port": "port_bytes_per_s",
+        "reconfigure": "delta_s",
+        "elephant": "elephant_bytes",
+    }
+
+    #: capacity of a circuit, bytes/s: of a rack's optical port, per direction and wavelength
+    port_bytes_per_s: Rate
+    delta_s: Duration = 0.010  #: δ: seconds that a port is dark while its circuit is set up
+    elephant_bytes: Size = 1_125_000_000  #: T_e: bytes of a rack pair from which it gets a circuit
+    wavelengths: int = 1  #: W: circuits that a port can have at once, per direction
+
+    def __post_init__(self) -> None:
+        require_rates("ocs", self, "port_bytes_per_s")
+        right = "seconds >= 0 (0 switches at once)"
+        require(self.delta_s >= 0, "ocs.delta_s", self.delta_s, right)
+        right = "a whole number >= 1 (1: one circuit per port)"
+        require(self.wavelengths >= 1, "ocs.wavelengths", self.wavelengths, right)
+        require(self.wavelengths <= MOST, "ocs.wavelengths", self.wavelengths, f"at most {MOST}")
+
+
+class Storage(Table, frozen=True, kw_only=True):
+    """[storage]: the block store's defaults."""
+
+    block: Size = 256_000_000
+    replication: int = 3
+    #: time in which a DataNode verifies each of its replicas once, if ``scan_rate`` allows it
+    scan_period: Duration = 600.0
+    scan_rate: Rate = 4e6  #: limit of the background scan, real bytes/s per DataNode
+
+    def __post_init__(self) -> None:
+        finite = 0 < self.scan_period < math.inf
+        require(finite, "storage.scan_period", self.scan_period, "a time above 0")
+        require_rates("storage", self, "scan_rate")
+        require(self.block > 0, "storage.block", self.block, "a size above 0")
+        require(self.replication >= 1, "storage.replication", self.replication, "at least 1")
+
+
+class Compute(Table, frozen=True, kw_only=True):
+    """[compute]: the computing speed and memory of attempts.
+
+    ``real`` attempts run as fast as their code; ``paced`` ones are slowed down to a rate.
+    """
+
+    mode: ComputeMode = "paced"
+    map_rate: Rate = 200e6  #: input bytes/s of a map in one slot, when paced
+    reduce_rate: Rate = 200e6  #: input bytes/s of a reduce in one slot, when paced
+    #: when paced, computing times of a stage's tasks are spread evenly over 1 - skew to 1 + skew
+    #: times the rate's; the same tasks are slow in every run and on both clocks
+    skew: float = 0.0
+    #: when paced, the share of attempts that compute ``straggler_factor`` times as long: which, the
+    #: seed and the attempt's name say.  A copy of a straggler is no more likely to be one
+    stragglers: float = 0.0
+    straggler_factor: float = 5.0
+    #: limit on the memory of one attempt with all processes that it starts, in real bytes
+    memory: Size = 2_000_000_000
+
+    def __post_init__(self) -> None:
+        require(0 <= self.skew < 1, "compute.skew", self.skew, "a share in [0, 1) (0: no skew)")
+        share, factor = self.stragglers, self.straggler_factor
+        require(0 <= share <= 1, "compute.stragglers", share, "a share in [0, 1]")
+        right = "a number from 1 to 10**6"
+        require(1 <= factor <= 10**6, "compute.straggler_factor", factor, right)
+        require_rates("compute", self, "map_rate", "reduce_rate")
+        require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
+
+    def stretch(self, task: int) -> float:
+        """The factor of a task's computing time, from its index: 1 - skew to 1 + skew."""
+        # Multiples of the golden ratio: evenly spread for any number of tasks, without near-equals.
+        return 1.0 + self.skew * (2 * ((task + 1) * _GOLDEN % 1) - 1)
+
+    def straggle(self, attempt: AttemptId, seed: int) -> float:
+        """The factor of an attempt's computing time: ``straggler_factor`` for a straggler, or 1."""
+        if not self.stragglers or Random(f"{seed} {attempt}").random() >= self.stragglers:
+            return 1.0
+        return self.straggler_factor
+
+
+class Liveness(Table, frozen=True, kw_only=True):
+    """[liveness]: intervals of heartbeats and reports, and time limits, in seconds."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
+
+    heartbeat: Duration = 0.5
+    #: whether a node is given as many maps as it has free slots before the next node is given one,
+    #: in an order of the nodes that the seed draws, as by heartbeats of Hadoop 1 with its
+    #: "assignmultiple"; otherwise one task of each node in turn, racks alternating
+    assign_multiple: bool = False
+    expiry_s: Duration = 4.0  #: silence after which a node is lost
+    block_report: Duration = 30.0  #: interval of a DataNode's block reports
+    task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
+    without_nodes: Duration = 60.0  #: jobs fail after this long without any alive node
+
+    def __post_init__(self) -> None:
+        require(self.heartbeat > 0, "liveness.heartbeat", self.heartbeat, "a time above 0")
+        right = "more than two heartbeats"
+        require(self.expiry_s > 2 * self.heartbeat, "liveness.expiry_s", self.expiry_s, right)
+        for name in ("block_report", "task_timeout", "without_nodes"):
+            time_s = getattr(self, name)
+            require(0 < time_s < math.inf, f"liveness.{name}", time_s, "a time above 0")
