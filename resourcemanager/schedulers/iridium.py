@@ -14,9 +14,6 @@ placement of tasks, and with its placement of data apart (Fig. 8a).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from railyard.cluster.ids import JobId, StageId
 from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
@@ -34,6 +31,7 @@ from railyard.resourcemanager.schedulers.in_place import InPlaceTasks
 from railyard.resourcemanager.schedulers.iridium_data import IridiumData
 from railyard.resourcemanager.schedulers.placement.model import Solver, Stage
 from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
+from railyard.resourcemanager.schedulers.shared.plans import Plans
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
 
 
@@ -49,11 +47,10 @@ class IridiumTasks(TaskPolicy):
         exact.load_loops()
         self._solver: Solver = exact
         self._maps = InPlaceTasks(config, cluster)
-        self.parts = (self._maps,)
         self._sites = SiteView(cluster)
         #: [sites] how many pending reduces of a stage are yet to start at each site
-        self._planned: dict[StageId, Numbers] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs with other plans since the last event
+        self._plans: Plans[Numbers] = Plans(cluster)
+        self.parts = (self._maps, self._plans)
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         rerun = job.next_rerun()
@@ -78,9 +75,9 @@ class IridiumTasks(TaskPolicy):
 
     def _plan(self, stage: StageView) -> Numbers:
         """How many pending reduces should start at each site [sites]."""
-        planned = self._planned.get(stage.id)
+        planned = self._plans.of.get(stage.id)
         if planned is None or int(planned.sum()) != stage.pending.count:
-            planned = self._planned[stage.id] = self._placed(stage)
+            planned = self._plans.of[stage.id] = self._placed(stage)
         return planned
 
     def _placed(self, stage: StageView) -> Numbers:
@@ -94,33 +91,9 @@ class IridiumTasks(TaskPolicy):
 
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
-        planned = self._planned.get(attempt.task.stage.id)
+        planned = self._plans.of.get(attempt.task.stage.id)
         if planned is not None and len(attempt.task.live) == 1:
             planned[self._sites.number[attempt.node.rack]] -= 1
-
-    def job_ended(self, job: JobView) -> None:
-        for stage in job.stages.values():
-            self._planned.pop(stage.id, None)
-        self._changed.pop(job.id, None)
-
-    def node_lost(self, node: SlotView) -> None:
-        self._plan_anew()
-
-    def node_joined(self, node: SlotView) -> None:
-        self._plan_anew()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):
-            self._plan_anew()
-
-    def _plan_anew(self) -> None:
-        """A site may have no slots left, or some again."""
-        self._planned.clear()
-        self._changed = dict(self.cluster.jobs)
-
-    def reconsider(self) -> Iterable[JobView]:
-        changed, self._changed = self._changed, {}
-        return list(changed.values())
 
 
 RECIPE = Recipe(

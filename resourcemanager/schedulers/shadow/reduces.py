@@ -14,7 +14,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from railyard.cluster.ids import JobId, RackId, StageId
+from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
 from railyard.resourcemanager.interface.policies import NoConfig, Policy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
@@ -26,6 +26,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
+from railyard.resourcemanager.schedulers.shared.plans import Plans
 
 
 def round_robin(maps: Mapping[RackId, int]) -> list[RackId]:
@@ -88,9 +89,9 @@ class RackTurns(Policy):
         super().__init__(NoConfig(), cluster)
         self._wait_s = wait_s
         #: {rack: how many of the stage's pending tasks should start there}
-        self._planned: dict[StageId, dict[RackId, int]] = {}
+        self._plans: Plans[dict[RackId, int]] = Plans(cluster)
+        self.parts = (self._plans,)
         self._waiting_since_s: dict[JobId, float] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs with other plans since the last event
 
     def order_of(self, stage: StageView) -> list[RackId]:
         """The racks that get tasks of a stage, in order: here, those with maps (4.2)."""
@@ -98,9 +99,9 @@ class RackTurns(Policy):
 
     def is_turn(self, stage: StageView, slot: SlotView) -> bool:
         """Whether a task of a stage should start in this rack."""
-        planned = self._planned.get(stage.id)
+        planned = self._plans.of.get(stage.id)
         if planned is None or sum(planned.values()) != stage.pending.count:
-            planned = self._planned[stage.id] = self._deal(stage)
+            planned = self._plans.of[stage.id] = self._deal(stage)
         return not planned or planned.get(slot.rack, 0) > 0
 
     def until_s(self, job: JobView) -> float:
@@ -115,39 +116,17 @@ class RackTurns(Policy):
     # What happens --------------------------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
         stage = attempt.task.stage
-        planned = self._planned.get(stage.id)
+        planned = self._plans.of.get(stage.id)
         if planned is None or len(attempt.task.live) > 1:
             return
         self._waiting_since_s.pop(stage.job.id, None)
         if planned.get(attempt.node.rack, 0):
             planned[attempt.node.rack] -= 1
         else:
-            del self._planned[stage.id]  # it is in another rack: the others are dealt anew
+            del self._plans.of[stage.id]  # it is in another rack: the others are dealt anew
 
     def job_ended(self, job: JobView) -> None:
-        for stage in job.stages.values():
-            self._planned.pop(stage.id, None)
         self._waiting_since_s.pop(job.id, None)
-        self._changed.pop(job.id, None)
-
-    def node_joined(self, node: SlotView) -> None:
-        self._deal_anew()
-
-    def node_lost(self, node: SlotView) -> None:
-        self._deal_anew()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):
-            self._deal_anew()
-
-    def _deal_anew(self) -> None:
-        """A rack may have no slots left, or some again."""
-        self._planned.clear()
-        self._changed = dict(self.cluster.jobs)
-
-    def reconsider(self) -> Iterable[JobView]:
-        changed, self._changed = self._changed, {}
-        return list(changed.values())
 
 
 class RoundRobinReduces(TaskPolicy):

@@ -72,16 +72,3 @@ def select(
         else:
             times[heavy], times[light] = before
     return chosen
-
-
-def total_time_s(
-    chosen: Sequence[LateDuplicate], shuffle: Shuffle, last_original_s: float
-) -> float:
-    """T_t of any choice, eq. 11 to 13."""
-    maps_s = max([last_original_s, *(each.ends_s for each in chosen)])
-    outputs = list(shuffle.output_bytes)
-    for each in chosen:
-        outputs[each.heavy] -= each.output_bytes
-        outputs[each.light] += each.output_bytes
-    times = (shuffle.time_s(rack, size) for rack, size in enumerate(outputs))
-    return maps_s + max(times, default=0.0)

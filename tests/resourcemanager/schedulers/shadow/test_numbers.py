@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,6 @@ from railyard.resourcemanager.schedulers.shadow.selection import (
     LateDuplicate,
     Shuffle,
     select,
-    total_time_s,
 )
 
 GBPS = 125e6
@@ -100,6 +100,19 @@ def test_bandwidth_within_nodes_and_racks_and_in_a_tree_of_switches():
 
 
 # Selection (4.3) ---------------------------------------------------------------------------------
+def total_time_s(
+    chosen: Sequence[LateDuplicate], shuffle: Shuffle, last_original_s: float
+) -> float:
+    """T_t of any choice, eq. 11 to 13."""
+    maps_s = max([last_original_s, *(each.ends_s for each in chosen)])
+    outputs = list(shuffle.output_bytes)
+    for each in chosen:
+        outputs[each.heavy] -= each.output_bytes
+        outputs[each.light] += each.output_bytes
+    times = (shuffle.time_s(rack, size) for rack, size in enumerate(outputs))
+    return maps_s + max(times, default=0.0)
+
+
 def test_a_duplicate_is_worth_waiting_for_if_the_shuffle_gains_more():
     """Outputs of 100 bytes over 1 byte/s, half of which leave a rack: 150 s, or 100 s with it."""
     shuffle = Shuffle([300.0, 100.0], [0.5, 0.5], [1.0, 1.0])
