@@ -98,12 +98,11 @@ class Fabric:
             self._open(specs, opened)
         finally:
             self._recent.note_started(self._context.now_s, opened)
-            sending: list[Flow] = []
-            for flow in opened:
-                if flow.size_bytes and flow.route.path:
-                    sending.append(flow)
-                else:
-                    self._send(flow)
+            sending = [flow for flow in opened if flow.size_bytes and flow.route.path]
+            if len(sending) < len(opened):
+                for flow in opened:
+                    if not (flow.size_bytes and flow.route.path):
+                        self._send(flow)
             self._ways.send_all(sending)
 
     def _open(self, specs: Iterable[FlowSpec], opened: list[Flow]) -> None:
@@ -238,7 +237,7 @@ class Fabric:
             raise
         if ended is None:
             return None
-        return self._finish([flow for _, _, flow in ended], (at_s for at_s, _, _ in ended))
+        return self._finish([flow for _, _, flow in ended], [at_s for at_s, _, _ in ended])
 
     # What can be seen -----------------------------------------------------------------------------
     def next_event_s(self) -> float:

@@ -6,7 +6,7 @@ whatever happens to other groups.  An event costs O(classes) in numpy.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,18 +210,21 @@ class FlowGroup(ServedRows):
         """Whether any row has several flows."""
         return self._flows != self._serving
 
-    def end_row(self, row: int) -> Flow:
-        """Remove the only flow of a row that a compiled loop has ended (see ``went_ahead``)."""
-        found = self._in_rows[row]
-        flow = found if isinstance(found, Flow) else found.take_last()
-        if flow.more or flow.pair is not None:
-            flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
-        if found.row_key is not None:
-            del self._by_key[found.row_key]
-        self._ended.append(row)
-        self._serving -= 1
-        self._flows -= 1
-        return flow
+    def end_rows(self, rows: Sequence[int]) -> list[Flow]:
+        """Remove the only flows of rows that compiled loops have ended (see ``went_ahead``)."""
+        in_rows, by_key, flows = self._in_rows, self._by_key, list[Flow]()
+        for row in rows:
+            found = in_rows[row]
+            flow = found if isinstance(found, Flow) else found.take_last()
+            if flow.more or flow.pair is not None:
+                flow.flow_class, flow.sent_bytes = None, float(flow.size_bytes)
+            if found.row_key is not None:
+                del by_key[found.row_key]
+            flows.append(flow)
+        self._ended += rows
+        self._serving -= len(rows)
+        self._flows -= len(rows)
+        return flows
 
     def limits_changed(self) -> None:
         """Look up the limited links of each class again."""
@@ -316,8 +319,7 @@ class FlowGroup(ServedRows):
             table(TOTAL)[flow_class.row] = sum(flow.weight * flow.needs for flow in flows)
 
     def _limits(self, found: list[Row]) -> list[Path]:
-        path = self._context.path
-        return [path(each.route) for each in found]
+        return self._context.paths([each.route for each in found])
 
     def _drop(self, ended: list[int]) -> None:
         """Clear rows that have no flows any more; remove them at once, or once they are many."""

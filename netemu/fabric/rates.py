@@ -6,6 +6,7 @@ rates that exceed the capacity of a link are refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 
 import numpy as np
@@ -17,7 +18,7 @@ from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.openflows import Carrier, Flow, ScheduledGroup
-from railyard.netemu.model.traffic import Traffic
+from railyard.netemu.model.traffic import Ahead, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 
 _NO_GROUPS: frozenset[ScheduledGroup] = frozenset()
@@ -133,16 +134,7 @@ class Rates:
         self._context.now_s, self.decide_s = ahead.now_s, ahead.decide_s
         self.decided += ahead.events
         self._take(_NO_GROUPS)
-        end_row = [rows.end_row for group in groups if (rows := group.as_rows) is not None]
-        ended: list[tuple[float, int, Flow]] = []
-        for at_s, place, row in zip(
-            ahead.ends_s.tolist(), ahead.groups.tolist(), ahead.rows.tolist(), strict=True
-        ):
-            flow = end_row[place](row)
-            if not flow.more:
-                ended.append((at_s, flow.sequence, flow))
-        ended.sort()
-        return ended
+        return _end_rows(ahead, groups)
 
     def went_ahead(self, events: int, circuits_s: float) -> None:
         """Count decisions that were about circuits only; see ``decide``."""
@@ -169,6 +161,18 @@ class Rates:
         self._finishes.note(self._context.retimed)
         self._context.retimed.clear()
         self.next_s = min(self._finishes.first_s(), self.decide_s)
+
+
+def _end_rows(ahead: Ahead, groups: Iterable[ScheduledGroup]) -> list[tuple[float, int, Flow]]:
+    """Take the flows of the rows that ended; returns those that ended with them, in order."""
+    by_group = ahead.groups.argsort(kind="stable")
+    ends_s, rows = ahead.ends_s[by_group].tolist(), ahead.rows[by_group].tolist()
+    flows: list[Flow] = []
+    for group, many in zip(groups, np.bincount(ahead.groups).tolist(), strict=False):
+        if many and group.as_rows is not None:
+            flows += group.as_rows.end_rows(rows[len(flows) : len(flows) + many])
+    each = zip(ends_s, flows, strict=True)
+    return sorted((at_s, flow.sequence, flow) for at_s, flow in each if not flow.more)
 
 
 def _read_only(values: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from railyard.netemu.model.links import Path, Route, pack, unpack
@@ -36,6 +37,13 @@ class GroupContext:
             found = pack([link for link in unpack(route.path) if link not in self.unlimited])
             self._limited[route.path] = found
         return found
+
+    def paths(self, routes: Collection[Route]) -> list[Path]:
+        """``path`` of each."""
+        if not self.unlimited:
+            return [route.path for route in routes]
+        known, path = self._limited, self.path
+        return [known.get(route.path) or path(route) for route in routes]
 
     def set_limited(self, link: int, limited: bool) -> None:
         """Note whether there is a limit to what a link can carry."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
@@ -111,8 +111,8 @@ class Carrier(Protocol):
 class RowsOfFlows(RowGroup, Protocol):
     """Arrays, and the flows in their rows."""
 
-    def end_row(self, row: int) -> Flow:
-        """Take the only flow of a row that has ended while the group went ahead."""
+    def end_rows(self, rows: Sequence[int]) -> list[Flow]:
+        """Take the only flows of rows that have ended while the group went ahead."""
 
 
 class ScheduledGroup(Group, Carrier, Protocol):

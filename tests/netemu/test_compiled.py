@@ -18,6 +18,7 @@ from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_sched
 #: What rates may differ by: rounding, which decides of near-equal shares too.
 CLOSE = {"rel": 1e-6, "abs": 1e-3}
 
+UNLIMITED = "ports-150x1,racks.count=3,racks.nodes=2"
 TOPOLOGIES = ("ports-150x1,racks.count=6", "hybrid-8x4,racks.count=3", "joint-16x6,racks.count=8")
 
 
@@ -117,6 +118,23 @@ def test_rates_are_those_of_the_reference(name: str) -> None:
             pair.step()
 
 
+@pytest.mark.parametrize("name", ["maxmin", "aalo", "aalo+weighted"])
+def test_links_of_nodes_get_limits_and_lose_them(name: str) -> None:
+    """Loops look at links up to the last that has a limit; those of nodes come last."""
+    pair = Pair(UNLIMITED, name, seed=1)
+    pair.shuffle()
+    last, first = "r2n1.down", "r0n0.up"
+    assert pair.links.index(last) > pair.links.index(first)
+    for link, bytes_per_s in [(last, 1e7), (first, 2e7), (last, math.inf), (first, math.inf)]:
+        pair.both("set_capacity", link, bytes_per_s)
+        assert pair.fast.rates_bytes_per_s() == pytest.approx(
+            pair.reference.rates_bytes_per_s(), **CLOSE
+        )
+        pair.shuffle()
+        for _ in range(3):
+            pair.wait()
+
+
 @pytest.mark.parametrize("from_flows", [0, math.inf], ids=["fast", "reference"])
 def test_varys_knows_what_a_coflow_has_left_in_its_last_moments(from_flows: float) -> None:
     """At 10,000 s the clock can't tell 2 bytes more from fewer; rates must still fit the links."""
@@ -176,9 +194,6 @@ def little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, (now_bytes + 2 * 10**9, usual[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, usual)
-
-
-UNLIMITED = "ports-150x1,racks.count=3,racks.nodes=2"
 
 
 @pytest.mark.usefixtures("little_memory")

@@ -17,7 +17,13 @@ from railyard.netemu.schedulers.fast.loops.levelorder import (
     share_by_parts,
     share_in_order,
 )
-from railyard.netemu.schedulers.fast.loops.linklists import add_lists, new_lists, no_memory
+from railyard.netemu.schedulers.fast.loops.linklists import (
+    add_lists,
+    new_lists,
+    no_memory,
+    work_for,
+)
+from railyard.netemu.schedulers.filling import rounding_of
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
 
 
@@ -40,6 +46,11 @@ class Sharing:
 
     def __init__(self, passes: int) -> None:
         self._passes = passes
+        self._known: Floats | None = None  #: the capacities, of all links, at the last decision
+        #: bytes/s of the links up to the last that has a limit, and of one that stands for no link:
+        #: those of nodes come last, and where they have none, loops look at half of the links
+        self.capacities: Floats = np.zeros(0)
+        self.rounding: Floats = np.zeros(0)  #: bytes/s of each of these that count as none
         self._begin(0)
 
     def serve(self, order: Sequence[Group], traffic: Traffic) -> list[Group]:
@@ -51,14 +62,15 @@ class Sharing:
         arrays = self.arrays
         touched = share_in_order(
             indices,
+            False,
             arrays.tables,
             arrays.paths,
             self.lists,
             self.changes,
             self.memory,
             arrays.rates,
-            traffic.capacities.copy(),
-            arrays.rounding,
+            self.capacities.copy(),
+            self.rounding,
             traffic.now_s,
             self.work,
         )
@@ -76,16 +88,17 @@ class Sharing:
         arrays = self.arrays
         touched = share_by_parts(
             indices,
+            False,
             ends,
             parts,
-            traffic.capacities,
+            self.capacities,
             arrays.tables,
             arrays.paths,
             self.lists,
             self.changes,
             self.memory,
             arrays.rates,
-            arrays.rounding,
+            self.rounding,
             traffic.now_s,
             self.work,
         )
@@ -95,14 +108,13 @@ class Sharing:
     def _begin(self, links: int) -> None:
         """Start without groups, for so many links."""
         self.arrays, self.lists = GroupArrays(links), new_lists()
-        self.memory = no_memory(self._passes, links)
-        self.work: Floats = np.empty((3, 0))
+        self.memory = no_memory(self._passes, len(self.capacities))
+        self.work = work_for(0, len(self.capacities))
 
     def _update(self, order: Sequence[Group], traffic: Traffic) -> Numbers:
         """Make room for all groups, and forget rows that have moved; returns their indices."""
-        links = len(traffic.capacities)
-        if links != self.memory.sizes.shape[1]:
-            self._begin(links)
+        if traffic.capacities is not self._known:
+            self._take_capacities(traffic.capacities)
         arrays = self.arrays
         arrays.update(traffic)
         more = len(arrays.counts) - len(self.memory.linked)
@@ -113,7 +125,17 @@ class Sharing:
         for index in arrays.moved:
             memory.linked[index] = memory.begins[index] = memory.sizes[index] = 0
             memory.anew[index] = True
-        if self.work.shape[1] < arrays.most_rows:
-            self.work = np.empty((3, 2 * arrays.most_rows))
+        if len(self.work.rows) < arrays.most_rows:
+            self.work = work_for(2 * arrays.most_rows, len(self.capacities))
         self.changes = Changes(arrays.counts, arrays.changed, arrays.only_ended)
         return arrays.indices(order)
+
+    def _take_capacities(self, capacities: Floats) -> None:
+        """Follow the capacities of all links."""
+        self._known, before = capacities, len(self.capacities)
+        limited = np.flatnonzero(np.isfinite(capacities))
+        shared = limited[-1] + 1 if len(limited) else 0
+        self.capacities = np.append(capacities[:shared], np.inf)
+        self.rounding = rounding_of(self.capacities)
+        if len(self.capacities) != before:
+            self._begin(len(capacities))

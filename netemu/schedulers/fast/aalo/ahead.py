@@ -16,13 +16,14 @@ from numba.typed import List
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.instants import CLOCK_ROUNDING, INSTANT_S
 from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.levelorder import (
     Changes,
     share_by_parts,
     share_in_order,
 )
-from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory
+from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, Work, end_row
 from railyard.netemu.schedulers.reference.aalo import LIMITS_BYTES, QUEUES, ROUNDING_BYTES
 
 _LIMITS_BYTES: Floats = np.array(LIMITS_BYTES)
@@ -81,7 +82,7 @@ def go_ahead(
     rates: GroupRates,
     capacities: Floats,
     rounding: Floats,
-    work: Floats,
+    work: Work,
 ) -> Reached:
     """Make steps as long as they only end rows of coflows that go on, or move coflows on.
 
@@ -97,7 +98,19 @@ def go_ahead(
         due = _note_due(order, tables, lists, changes.counts, rates, progress, by_s, ends, ended)
         if due < 0:
             break
-        _end(tables, changes, rates.bytes_per_s, progress, at_s, ends, ended, ended + due)
+        _end(
+            tables,
+            paths,
+            lists,
+            changes,
+            memory,
+            rates.bytes_per_s,
+            progress,
+            at_s,
+            ends,
+            ended,
+            ended + due,
+        )
         ends.at_s[ended : ended + due] = at_s
         now_s, steps, ended = at_s, steps + 1, ended + due
         _follow_queues(order, changes.changed, rates.bytes_per_s, progress, now_s)
@@ -106,6 +119,7 @@ def go_ahead(
             queue_ends, parts = _parts(order, progress.queue)
             touched = share_by_parts(
                 order,
+                True,
                 queue_ends,
                 parts,
                 capacities,
@@ -122,6 +136,7 @@ def go_ahead(
         else:
             touched = share_in_order(
                 order,
+                True,
                 tables,
                 paths,
                 lists,
@@ -195,7 +210,10 @@ def _note_due(
 @njit(cache=True)
 def _end(
     tables: List,
+    paths: List,
+    lists: List,
     changes: Changes,
+    memory: Memory,
     bytes_per_s: Floats,
     progress: Progress,
     now_s: float,
@@ -204,17 +222,30 @@ def _end(
     last: int,
 ) -> None:
     """Have these rows send nothing any more."""
-    for number in range(first, last):
-        index, row = ends.indices[number], ends.rows[number]
-        table = tables[index]
-        if not changes.changed[index]:
-            changes.changed[index] = changes.only_ended[index] = True
-            _count_sent(progress, index, bytes_per_s[index], now_s)
-        freed = table[RATE, row] * table[WEIGHT, row]
-        bytes_per_s[index] = max(bytes_per_s[index] - freed, 0.0)
-        table[:, row] = 0.0
-        table[FINISH_S, row] = np.inf
-        progress.open_rows[index] -= 1
+    while first < last:
+        index, begin = ends.indices[first], first
+        while first < last and ends.indices[first] == index:
+            first += 1
+        changes.changed[index] = changes.only_ended[index] = True
+        _count_sent(progress, index, bytes_per_s[index], now_s)
+        progress.open_rows[index] -= first - begin
+        freed, table, path, rows = bytes_per_s[index], tables[index], paths[index], lists[index]
+        for place in range(begin, first):
+            row = ends.rows[place]
+            freed = _end_row(table, row, freed)
+            end_row(path, row, rows, memory, index)
+        bytes_per_s[index] = freed
+
+
+@borrows
+def _end_row(table: Floats, row: int, bytes_per_s: float) -> float:
+    """Have a row send nothing; returns what is left of its coflow's ``bytes_per_s``."""
+    freed = table[RATE, row] * table[WEIGHT, row]
+    for column in range(len(table)):
+        table[column, row] = 0.0
+    table[FINISH_S, row] = np.inf
+    left: float = max(bytes_per_s - freed, 0.0)
+    return left
 
 
 @njit(cache=True)

@@ -62,8 +62,8 @@ class _InQueues(FlowScheduler):
                 sharing.changes,
                 sharing.memory,
                 arrays.rates,
-                traffic.capacities,
-                arrays.rounding,
+                sharing.capacities,
+                sharing.rounding,
                 sharing.work,
             )
         )

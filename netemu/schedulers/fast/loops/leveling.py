@@ -17,9 +17,8 @@ from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import RATE
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
-from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
 from railyard.netemu.schedulers.fast.loops.levelrates import STAYS, lower_to
-from railyard.netemu.schedulers.fast.loops.linklists import RowLists
+from railyard.netemu.schedulers.fast.loops.linklists import Memory, RowLists, Work, link_at
 
 #: How far what rows need may exceed a capacity: rounding.
 _ROUNDING = 1 + 1e-12
@@ -30,77 +29,108 @@ _MANY_AMISS = 0.4
 _MANY_ENTRIES = 0.8
 
 
-@njit(cache=True)
+#: What ``level_rows`` has come to: the levels were right, they are now, or they are void, as the
+#: change reaches so far that all had better be found anew.
+AS_BEFORE, LEVELED, TOO_FAR = range(3)
+
+
+@borrows
+def begin_leveling(memory: Memory, index: int, number: int, left: Floats, work: Work) -> None:
+    """Note how much room a group's load leaves of what is ``left``, bytes/s by link."""
+    load, room, amiss = memory.loads[index, number], work.room, work.marked
+    for link in range(len(left)):
+        room[link] = left[link] - load[link]
+        amiss[link] = False
+
+
+@borrows
 def level_rows(
-    table: Floats,
-    paths: Numbers,
     lists: RowLists,
-    begins: Numbers,
-    sizes: Numbers,
-    first_new: int,
-    levels: Floats,
-    load: Floats,
+    memory: Memory,
+    index: int,
+    number: int,
     left: Floats,
     rounding: Floats,
-    work: Floats,
-) -> bool:
-    """Share what is ``left`` (bytes/s by link) among the rows of a group that had these levels.
+    work: Work,
+) -> int:
+    """Share what is ``left`` (bytes/s by link) among the rows of a group that had levels.
 
-    ``load`` and ``levels`` are brought up to date; ``left`` stays.  ``work`` is [rows].
-    Returns whether there was anything to do.
+    Call it after ``begin_leveling`` and ``add_new``.  The group's levels and loads in the pass of
+    this ``number`` are brought up to date; ``left`` stays.  Returns what it has come to.
     """
-    links, entries, amiss = len(left), 0, np.zeros(len(left), np.bool_)
-    room = left - load
-    _add_new(table, paths, lists.known[: table.shape[1]], first_new, levels, load, room, amiss)
+    begins, sizes = memory.begins[index], memory.sizes[index]
+    levels, load = memory.levels[index, number], memory.loads[index, number]
+    room, amiss, queue, touched = work.room, work.marked, work.links[0], work.links[1]
+    linked, all_weights, links = lists.entries, lists.weights, len(left)
     if _find_amiss(room, rounding, levels, amiss) == 0:
-        return False
-    queue, touched, waiting = np.empty(links, np.int64), np.empty(links, np.int64), 0
+        return AS_BEFORE
+    first, waiting, seen, entries, all_entries = 0, 0, 0, 0, 0
     for link in range(links - 1):
-        if amiss[link]:
-            queue[waiting] = link
-            waiting, entries = waiting + 1, entries + sizes[link]
-    first, seen, all_entries = 0, 0, sizes.sum()
-    linked, all_weights = lists.entries, lists.weights
+        all_entries += sizes[link]
+        queue[waiting] = link  # no branch: most are not amiss
+        waiting, entries = waiting + amiss[link], entries + amiss[link] * sizes[link]
     if entries > all_entries * _MANY_AMISS:
-        fill_levels(lists, begins, sizes, left, levels, load)
-        return True
+        return TOO_FAR
     while waiting > 0:
         link = queue[first]
         first, waiting, seen = (first + 1) % links, waiting - 1, seen + sizes[link]
         amiss[link] = False
         begin, end, before = begins[link], begins[link] + sizes[link], levels[link]
-        elsewhere = work[: sizes[link]]
+        elsewhere = work.rates[0, : sizes[link]]
         elsewhere[:] = np.inf
         rows, weights = linked[:, begin:end], all_weights[begin:end]
         for position in range(1, len(rows)):
             lower_to(rows[position], levels, elsewhere)
         levels[link], load[link] = _level(elsewhere, weights, left[link], before)
-        others = _spread(
-            rows,
-            weights,
-            elsewhere,
-            before,
-            levels[link],
-            load,
-            room,
-            touched,
-            amiss,
-        )
+        others = _spread(rows, weights, elsewhere, before, levels[link], load, room, touched, amiss)
         room[link] = left[link] - load[link]
         if others < 0 or seen > all_entries * _MANY_ENTRIES:
-            fill_levels(lists, begins, sizes, left, levels, load)
-            return True
-        for number in range(others):  # noted as amiss so far; now it is known
-            other = touched[number]
+            return TOO_FAR
+        for place in range(others):  # noted as amiss so far; now it is known
+            other = touched[place]
             amiss[other] = other < links - 1 and _is_amiss(
                 room[other], rounding[other], levels[other]
             )
             if amiss[other]:
                 queue[(first + waiting) % links] = other
                 waiting += 1
-    return True
+    return LEVELED
 
 
+@borrows
+def add_new(
+    table: Floats,
+    paths: Numbers,
+    count: int,
+    lists: RowLists,
+    memory: Memory,
+    index: int,
+    number: int,
+    work: Work,
+) -> None:
+    """Count a group's new rows in its load, and mark their links as amiss.
+
+    They are counted as sending what the levels allow, or nothing where no level limits them.
+    """
+    levels, load, weights = memory.levels[index, number], memory.loads[index, number], lists.known
+    links = len(load)
+    for row in range(memory.news[index], count):
+        if weights[row] == 0 or table[RATE, row] > 0:
+            continue
+        least = np.inf
+        for position in range(len(paths)):
+            least = min(least, levels[link_at(paths, position, row, links)])
+        if least > 0:
+            more = least * weights[row] if least < np.inf else 0.0
+            for position in range(len(paths)):
+                link = link_at(paths, position, row, links)
+                work.marked[link] = True
+                load[link] += more
+                work.room[link] -= more
+    load[-1] = 0.0  # stands for no link
+
+
+# Inside ----------------------------------------------------------------------------------------
 @borrows
 def _find_amiss(room: Floats, rounding: Floats, levels: Floats, amiss: Bools) -> int:
     """Note the links that are ``amiss``, besides those that are already; returns how many."""
@@ -118,37 +148,6 @@ def _find_amiss(room: Floats, rounding: Floats, levels: Floats, amiss: Bools) ->
 def _is_amiss(room: float, rounding: float, level: float) -> bool:
     """Whether a link carries too much, or should be full and is not."""
     return room < -rounding or (room > rounding and level < np.inf)
-
-
-@borrows
-def _add_new(
-    table: Floats,
-    paths: Numbers,
-    weights: Floats,
-    first: int,
-    levels: Floats,
-    load: Floats,
-    room: Floats,
-    amiss: Bools,
-) -> None:
-    """Count new rows, from the ``first`` on, in the load, and note their links as ``amiss``.
-
-    They are counted as sending what the levels allow, or nothing where no level limits them.
-    """
-    for row in range(first, len(weights)):
-        if weights[row] == 0 or table[RATE, row] > 0:
-            continue
-        least = np.inf
-        for position in range(len(paths)):
-            least = min(least, levels[paths[position, row]])
-        if least > 0:
-            more = least * weights[row] if least < np.inf else 0.0
-            for position in range(len(paths)):
-                link = paths[position, row]
-                amiss[link] = True
-                load[link] += more
-                room[link] -= more
-    load[-1] = 0.0  # stands for no link
 
 
 @borrows

@@ -16,10 +16,16 @@ from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.levelfilling import fill_levels
-from railyard.netemu.schedulers.fast.loops.leveling import level_rows
+from railyard.netemu.schedulers.fast.loops.leveling import (
+    AS_BEFORE,
+    TOO_FAR,
+    add_new,
+    begin_leveling,
+    level_rows,
+)
 from railyard.netemu.schedulers.fast.loops.levelrates import apply_levels, first_of
-from railyard.netemu.schedulers.fast.loops.linklists import Memory, follow_rows
-from railyard.netemu.schedulers.fast.loops.rows import sum_up
+from railyard.netemu.schedulers.fast.loops.linklists import Memory, Work, follow_rows
+from railyard.netemu.schedulers.fast.loops.rows import total_rate
 
 
 class Changes(NamedTuple):
@@ -33,6 +39,7 @@ class Changes(NamedTuple):
 @njit(cache=True)
 def share_in_order(
     order: Numbers,
+    are_followed: bool,
     tables: List,
     paths: List,
     lists: List,
@@ -42,13 +49,14 @@ def share_in_order(
     left: Floats,
     rounding: Floats,
     now_s: float,
-    work: Floats,
+    work: Work,
 ) -> int:
     """Let groups, in this order of indices, share what those before them have ``left``.
 
-    Returns how many are ``touched``.  ``work`` is any array [3, rows of the largest group].
+    Returns how many are ``touched``.  ``are_followed``: lists are up to date with rows already.
     """
-    _follow(order, tables, paths, lists, changes, memory)
+    if not are_followed:
+        _follow(order, tables, paths, lists, changes, memory)
     _level(order, 0, tables, paths, lists, changes, memory, rates.fresh, left, rounding, work)
     return _apply(order, tables, paths, lists, changes, memory, rates, now_s, work)
 
@@ -56,6 +64,7 @@ def share_in_order(
 @njit(cache=True)
 def share_by_parts(
     order: Numbers,
+    are_followed: bool,
     ends: Numbers,
     parts: Floats,
     capacities: Floats,
@@ -67,16 +76,16 @@ def share_by_parts(
     rates: GroupRates,
     rounding: Floats,
     now_s: float,
-    work: Floats,
+    work: Work,
 ) -> int:
     """Let groups share their queue's part of the links, then all of them what is left.
 
     The first queue has the groups up to ``ends[0]`` in the order of indices, and ``parts[0]`` of
-    all capacities, and so on.  Returns how many are ``touched``.  ``work`` is any array [3, rows
-    of the largest group].
+    all capacities, and so on.  The rest is as in ``share_in_order``.
     """
     fresh, begin, all_left = rates.fresh, 0, np.zeros(len(capacities))
-    _follow(order, tables, paths, lists, changes, memory)
+    if not are_followed:
+        _follow(order, tables, paths, lists, changes, memory)
     for queue in range(len(ends)):
         left, those = capacities * parts[queue], order[begin : ends[queue]]
         _level(those, 0, tables, paths, lists, changes, memory, fresh, left, rounding, work)
@@ -120,37 +129,35 @@ def _level(
     fresh: Bools,
     left: Floats,
     rounding: Floats,
-    work: Floats,
+    work: Work,
 ) -> None:
     """Find the levels of groups in the pass of this ``number``; takes what they use from ``left``.
 
     A group that is ``fresh`` has no levels to start from.
     """
     for index in order:
-        load, found = memory.loads[index, number], memory.found[index, number]
-        begins, sizes = memory.begins[index], memory.sizes[index]
         changed = fresh[index] or changes.changed[index]
-        if changed or not _is_as_found(left, found, rounding, sizes):
-            found[:] = left
-            levels, rows = memory.levels[index, number], lists[index]
-            if fresh[index]:
-                fill_levels(rows, begins, sizes, left, levels, load)
-            else:
-                changed |= level_rows(
-                    tables[index][:, : changes.counts[index]],
-                    paths[index],
+        if changed or not _is_as_found(memory, index, number, left, rounding):
+            rows, outcome = lists[index], TOO_FAR
+            _note_found(memory, index, number, left)
+            if not fresh[index]:
+                begin_leveling(memory, index, number, left, work)
+                count = changes.counts[index]
+                if memory.news[index] < count:
+                    table, path = tables[index], paths[index]
+                    add_new(table, path, count, rows, memory, index, number, work)
+                outcome = level_rows(rows, memory, index, number, left, rounding, work)
+            if outcome == TOO_FAR:
+                fill_levels(
                     rows,
-                    begins,
-                    sizes,
-                    memory.news[index],
-                    levels,
-                    load,
+                    memory.begins[index],
+                    memory.sizes[index],
                     left,
-                    rounding,
-                    work[0],
+                    memory.levels[index, number],
+                    memory.loads[index, number],
                 )
-            memory.leveled[index] |= changed
-        _take_from(left, load, rounding)
+            memory.leveled[index] |= changed or outcome != AS_BEFORE
+        _take_from(memory, index, number, left, rounding)
 
 
 @njit(cache=True)
@@ -163,7 +170,7 @@ def _apply(
     memory: Memory,
     rates: GroupRates,
     now_s: float,
-    work: Floats,
+    work: Work,
 ) -> int:
     """Have rows send at what the levels of their groups allow; returns how many are ``touched``."""
     fresh, loads, bytes_per_s, first_finish_s, touched = rates
@@ -181,30 +188,46 @@ def _apply(
         first_finish_s[index] = first_of(table, count, rows.firsts)
         bytes_per_s[index] += more
         if not np.isfinite(more):
-            bytes_per_s[index] = sum_up(table, count)[0]
+            bytes_per_s[index] = total_rate(table, count)
         if first_finish_s[index] == np.inf:  # none sends: what is left is rounding
             bytes_per_s[index] = 0.0
-        loads[index] = memory.loads[index, 0]
-        for number in range(1, memory.loads.shape[1]):
-            loads[index] += memory.loads[index, number]
+        _sum_loads(memory, index, loads)
         touched[touched_count] = index
         touched_count += 1
     return touched_count
 
 
 @borrows
-def _is_as_found(left: Floats, found: Floats, rounding: Floats, sizes: Numbers) -> bool:
+def _is_as_found(memory: Memory, index: int, number: int, left: Floats, rounding: Floats) -> bool:
     """Whether as much is left of the links that rows cross as last time, but for rounding."""
-    moved = 0
+    found, sizes, moved = memory.found[index, number], memory.sizes[index], 0
     for link in range(len(left)):  # no early return: the compiler takes several links at a time
         moved += (sizes[link] > 0) & (abs(left[link] - found[link]) > rounding[link])
     return moved == 0
 
 
 @borrows
-def _take_from(left: Floats, load: Floats, rounding: Floats) -> None:
+def _note_found(memory: Memory, index: int, number: int, left: Floats) -> None:
+    """Note what is left of the links as a group's levels are found."""
+    for link in range(len(left)):
+        memory.found[index, number, link] = left[link]
+
+
+@borrows
+def _take_from(memory: Memory, index: int, number: int, left: Floats, rounding: Floats) -> None:
     """Take a group's load (bytes/s of each link) from what is left."""
+    load = memory.loads[index, number]
     for link in range(len(left)):
         left[link] -= load[link]
         if left[link] <= rounding[link]:
             left[link] = 0.0
+
+
+@borrows
+def _sum_loads(memory: Memory, index: int, loads: Floats) -> None:
+    """Sum up the loads of a group in all passes, into [index, link] of all links."""
+    loads[index, :] = 0.0
+    for number in range(memory.loads.shape[1]):
+        for link in range(memory.loads.shape[2]):
+            loads[index, link] += memory.loads[index, number, link]
+    loads[index, -1] = 0.0  # stands for no link

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, RATE
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
-from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, RowLists
+from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, RowLists, Work
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, first_finish
 
 #: A rate that would change by less than this share stays.
@@ -19,7 +18,7 @@ STAYS = 1e-13
 _MANY_ENTRIES = 0.25
 
 
-@njit(cache=True)
+@borrows
 def apply_levels(
     table: Floats,
     paths: Numbers,
@@ -28,41 +27,39 @@ def apply_levels(
     memory: Memory,
     index: int,
     now_s: float,
-    work: Floats,
+    work: Work,
 ) -> tuple[bool, float]:
     """Have the rows of a group send at what its levels allow.
 
-    ``work`` is [3, rows].  Returns whether any rate has changed, and how many bytes/s more the rows
-    send at; nan if that has to be summed up over the rows.
+    Returns whether any rate has changed, and how many bytes/s more the rows send at; nan if that
+    has to be summed up over the rows.
     """
     levels, applied = memory.levels[index], memory.applied[index]
-    moved, entries = _moved(levels, applied, memory.sizes[index])
+    begins, sizes, news = memory.begins[index], memory.sizes[index], memory.news[index]
+    rates, rows, changed, total_more = work.rates[0], work.rows, False, 0.0
+    moved, entries = _find_moved(levels, applied, sizes, work)
     if memory.anew[index] or entries > count * _MANY_ENTRIES:
-        _rates_of_rows(paths, count, levels, work)
-        changed = _set_all(table, count, lists, now_s, work[0])
-        applied[:] = levels
+        _rates_of_rows(paths, count, levels, work.rates)
+        changed = _set_all(table, count, lists, now_s, rates)
+        _copy(levels, applied)
         return changed, np.nan
-    changed, total_more, news = False, 0.0, memory.news[index]
-    begins, sizes = memory.begins[index], memory.sizes[index]
-    # taken out of the tuple once: each time, a count of references is changed
-    linked, known, firsts = lists.entries, lists.known, lists.firsts
-    rates, rows = work[0], np.empty(max(sizes.max(), count - news), np.uint32)
-    for link in moved:
+    for number in range(moved):
+        link = work.links[0, number]
         begin, size = begins[link], sizes[link]
-        _rates_on_link(linked, begin, size, link, levels, rates, work[2])
-        _rates_on_link(linked, begin, size, link, applied, work[1], work[2])
-        many = _keep_different(linked[0, begin : begin + size], rates, work[1], rows)
-        is_new, total_more = _set_rates(table, rows[:many], rates, now_s, known, firsts, total_more)
+        _rates_on_link(lists.entries, begin, size, link, levels, rates, work.rates[2])
+        _rates_on_link(lists.entries, begin, size, link, applied, work.rates[1], work.rates[2])
+        many = _keep_different(lists.entries[0, begin : begin + size], rates, work.rates[1], rows)
+        is_new, total_more = _set_rates(table, rows[:many], rates, now_s, lists, total_more)
         changed |= is_new
     if news < count:
-        _rates_of_rows(paths[:, news:], count - news, levels, work)
+        _rates_of_rows(paths[:, news:], count - news, levels, work.rates)
         for number in range(count - news):
             rows[number] = news + number
         is_new, total_more = _set_rates(
-            table, rows[: count - news], rates, now_s, known, firsts, total_more
+            table, rows[: count - news], rates, now_s, lists, total_more
         )
         changed |= is_new
-    applied[:] = levels
+    _copy(levels, applied)
     return changed, total_more
 
 
@@ -80,25 +77,38 @@ def first_of(table: Floats, count: int, firsts: Floats) -> float:
 
 @borrows
 def lower_to(ways: Numbers | Indices, levels: Floats, rates: Floats) -> None:
-    """Lower rates to the level of another link on each one's path."""
+    """Lower rates to the level of another link on each one's path; see ``link_at``."""
+    none = np.uint32(len(levels) - 1)
     for number in range(len(ways)):
-        level = levels[np.uint32(ways[number])]
+        level = levels[min(np.uint32(ways[number]), none)]
         rates[number] = level if level < rates[number] else rates[number]
 
 
 # Inside ----------------------------------------------------------------------------------------
-@njit(cache=True)
-def _moved(levels: Floats, applied: Floats, sizes: Numbers) -> tuple[Numbers, int]:
-    """The links of which a level is another than applied, and how many entries they have."""
-    links, count, entries = np.empty(len(sizes), np.int64), 0, 0
+@borrows
+def _find_moved(levels: Floats, applied: Floats, sizes: Numbers, work: Work) -> tuple[int, int]:
+    """Write the links of which a level is another than applied to ``work.links[0]``.
+
+    Returns how many they are, and how many entries they have.
+    """
+    moved, links, count, entries = work.marked, work.links[0], 0, 0
+    moved[:] = False
+    for number in range(len(levels)):
+        for link in range(len(sizes)):  # the compiler takes several links at a time
+            moved[link] |= levels[number, link] != applied[number, link]
     for link in range(len(sizes)):
-        same = True
-        for number in range(len(levels)):
-            same &= levels[number, link] == applied[number, link]
-        if not same and sizes[link] > 0:
-            links[count] = link
-            count, entries = count + 1, entries + sizes[link]
-    return links[:count], entries
+        has_moved = moved[link] & (sizes[link] > 0)
+        links[count] = link  # no branch: most have not
+        count, entries = count + has_moved, entries + has_moved * sizes[link]
+    return count, entries
+
+
+@borrows
+def _copy(values: Floats, into: Floats) -> None:
+    """Copy what each pass has for each link."""
+    for number in range(len(values)):
+        for link in range(values.shape[1]):
+            into[number, link] = values[number, link]
 
 
 @borrows
@@ -121,17 +131,14 @@ def _set_rates(
     rows: Indices,
     rates: Floats,
     now_s: float,
-    known: Floats,
-    firsts: Floats,
+    lists: RowLists,
     total_more: float,
 ) -> tuple[bool, float]:
     """Change the rates of these rows where they are others.
 
-    All in one call: for each call, references to the arrays are counted, which took a sixth of the
-    time of ``aalo+weighted``.  Returns whether any is another, and how many bytes/s more that is,
-    added to ``total_more``.
+    Returns whether any is another, and how many bytes/s more that is, added to ``total_more``.
     """
-    changed = False
+    changed, known, firsts = False, lists.known, lists.firsts
     for number in range(len(rows)):
         row, rate = rows[number], rates[number]
         before, weight, block = table[RATE, row], known[row], row // BLOCK

@@ -57,6 +57,27 @@ class Memory(NamedTuple):
     leveled: Bools  #: whether its levels have been looked at in this decision
 
 
+class Work(NamedTuple):
+    """Room for what loops find on their way: in each call, new arrays would take time."""
+
+    rates: Floats  #: [3, row]
+    rows: Indices  #: [row]
+    links: Numbers  #: [2, link]
+    marked: Bools  #: [link]
+    room: Floats  #: [link]
+
+
+def work_for(rows: int, links: int) -> Work:
+    """Room for groups of so many rows."""
+    return Work(
+        np.empty((3, rows)),
+        np.empty(rows, np.uint32),
+        np.empty((2, links), np.int64),
+        np.empty(links, np.bool_),
+        np.empty(links),
+    )
+
+
 def no_memory(passes: int, links: int) -> Memory:
     """Of no groups yet."""
     none, by_link = np.zeros(0, dtype=np.int64), np.zeros((0, links), dtype=np.int64)
@@ -129,7 +150,7 @@ def follow_rows(
     return lists
 
 
-@njit(cache=True)
+@borrows
 def _follow_weights(
     table: Floats,
     paths: Numbers,
@@ -147,12 +168,48 @@ def _follow_weights(
         if not _differ(weights[first:last], known[first:last]):
             continue
         for row in range(first, last):
-            if weights[row] == known[row]:
-                continue
-            _add_load(paths, row, weights[row] - known[row], levels, loads)
-            _weigh(paths, row, weights[row], lists, begins, sizes)
-            known[row] = weights[row]
-            lists.firsts[row // BLOCK] = np.nan
+            if weights[row] != known[row]:
+                _follow_weight(paths, row, weights[row], lists, begins, sizes, levels, loads)
+
+
+@borrows
+def end_row(paths: Numbers, row: int, lists: RowLists, memory: Memory, index: int) -> None:
+    """Have a row that has ended in no list, as ``follow_rows`` would."""
+    _follow_weight(
+        paths,
+        row,
+        0.0,
+        lists,
+        memory.begins[index],
+        memory.sizes[index],
+        memory.levels[index],
+        memory.loads[index],
+    )
+
+
+@borrows
+def _follow_weight(
+    paths: Numbers,
+    row: int,
+    weight: float,
+    lists: RowLists,
+    begins: Numbers,
+    sizes: Numbers,
+    levels: Floats,
+    loads: Floats,
+) -> None:
+    """Have a row in the lists with this weight; 0: it has ended."""
+    _add_load(paths, row, weight - lists.known[row], levels, loads)
+    _weigh(paths, row, weight, lists, begins, sizes)
+    lists.known[row] = weight
+    lists.firsts[row // BLOCK] = np.nan
+
+
+@borrows
+def link_at(paths: Numbers, position: int, row: int, links: int) -> int:
+    """A link on a row's path; the last of ``links`` for all that stands for no limited one."""
+    link: int = min(paths[position, row], links - 1)
+    return link
 
 
 @borrows
@@ -170,30 +227,32 @@ def _add_load(paths: Numbers, row: int, weight: float, levels: Floats, loads: Fl
     for number in range(len(levels)):
         least = np.inf
         for position in range(len(paths)):
-            least = min(least, levels[number, paths[position, row]])
+            least = min(least, levels[number, link_at(paths, position, row, levels.shape[1])])
         if least == np.inf:
             continue
         for position in range(len(paths)):
-            link = paths[position, row]
+            link = link_at(paths, position, row, levels.shape[1])
             loads[number, link] = max(loads[number, link] + least * weight, 0.0)
         loads[number, -1] = 0.0  # stands for no link
 
 
-@njit(cache=True)
+@borrows
 def _weigh(
     paths: Numbers, row: int, weight: float, lists: RowLists, begins: Numbers, sizes: Numbers
 ) -> None:
     """Give a row another weight in the lists of its links; with 0, it is removed from them."""
     entries, weights, places = lists.entries, lists.weights, lists.places
     for position in range(len(paths)):
-        link = paths[position, row]
+        link = link_at(paths, position, row, len(sizes))
         if link == len(sizes) - 1:
             continue
         begin, place = begins[link], begins[link] + places[position, row]
         weights[place] = weight
         if weight == 0:
             last = begin + sizes[link] - 1
-            entries[:, place], weights[place] = entries[:, last], weights[last]
+            weights[place] = weights[last]
+            for position_there in range(len(entries)):
+                entries[position_there, place] = entries[position_there, last]
             sizes[link] -= 1
             for elsewhere in range(len(paths)):  # the row that takes its place
                 if paths[elsewhere, entries[0, place]] == link:
@@ -218,7 +277,7 @@ def _append(
         if weight == 0:
             continue
         for position in range(len(paths)):
-            link = paths[position, row]
+            link = link_at(paths, position, row, len(sizes))
             if link == none:
                 continue
             place, other = begins[link] + sizes[link], 0
@@ -228,7 +287,7 @@ def _append(
             for elsewhere in range(len(paths)):
                 if elsewhere != position:
                     other += 1
-                    entries[other, place] = paths[elsewhere, row]
+                    entries[other, place] = link_at(paths, elsewhere, row, len(sizes))
     lists.firsts[first // BLOCK :] = np.nan
 
 
@@ -241,7 +300,7 @@ def _with_room(
     more, enough, times = np.zeros(len(sizes), np.int64), True, 1 if first == 0 else 2
     for position in range(len(paths)):
         for row in range(first, count):
-            more[paths[position, row]] += 1
+            more[link_at(paths, position, row, len(sizes))] += 1
     more[none] = 0  # stands for no link
     for link in range(none):
         enough &= begins[link] + sizes[link] + more[link] <= begins[link + 1]

@@ -7,12 +7,13 @@ from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: Bytes that a row still has to send at least, as long as it has not ended.
 _LEAST_BYTES = 1e-6
 
 
-@njit(cache=True)
+@borrows
 def sent_since(table: Floats, row: int, now_s: float) -> float:
     """Bytes per unit of weight that a row has sent since its rate was set.
 
@@ -23,7 +24,7 @@ def sent_since(table: Floats, row: int, now_s: float) -> float:
     return sent
 
 
-@njit(cache=True)
+@borrows
 def differs(rate: float, before: float, rounding: float) -> bool:
     """Whether a rate differs from the one before by more than this share of it."""
     if before == np.inf:
@@ -31,7 +32,7 @@ def differs(rate: float, before: float, rounding: float) -> bool:
     return abs(rate - before) > before * rounding
 
 
-@njit(cache=True)
+@borrows
 def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
     """Serve a row at these bytes/s per unit of weight from now on."""
     table[SERVED, row] += sent_since(table, row, now_s)
@@ -58,10 +59,16 @@ def remaining_bytes(table: Floats, count: int, now_s: float) -> Floats:
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several rows at a time: twice as fast
 def sum_up(table: Floats, count: int) -> tuple[float, float]:
     """Bytes/s of all rows together, and the time at which the first of them finishes."""
+    return total_rate(table, count), first_finish(table, count)
+
+
+@njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})
+def total_rate(table: Floats, count: int) -> float:
+    """Bytes/s of all rows together."""
     rates, weights, bytes_per_s = table[RATE, :count], table[WEIGHT, :count], 0.0
     for row in range(count):
         bytes_per_s += rates[row] * weights[row]
-    return bytes_per_s, first_finish(table, count)
+    return bytes_per_s
 
 
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})
