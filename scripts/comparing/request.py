@@ -9,7 +9,7 @@ import click
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.lasting import Durability
 from railyard.scripts.simulating.request import RunsRequest
-from railyard.scripts.terminal.options import COUNT, durability_option
+from railyard.scripts.terminal.options import COUNT, durability_option, strict_option
 from railyard.scripts.terminal.request import argument, option
 
 #: Simulated seeds of each scheduler, if none are asked for: see decision 0113.
@@ -56,11 +56,5 @@ class CompareRequest(RunsRequest):
         metavar="N",
         help=f"Runs of each.  Default: 1 emulated, {FEW_SEEDS} simulated.",
     )
-    strict: bool = option(
-        "--strict",
-        is_flag=True,
-        default=False,
-        help="Exit status 5 if the machine was too busy for the times of an emulated run to be "
-        "trusted.",
-    )
+    strict: bool = strict_option()
     durability: Durability | None = durability_option()

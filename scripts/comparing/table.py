@@ -53,7 +53,7 @@ def show(rows: Sequence[Row], title: str) -> None:
     if found := agreements(rows, labels):
         _show_agreements(console, found)
     if own:
-        _show_own(console, own, labels, with_clock=len({row.contender.clock for row in rows}) > 1)
+        _show_own(console, own, _labels_of_own(rows, labels))
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -176,9 +176,18 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
     console.print(tables.cell(_OF_BLOCKS, "dim"))
 
 
-def _show_own(
-    console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str], *, with_clock: bool
-) -> None:
+def _labels_of_own(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[Contender, str]:
+    """With their clocks if there are two, and a mark for those that cannot be trusted."""
+    both = len({row.contender.clock for row in rows}) > 1
+    return {
+        row.contender: labels[row.contender]
+        + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
+        + (" !" if flaw(row) else "")
+        for row in rows
+    }
+
+
+def _show_own(console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str]) -> None:
     console.print("\nThe schedulers' own figures")
     table = _plain_table()
     for heading in ("scheduler", "policy", "figure"):
@@ -188,8 +197,7 @@ def _show_own(
     for one in own:
         of, who = one.contender, ""
         if of != before:
-            clock = f", {CLOCK_WORDS[of.clock]}" if with_clock else ""
-            who, before = labels[of] + clock, of
+            who, before = labels[of], of
         value = " ".join(filter(None, one.shown()))
         table.add_row(who, tables.cell(one.policy), tables.cell(one.name), value)
     console.print(table)

@@ -51,6 +51,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     colours = _colours(rows, labels)
     metrics = shown_metrics(rows)
     said = statements(rows)
+    flaws = {row.contender: flaw(row) for row in rows}
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_readable
     )
@@ -71,7 +72,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
         ],
         own=[
-            (labels[of], CLOCK_WORDS[of.clock], list(same))
+            (labels[of], CLOCK_WORDS[of.clock], flaws[of], list(same))
             for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
         ],
         simulations=len(rows[0].twins[0].others) if rows[0].twins else 0,
@@ -161,7 +162,8 @@ def _completion(
         return [
             Curve(
                 label=labels[row.contender]
-                + (f", {CLOCK_WORDS[row.contender.clock]}" if both else ""),
+                + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
+                + (" !" if flaw(row) else ""),
                 colour=colours[labels[row.contender]],
                 dashed=both and row.contender.clock == "virtual",
                 times_s=sorted(
@@ -200,6 +202,7 @@ def _runs(
             "colour": LIGHT.colours[colours[labels[contender]] % len(LIGHT.colours)],
             "dark_colour": DARK.colours[colours[labels[contender]] % len(DARK.colours)],
             "makespan": format_duration(summary["makespan_s"]),
+            "flaw": flaw(row),
             "seed": summary["seed"],
             "picture": _picture(plots, f"run-{name}", partial(draw_run, results, until_s)),
         }

@@ -15,7 +15,13 @@ from railyard.jobs.samples.sample import GivenFile, Plan, Request, default_reduc
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
 from railyard.scripts.running.files import LocalFile, readable_size
 from railyard.scripts.running.inputs import local_files, read_inputs, stored_path
-from railyard.scripts.terminal.options import TextPairs, name, new_folder, text_pairs
+from railyard.scripts.terminal.options import (
+    TextPairs,
+    name,
+    new_folder,
+    strict_option,
+    text_pairs,
+)
 from railyard.scripts.terminal.request import argument, option
 
 #: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
@@ -57,6 +63,7 @@ class RunRequest(ClusterRequest, JobsRequest):
     queue: str = option(
         "--queue", default="default", callback=name, help="Its queue or pool; default: default."
     )
+    strict: bool = strict_option()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,3 +121,15 @@ def durability_option() -> Durability | None:
         "outlive any process, but not a power cut.",
     )
     return durability
+
+
+def strict_option() -> bool:
+    """The option that refuses what a machine that was too busy measured (docs/exit-status.md)."""
+    strict: bool = request_option(
+        "--strict",
+        is_flag=True,
+        default=False,
+        help="Exit status 5 if the machine was too busy for the times of an emulated run to be "
+        "trusted.",
+    )
+    return strict

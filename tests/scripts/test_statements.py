@@ -170,13 +170,15 @@ def test_terminal_and_json_say_the_same(capsys, monkeypatch):
 def test_a_busy_run_is_marked_wherever_its_numbers_stand(capsys, monkeypatch):
     busy = [summary(jct=5.0) | BUSY]
     twins = [Twins(first=summary(), others=[summary(jct=9.0), summary(jct=9.1)])]
+    busy[0] |= {"figures": {"delay": {"waits": 1.0}}}
     found = {FAIR: [summary()], DELAY: busy, VIRTUAL: [summary()], DELAY_VIRTUAL: [summary()]}
     rows = rows_of(found, {DELAY: twins})
     told = as_json(rows)
     assert [row["trusted"] for row in told] == [[True], [False], [True], [True]]
     assert not any(one["trusted"] for one in told[1]["agreement"])
     said = shown(rows, capsys, monkeypatch)
-    assert "delay !" in said
+    assert "\ndelay !" in said
+    assert "delay, emulated !" in said
     assert "! delay: not to be trusted: the machine was too busy" in said
     assert "! delay, JCT mean: not to be trusted: the machine was too busy" in said
     assert "beyond chance" not in said

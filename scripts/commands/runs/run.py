@@ -15,6 +15,7 @@ from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.summary import require_figures
+from railyard.scripts.results.trust import require_trusted
 from railyard.scripts.running.inputs import STORE_PREFIX
 from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
@@ -60,6 +61,8 @@ def run(request: RunRequest) -> None:
         raise ran.outcome.failure
     if ran.outcome.verified is False:
         raise NotVerified(f"the output of {work.name} is not right")
+    if request.strict:
+        require_trusted([ran.summary])
     require_figures([ran.summary])
 
 
