@@ -5,9 +5,9 @@ sites (topology ``tetrium-50``).  ``tetrium-tpcds`` and ``tetrium-bigdata``: sec
 6 to 16 and of 2 to 5 stages in sequence, on 8 or 30 sites.
 
 Left open there (the trace is not public), chosen here.  A job's graph is a tree of 2 to 16 stages.
-A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), log-uniform.
-By default that has nothing to do with their stages, of which the paper's order of jobs takes the
-number "as a proxy for" the work (4.1): ``size_by_stages`` = 1 gives it to jobs of more stages more.
+A map reads 100 MB, as in section 2.2; jobs have 10 to 1,000 maps (queries: 10 to 200), log-uniform,
+and those of more stages have more, as the paper's order of jobs takes the number of stages "as a
+proxy for" the work (4.1); with ``size_by_stages`` = 0 the two have nothing to do with one another.
 Intermediate data is 1/10 to twice the input (in Fig. 12(a) it exceeds the input at the high end);
 later stages output 20 to 100 % of their input.  The shares of the sites in an input follow Zipf's
 law, in random order, with a coefficient of variation of up to 2.5 (Fig. 12(b) exceeds 2).  Arrivals
@@ -40,7 +40,7 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
     stages_max: int = 16
     maps_max: int = 1000
     #: 0 = a job's maps don't depend on its number of stages; 1 = jobs of more stages have more
-    size_by_stages: float = 0.0
+    size_by_stages: float = 1.0
     block: Size = 100_000_000
     variation: float = 2.5  #: largest coefficient of variation of an input's shares over sites
     arrivals: Arrivals = "poisson"

@@ -82,7 +82,7 @@ def test_queries_are_sequences(name, least, most):
 
 
 @pytest.mark.parametrize("name", ["tetrium", "tetrium-tpcds", "tetrium-bigdata"])
-def test_jobs_of_more_stages_are_larger_if_that_is_asked_for(name):
+def test_jobs_of_more_stages_are_larger_unless_that_is_left_out(name):
     def sizes(follows):
         jobs = workload(f"{name},jobs=300,size_by_stages={follows}", 1).jobs
         return [(len(job.stages), sum(file.blocks for file in job.files)) for job in jobs]
@@ -94,6 +94,7 @@ def test_jobs_of_more_stages_are_larger_if_that_is_asked_for(name):
     assert abs(correlation(0)) < 0.2 < 0.5 < correlation(0.5) < 0.95 < correlation(1)
     medians = [np.median([blocks for _, blocks in sizes(follows)]) for follows in (0, 1)]
     assert medians[1] == pytest.approx(medians[0], rel=0.25), "as many small and large ones"
+    assert workload(f"{name},jobs=30", 1) == workload(f"{name},jobs=30,size_by_stages=1", 1)
 
 
 def test_tetrium_s_jobs_are_trees_of_skewed_files():

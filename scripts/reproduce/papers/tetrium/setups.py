@@ -27,7 +27,6 @@ _USE = (SLOTS_USED, COMPUTING, LINKS_USED)
 #: Of 6.3: "we simulate a 50-site setting"; these many tasks become one, on slots as much faster.
 _GRAIN = 10
 _TRACED_QUICK = 24  #: jobs
-_SIZES = "size_by_stages=1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ def queries(kind: str, sites: int, load: Load, quick: bool) -> Setup:
     """The jobs of the deployment (6.2)."""
     count = 12 if quick else 50
     return Setup(
-        workload=f"tetrium-{kind},jobs={count},sites={sites},gap={load.gap_s[sites]:g}s,{_SIZES}",
+        workload=f"tetrium-{kind},jobs={count},sites={sites},gap={load.gap_s[sites]:g}s",
         topology=f"tetrium-{sites}",
         scheduler=OURS,
         network=_rates(load.slower),
@@ -80,7 +79,7 @@ def _rates(slower: float) -> TextPairs:
 def traced(load: Load, quick: bool, *options: str) -> Setup:
     """The jobs of the simulation (6.3), in coarse tasks."""
     count = _TRACED_QUICK if quick else 60
-    own = (f"jobs={count}", f"gap={load.gap_s[50]:g}s", f"grain={_GRAIN}", _SIZES)
+    own = (f"jobs={count}", f"gap={load.gap_s[50]:g}s", f"grain={_GRAIN}")
     return Setup(
         workload=",".join(("tetrium", *own, *options)),
         topology="tetrium-50",
