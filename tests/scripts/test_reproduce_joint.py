@@ -39,8 +39,9 @@ def test_runs_of_the_paper_s_own_set_up_are_shared_by_figures():
         assert setups[0] <= set(PAPER.figures[name](False).setups())
 
 
-def test_heft_fetches_both_ways():
+def test_heft_fetches_both_ways_and_delay_starts_reduces_both_ways():
     lines = PAPER.figures["parts"](True).lines
-    options = {line.subject: line.own.scheduler_options for line in lines}
-    assert options["heft + sjf, prefetch"] == (("heft.prefetch", "true"),)
-    assert options["joint:no-aeap"] == ()
+    options = {line.subject: dict(line.own.scheduler_options) for line in lines}
+    assert options["heft + sjf, prefetch"]["heft.prefetch"] == "true"
+    assert options["joint:no-aeap"] == {"shuffle.slowstart": "1"}, "as all: delay reads it"
+    assert options["delay + sjf, reduces as in Hadoop"] == {"shuffle.slowstart": "0.05"}
