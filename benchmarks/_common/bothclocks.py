@@ -79,14 +79,11 @@ class Runs:
         return note if self.verified else f"{note}; NOT VERIFIED"
 
 
-def on_both_clocks(
-    request: RunsRequest, variance: float = VARIANCE, *, launches: bool = False
-) -> Runs:
+def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
     """Emulate what is asked for, one scheduler with one flow scheduler; simulate the same.
 
-    ``variance``: sigma of the simulations' computing times.  ``launches``: whether a simulated
-    attempt starts as long after its order as those of the emulated run did in the mean.
-    Settings of other schedulers are left out.
+    ``variance``: sigma of the simulations' computing times.  Settings of other schedulers are left
+    out.
     """
     emulated: list[Summary] = []
     simulated: list[list[Summary]] = []
@@ -99,17 +96,11 @@ def on_both_clocks(
             [contender] = Comparison(one).run()
             emulated += contender.runs
             [run] = folder.iterdir()
-            emulation = _emulated(request, seed, run / EVENTS)
-            if launches:
-                launch_s = contender.runs[0]["fidelity"]["launch_s"]["mean"]
-                emulation = replace(emulation, launch_s=launch_s)
-            simulated += scatter([emulation], variance)
+            simulated += scatter([_emulated(request, seed, run / EVENTS)], variance)
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def compare(
-    request: RunsRequest, quantities: Sequence[Quantity], bound: float, *, launches: bool = False
-) -> list[Row]:
+def compare(request: RunsRequest, quantities: Sequence[Quantity], bound: float) -> list[Row]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
@@ -118,7 +109,7 @@ def compare(
     rows = []
     first: dict[Quantity, tuple[float, float]] = {}
     for scheduler in request.schedulers:
-        runs = on_both_clocks(replace(request, schedulers=(scheduler,)), launches=launches)
+        runs = on_both_clocks(replace(request, schedulers=(scheduler,)))
         for quantity in quantities:
             means = runs.means(quantity.of)
             spread = runs.spread(quantity.of)

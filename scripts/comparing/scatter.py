@@ -37,7 +37,6 @@ class Emulated:
     config: ClusterConfig
     workload: Workload  #: with its blocks where they were (``placed``)
     events: Path  #: its ``events.jsonl``
-    launch_s: float = 0.0  #: what simulations take for the start of an attempt's process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +65,7 @@ def _simulations(run: Emulated, variance: float) -> list[_Simulated]:
         _Simulated(
             config=run.config,
             workload=run.workload,
-            behaviour=Behaviour(variance=variance, launch_s=run.launch_s),
+            behaviour=Behaviour(variance=variance),
             chance=number,
             after=after,
         )
