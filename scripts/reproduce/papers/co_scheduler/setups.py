@@ -2,7 +2,9 @@
 
 Source: Li and Shen, section V.  One reading of it is behind all figures, the defaults of workload
 ``co-scheduler``: why, is in docs/reproduce-co-scheduler.md.  The main table is made of every task
-and flow; all others have four tasks in one, and ``coarse`` says what that changes.
+and flow; all others have four tasks in one, and figure ``coarsening`` says what that changes.  With
+more in one, a block would be large enough for a circuit.  A quick figure has a quarter of the jobs
+on a quarter of the racks.
 """
 
 from __future__ import annotations
@@ -40,53 +42,42 @@ ON_CIRCUITS = {FAIR: 2.2, CORRAL: 33.0, OURS: 95.2}
 PRINTED = ("arrivals=uniform", "shuffle_min=0B", "size_max=0B")
 #: Predicts shuffles by equation 2 instead of 10.
 BOUND: TextPairs = (("co-scheduler.shuffle_bound", "true"),)
-#: How many tasks are one in figures with many runs, and in quick ones.
-_COARSE, _QUICK = 4, 20
+_COARSER = Coarser(topology=_TOPOLOGY, tasks=4)
 
 
 # Jobs --------------------------------------------------------------------------------------------
-def jobs(*options: str, tasks: int = 1) -> Setup:
-    """The jobs of the reading, with other options; ``tasks`` are made one."""
-    grain = (f"grain={tasks}",) if tasks > 1 else ()
+def exact(quick: bool, *options: str) -> Setup:
+    """The jobs of the reading, with other options; every task and flow."""
+    few = ("jobs=250",) if quick else ()
     return Setup(
-        workload=",".join((f"co-scheduler:{traces_folder() / _TRACE}", *grain, *options)),
+        workload=",".join((f"co-scheduler:{traces_folder() / _TRACE}", *few, *options)),
         topology=_TOPOLOGY,
         scheduler=OURS,
         flow_scheduler="sunflow",
-        network=_coarser(tasks).network() if tasks > 1 else (),
+        network=(("racks.count", "15"),) if quick else (),
     )
 
 
-def exact(quick: bool, *options: str) -> Setup:
-    """Every task and flow, unless it is to be quick."""
-    return jobs(*options, tasks=_QUICK if quick else 1)
-
-
 def coarse(quick: bool, *options: str) -> Setup:
-    """For figures with many runs."""
-    return jobs(*options, tasks=_QUICK if quick else _COARSE)
+    """The same with four tasks in one, for figures with many runs."""
+    setup = exact(quick, f"grain={_COARSER.tasks}", *options)
+    return replace(setup, network=(*setup.network, *_COARSER.network()))
 
 
 def exact_words(quick: bool) -> tuple[str, ...]:
     """How ``exact`` differs from the paper, as far as its text goes."""
-    return (*_READING, *(_coarser(_QUICK).words() if quick else ()))
+    fewer = ("250 jobs on 15 racks instead of 1000 on 60",) if quick else ()
+    return ("all jobs come at once, instead of within 90 minutes", *fewer)
 
 
 def coarse_words(quick: bool) -> tuple[str, ...]:
     """How ``coarse`` does."""
-    return (*_READING, *_coarser(_QUICK if quick else _COARSE).words())
+    return (*exact_words(quick), *_COARSER.words())
 
 
 def with_network(setup: Setup, key: str, value: str) -> Setup:
     """The same on a network with another value."""
     return replace(setup, network=tuple({**dict(setup.network), key: value}.items()))
-
-
-_READING = ("all jobs come at once, instead of within 90 minutes",)
-
-
-def _coarser(tasks: int) -> Coarser:
-    return Coarser(topology=_TOPOLOGY, tasks=tasks)
 
 
 # Numbers -----------------------------------------------------------------------------------------
@@ -97,23 +88,24 @@ def share_on_circuits(run: Summary) -> float | None:
     return None if carried is None or not crossing else 100.0 * carried / crossing
 
 
-@cache
-def _topology() -> Topology:
-    return load_topology(_TOPOLOGY)
-
-
 def core_used(run: Summary) -> float | None:
     """What racks send by packets, in % of what their links carry until the last job ends."""
-    most = sum(rack.uplink_bytes_per_s for rack in _topology().rack_list()) * run["makespan_s"]
+    racks = _topology(run["topology"]).rack_list()
+    most = sum(rack.uplink_bytes_per_s for rack in racks) * run["makespan_s"]
     return _percent(moved_bytes("eps")(run), most)
 
 
 def circuits_used(run: Summary) -> float | None:
     """What circuits carry, in % of what they could until the last job ends."""
-    topology = _topology()
+    topology = _topology(run["topology"])
     assert topology.ocs is not None
     most = len(topology.rack_list()) * topology.ocs.port_bytes_per_s * run["makespan_s"]
     return _percent(moved_bytes("ocs")(run), most)
+
+
+@cache
+def _topology(name: str) -> Topology:
+    return load_topology(name)
 
 
 def _percent(part: float | None, whole: float) -> float | None:
