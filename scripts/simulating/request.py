@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import click
 
 from railyard.cluster.files.lasting import Durability
-from railyard.scripts.clusters.request import JobsRequest
+from railyard.cluster.topology import Topology
+from railyard.scripts.clusters.request import DEFAULT_TOPOLOGY, JobsRequest
 from railyard.scripts.simulating.workers import Workers, on_option
 from railyard.scripts.terminal.options import COUNT, SEED, Settings, settings, settings_of
 from railyard.scripts.terminal.request import option
@@ -70,6 +72,13 @@ class RunsRequest(JobsRequest):
     def seeds_on(self, clock: str) -> range:
         """One for each run of each scheduler on a clock."""
         return range(self.seed, self.seed + (self.seeds or self.usual_seeds[clock]))
+
+    @cached_property
+    def place(self) -> Topology:
+        """The topology with its changes, and as coarse as the workload's tasks."""
+        from railyard.scripts.simulating.grain import topology_for
+
+        return topology_for(self.words[0], self.topology or DEFAULT_TOPOLOGY, self.network)
 
     @property
     def every_seed(self) -> range:

@@ -38,3 +38,19 @@ def test_bench_writes_its_rows_and_fails_with_a_broken_bound(monkeypatch, tmp_pa
     assert status == 1
     assert json.loads(file.read_text())[0]["ratio"] == 2.0
     assert "BROKEN" in capsys.readouterr().out
+
+
+def test_settings_are_listed_with_defaults_and_what_they_do(railyard):
+    said = " ".join(railyard.ok("schedulers", "corral", "shadow", "--settings").split())
+    for words in (
+        "corral Jalaparti et al., SIGCOMM 2015",
+        "corral.work_conserving=false a job may have slots elsewhere",
+        "the published effect holds with tasks that keep to R_j",
+        "shuffle.slowstart=0.05 share of the tasks read",
+        "shuffle.slowstart=0.8",
+        "corral.node_wait_s=5 how long a job holds out",
+    ):
+        assert words in said
+    assert "tetrium" not in said
+    wrong = railyard.run("schedulers", "coral")
+    assert (wrong.returncode, 'did you mean "corral"' in wrong.stderr) == (2, True)

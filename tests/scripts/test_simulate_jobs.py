@@ -123,7 +123,7 @@ def test_a_log_that_was_changed_is_no_replay(railyard, tmp_path):
 
 
 def test_a_run_of_too_many_flows_is_coarse_says_so_and_can_be_had_exactly(monkeypatch, tmp_path):
-    monkeypatch.setattr(coarsening, "FLOWS_MAX", 3000)
+    monkeypatch.setattr(coarsening, "FLOWS_MAX", 2900)
     words = ("--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30")
     found = {}
     for name, more in (("coarse", ()), ("exact", ("--exact",))):
@@ -140,7 +140,7 @@ def test_a_run_of_too_many_flows_is_coarse_says_so_and_can_be_had_exactly(monkey
 
 
 def test_a_comparison_of_too_many_flows_is_coarse_says_so_once(monkeypatch, tmp_path):
-    monkeypatch.setattr(coarsening, "FLOWS_MAX", 3000)
+    monkeypatch.setattr(coarsening, "FLOWS_MAX", 2900)
     words = ["--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30"]
     words += ["--scheduler", "fair", "--scheduler", "capacity", "--json", str(tmp_path / "c.json")]
     said = CliRunner().invoke(simulate, words)

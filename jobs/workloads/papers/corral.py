@@ -5,12 +5,14 @@ the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in
 are 6.67 times the gap between two of them (6.5).
 
 Left open there, chosen here.  All: a map reads up to 256 MB; by default all jobs recur; task rates
-are the topology's.  W1: a third of the jobs is small (5 to 50 tasks), a third medium (51 to 500)
-and a third large (1,000 to 2,000), log-uniform within each; the selectivities of maps and reduces
-are independent; a reduce fetches as much as a map reads.  W2: the jobs between the tiny ones and
-the two large ones read 200 MB to 200 GB and shuffle 1/4 to twice that; a reduce fetches 1 GB.  W3:
-sizes are lognormal and correlated (0.9); the tasks are split into maps and reduces in proportion to
-input and intermediate data; the output is 1/4 to all of the intermediate data.
+are the topology's; output is written once, where it is made, as "all job data transfers stay within
+those racks" (1), which further replicas would not.  W1: a third of the jobs is small (5 to 50
+tasks), a third medium (51 to 500) and a third large (1,000 to 2,000), log-uniform within each; the
+selectivities of maps and reduces are independent; a reduce fetches as much as a map reads.  W2: the
+jobs between the tiny ones and the two large ones read 200 MB to 200 GB and shuffle 1/4 to twice
+that; a reduce fetches 1 GB.  W3: sizes are lognormal and correlated (0.9); the tasks are split into
+maps and reduces in proportion to input and intermediate data; the output is 1/4 to all of the
+intermediate data.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class CorralOptions(Population, frozen=True, kw_only=True):
     jobs: int = 200
     block: Size = 256_000_000
     recurring: float = 1.0
+    output_replication: int = 1
     largest: int = 2000  #: most tasks of a job of W1
 
     def __post_init__(self) -> None:
@@ -275,5 +278,10 @@ def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[Workloa
     """Jobs of W1 that are not predicted, all submitted at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"
-    plain = Population(users=options.users, queues=options.queues, arrivals=batch)
+    plain = Population(
+        users=options.users,
+        queues=options.queues,
+        arrivals=batch,
+        output_replication=options.output_replication,
+    )
     return populate(shapes, plain, seed, label="adhoc-")

@@ -21,11 +21,13 @@ from railyard.cluster.topology import Topology
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions, RackCluster
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
-from railyard.resourcemanager.schedulers.corral.planner import AS_PUBLISHED, plan
+from railyard.resourcemanager.schedulers.corral.planner import plan
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profile
 
 #: As ``planner.Scenario``; "auto" = a batch if all jobs with forecasts come at once.
 Aim = Literal["auto", "batch", "online"]
+
+_USUAL = PlanOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class CurrentPlan:
         self,
         topology: Topology,
         aim: Aim = "auto",
-        options: PlanOptions = AS_PUBLISHED,
+        options: PlanOptions = _USUAL,
         written: Plan | None = None,
     ) -> None:
         self._cluster = RackCluster.of(topology, options.slots) if written is None else None

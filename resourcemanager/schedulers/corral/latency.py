@@ -8,8 +8,9 @@ Left open there, chosen here:
   time, stay as they are;
 * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
 * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
-* ``in_waves=False`` leaves out the waves' factor of the shuffle: D^core has all bytes of a machine,
-  whatever the number of waves, so the printed formula counts them once a wave;
+* the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
+  machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
+  once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
 * racks that differ, such as sites behind wide-area links: each counts with the mean of them all.
 """
 
@@ -33,11 +34,12 @@ Number = TypeVar("Number", float, Array)
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of the model; the defaults are the paper's."""
+    """The options of the model."""
 
     #: α, in units of 1 / (a rack's bandwidth to the core); 0 = data may be out of balance
     imbalance: float = 1.0
-    shuffle_in_waves: bool = True  #: count the shuffle's time once for each wave of reduces
+    #: count all of a shuffle once for each wave of reduces, as 4.3 prints it
+    shuffle_in_waves: bool = False
     slots: int = 0  #: tasks that a machine runs at once; 0 = as many as it has slots
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ from railyard.resourcemanager.schedulers.corral.planfile import Plan, PlannedJob
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile
 from railyard.resourcemanager.schedulers.corral.quicksearch import quick_provisioning
 
-AS_PUBLISHED = PlanOptions()
+AS_PUBLISHED = PlanOptions(shuffle_in_waves=True)  #: as 4.3 prints it
 
 
 def plan(

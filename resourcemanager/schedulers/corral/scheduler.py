@@ -44,8 +44,11 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
 
     plan: str = ""  #: a plan's file; jobs that are not in it are ad hoc.  "" = from forecasts
     scenario: Aim = "auto"  #: of plans made from forecasts; "auto": batch if all come at once
-    imbalance: float = 1.0  #: these two as in ``latency.PlanOptions``
-    shuffle_in_waves: bool = True
+    #: penalty for data out of balance, in units of 1 / (a rack's bandwidth to the core); 4.5 has 1
+    imbalance: float = 1.0
+    #: count all of a shuffle once for each wave of reduces.  4.3 prints it so, but W2's large jobs
+    #: get 3 racks each in 6.2.1, and 7 by that; with this default they get 3 and 4
+    shuffle_in_waves: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -75,8 +75,12 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
     rack_wait_s: float = 5.0  #: how much longer for a rack-local one, if it has several racks
     #: a job runs anywhere once more than this share of its racks' machines is lost: "a majority"
     lost_share: float = 0.5
-    reduce_share: float = 0.0  #: of the slots in its racks, for reduces while maps are pending
-    work_conserving: bool = False  #: a job may have slots elsewhere that nobody else takes
+    #: of the slots in its racks, for reduces while maps are pending.  No text fixes it: with more,
+    #: early reduces keep a rack's slots from maps, and the published effect is lost
+    reduce_share: float = 0.0
+    #: a job may have slots elsewhere that nobody else takes (4.1); tasks keep to R_j (3.1) without.
+    #: No text fixes it: the published effect holds with tasks that keep to R_j
+    work_conserving: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
