@@ -85,8 +85,16 @@ class Simulation:
         self.store = BlockStore(topology, chance, self.heap, self.network)
         feed, block_bytes = self.driver.feed, topology.storage.block
         self.workers = Workers(
-            self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed
+            self.heap,
+            self.network,
+            self.store,
+            behaviour,
+            seed,
+            chance,
+            block_bytes,
+            self.driver,
         )
+        self.network.call_each = self.workers.flows_ended
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
@@ -176,6 +184,7 @@ class Simulation:
         driver.on(BeginAttempt, workers.begin)
         driver.on(KillAttempt, workers.kill)
         driver.on(StartFlow, workers.start_flow)
+        driver.on_all(StartFlow, workers.start_flows)
         driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from railyard.cluster.messages.execution import FlowFinished, StartFlow
+from railyard.cluster.messaging.wire import Command
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
 from railyard.resourcemanager.interface.commands import SetTimer
@@ -20,11 +22,37 @@ class VirtualDriver(CoreDriver):
         super().__init__(core, log, stopwatch)
         self._heap = heap
         self._timers: dict[str, float] = {}
+        self._waiting: list[Command] = []  #: starts of flows that are carried out together
 
     @property
     def now_s(self) -> float:
         """Virtual seconds since the start of the simulation."""
         return self._heap.now_s
+
+    def feed_fetched(self, event: FlowFinished) -> None:
+        """Feed the end of a fetch, not from within a command's handler.
+
+        If it leads to new flows only, these start when ``start_waiting`` is called: those of many
+        ends together are cheaper.
+        """
+        commands = self._handle(event)
+        if commands:
+            self._waiting += commands
+            if not all(isinstance(command, StartFlow) for command in commands):
+                self.start_waiting()
+
+    def start_waiting(self) -> None:
+        """Carry out what ``feed_fetched`` has put off."""
+        if not self._waiting:
+            return
+        commands, self._waiting = self._waiting, []
+        self._busy = True
+        try:
+            self._carry_out(commands)
+            while self._later:
+                self._feed(self._later.popleft())
+        finally:
+            self._busy = False
 
     def _set_timer(self, command: SetTimer) -> None:
         self._timers[command.timer] = command.at_s

@@ -162,12 +162,14 @@ class FlowGroup(ServedRows):
         ended: list[int] = []
         fewer: list[tuple[FlowClass, float, float]] = []
         in_rows, by_key = self._in_rows, self._by_key
-        for row in self._due(by_s):
+        due = self._due(by_s)
+        enough = self._serve_first([row for row in due if not isinstance(in_rows[row], Flow)], by_s)
+        for row in due:
             found = in_rows[row]
             if isinstance(found, Flow):
                 taken.append(found)
             else:
-                some = self._take_some(found, float(self.rates[row]), by_s)
+                some = found.take(enough[row])
                 taken += some
                 if found.members:
                     weight = sum(flow.weight for flow in some)
@@ -255,14 +257,29 @@ class FlowGroup(ServedRows):
         super()._is_set()
         self._context.retimed.append(self)
 
-    def _take_some(self, group: FlowClass, rate: float, by_s: float) -> list[Flow]:
-        """Remove and return the flows of a class that finish together with its first."""
-        row, first = group.row, group.first()
+    def _serve_first(self, rows: list[int], by_s: float) -> dict[int, float]:
+        """Have classes served as their first flows need that end now.
+
+        Returns {row: the service with which others of its flows end, too}.
+        """
+        if not rows:
+            return {}
+        at, now_s = np.array(rows), self._context.now_s
+        needs = floats([self._class_at(row).first().needs for row in rows])
         # exactly what its first flow needs, so that rounding errors never add up
-        self.rows.column(SERVED)[row] = max(self._settle(row), first.needs)
-        if rate == np.inf:
-            return group.take(np.inf)
-        return group.take(first.needs * ROUNDING + rate * (by_s - self._context.now_s))
+        self.rows.column(SERVED)[at] = np.maximum(self._served(at), needs)
+        self.rows.column(SINCE_S)[at] = now_s
+        rates = self.rates[at]
+        endless = np.isinf(rates)
+        rates[endless] = 0.0
+        enough = needs * ROUNDING + rates * (by_s - now_s)
+        enough[endless] = np.inf
+        return dict(zip(rows, enough.tolist(), strict=True))
+
+    def _class_at(self, row: int) -> FlowClass:
+        found = self._in_rows[row]
+        assert isinstance(found, FlowClass)
+        return found
 
     def _change_rows(self, changes: list[tuple[FlowClass, float, float]]) -> None:
         """Update rows whose flows have changed; their service was brought up to now.
@@ -287,10 +304,13 @@ class FlowGroup(ServedRows):
     def _admit_to_rows(self, joining: list[Flow]) -> None:
         """Add flows to classes that have rows already."""
         changes: list[tuple[FlowClass, float, float]] = []
-        for flow in joining:
+        rows = np.array([_row_of(flow) for flow in joining])
+        self.rows.column(SERVED)[rows] = served = self._served(rows)
+        self.rows.column(SINCE_S)[rows] = self._context.now_s
+        for flow, joined_at in zip(joining, served.tolist(), strict=True):
             joined = flow.flow_class
             assert joined is not None
-            flow.joined_at = self._settle(joined.row)
+            flow.joined_at = joined_at
             _note_needs(flow)
             joined.join(flow)
             changes.append((joined, flow.weight, flow.weight * flow.needs))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Protocol, TypeVar, cast
 
 from railyard.cluster.errors import InvariantError
@@ -16,6 +17,8 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import SetTimer
 
 C = TypeVar("C", bound=Command)
+#: Fewer commands than this are carried out one by one.
+_FEW_COMMANDS = 3
 
 
 class Log(Protocol):
@@ -37,6 +40,8 @@ class CoreDriver(ABC):
         self._log = log
         self._stopwatch = stopwatch
         self._handlers: dict[type[Command], Callable[[Command], None]] = {}
+        #: of classes that are carried out together where they follow one another
+        self._handlers_of_all: dict[type[Command], Callable[[Sequence[Command]], None]] = {}
         self._later: deque[Event] = deque()
         self._busy = False
         self.on(SetTimer, self._set_timer)
@@ -53,6 +58,10 @@ class CoreDriver(ABC):
     def on(self, kind: type[C], handler: Callable[[C], None]) -> None:
         """Have commands of class ``kind`` carried out by ``handler``."""
         self._handlers[kind] = cast("Callable[[Command], None]", handler)
+
+    def on_all(self, kind: type[C], handler: Callable[[Sequence[C]], None]) -> None:
+        """Have several commands of class ``kind`` that follow one another carried out together."""
+        self._handlers_of_all[kind] = cast("Callable[[Sequence[Command]], None]", handler)
 
     def feed(self, event: Event) -> None:
         """Let the core handle an event now; within a command's handler, as soon as that returns.
@@ -71,6 +80,10 @@ class CoreDriver(ABC):
             self._busy = False
 
     def _feed(self, event: Event) -> None:
+        self._carry_out(self._handle(event))
+
+    def _handle(self, event: Event) -> list[Command]:
+        """Let the core handle an event now, and log it; returns its commands."""
         self.event_s = at_s = self.now_s
         log, stopwatch = self._log, self._stopwatch
         begun_s = 0.0 if stopwatch is None else stopwatch()
@@ -86,5 +99,18 @@ class CoreDriver(ABC):
             self.deciding_s_max = max(self.deciding_s_max, took_s)
         if log is not None:
             log.write(at_s, event, commands)
-        for command in commands:
-            self._handlers[type(command)](command)
+        return commands
+
+    def _carry_out(self, commands: Sequence[Command]) -> None:
+        if len(commands) < _FEW_COMMANDS:
+            for command in commands:
+                self._handlers[type(command)](command)
+            return
+        for kind, those in groupby(commands, type):
+            together = self._handlers_of_all.get(kind)
+            if together is not None:
+                together(list(those))
+                continue
+            handler = self._handlers[kind]
+            for command in those:
+                handler(command)

@@ -114,15 +114,27 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int, began_s: float) -> None:
         """A fetch that began at ``began_s`` has brought so many outputs of other tasks."""
+        if self.note_fetched(flow, outputs, size_bytes, began_s):
+            self._workers.report(FlowFinished(flow=flow))
+            self.go_on()
+
+    def note_fetched(self, flow: FlowId, outputs: int, size_bytes: int, began_s: float) -> bool:
+        """The same, but to be reported by the caller, after which it is to ``go_on``.
+
+        False: it has not started, and will report this later.
+        """
         if not self._started:
             self._early += ((flow, outputs, size_bytes, began_s),)
-            return
+            return False
         self._reads[began_s] = self._workers.heap.now_s
         self.missing -= outputs
         self._input_bytes += size_bytes
         if self.missing < 0:
             raise InvariantError(f"{self.id} fetched more outputs than there are")
-        self._workers.report(FlowFinished(flow=flow))
+        return True
+
+    def go_on(self) -> None:
+        """Compute, if all has been fetched."""
         if not self.missing and not self.over:
             self._read_all()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -12,18 +13,33 @@ from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
     FlowFailed,
+    FlowFinished,
     KillAttempt,
     LaunchAttempt,
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Event
+from railyard.netemu.model.flows import FlowSpec
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network import OnEnd, SimulatedNetwork
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import JobWork
+
+
+class Reports(Protocol):
+    """Who reports go to; see ``VirtualDriver``."""
+
+    def feed(self, event: Event) -> None:
+        """Report an event."""
+
+    def feed_fetched(self, event: FlowFinished) -> None:
+        """Report the end of a fetch; new flows start later."""
+
+    def start_waiting(self) -> None:
+        """Start these flows."""
 
 
 class _Fetch(msgspec.Struct, eq=False):
@@ -47,7 +63,7 @@ class _Fetch(msgspec.Struct, eq=False):
 
 
 class Workers:
-    """The attempts of all nodes, and their fetches.  ``report`` gives the core an event.
+    """The attempts of all nodes, and their fetches.
 
     ``seed`` draws the topology's stragglers, as in an emulation; ``chance`` the behaviour's.
     """
@@ -61,8 +77,10 @@ class Workers:
         seed: int,
         chance: int,
         block_bytes: int,
-        report: Callable[[Event], None],
+        reports: Reports,
     ) -> None:
+        self._reports = reports
+        self.report: Callable[[Event], None] = reports.feed
         self.heap = heap
         self.network = network
         self.store = store
@@ -73,7 +91,6 @@ class Workers:
         self.deviation = NO_DEVIATION if behaviour.is_certain else None
         #: block size of the files that attempts write
         self.block_bytes = max(block_bytes, behaviour.output_block)
-        self.report = report
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
@@ -106,23 +123,47 @@ class Workers:
 
     def start_flow(self, command: StartFlow) -> None:
         """Start the flow of a fetch."""
-        down = self.store.down
-        if command.dst in down:
-            return  # its reader is gone
-        ended = _Fetch(self, command, self.heap.now_s)
-        if command.src in down:
-            self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
+        self.start_flows((command,))
+
+    def start_flows(self, commands: Sequence[StartFlow]) -> None:
+        """Start the flows of fetches, in this order."""
+        down, now_s = self.store.down, self.heap.now_s
+        if not down:
+            self.network.carry_all([(_spec(each), _Fetch(self, each, now_s)) for each in commands])
             return
-        self.network.carry(
-            command.flow,
-            command.src,
-            command.dst,
-            command.size_bytes,
-            ended,
-            command.coflow if command.src != command.dst else None,
-            command.weight,
-            command.priority,
-        )
+        for command in commands:
+            if command.dst in down:
+                continue  # its reader is gone
+            ended = _Fetch(self, command, now_s)
+            if command.src in down:
+                self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
+            else:
+                self.network.carry_all(((_spec(command), ended),))
+
+    def flows_ended(self, ends: Iterator[OnEnd]) -> None:
+        """Flows have sent all their bytes; see ``SimulatedNetwork.call_each``.
+
+        Each end is reported before the next is looked at.  Only the flows that follow from ends of
+        fetches start later, together, and before anything else does.
+        """
+        running, reports = self.running, self._reports
+        for on_end in ends:
+            if not isinstance(on_end, _Fetch):
+                reports.start_waiting()
+                on_end(0, "")
+                continue
+            command = on_end.command
+            reader = running.get(command.reader)
+            if reader is None:
+                continue  # as in ``_Fetch``
+            sent, size_bytes = len(command.outputs), command.size_bytes
+            if not reader.note_fetched(command.flow, sent, size_bytes, on_end.began_s):
+                continue
+            reports.feed_fetched(FlowFinished(flow=command.flow))
+            if not reader.missing:
+                reports.start_waiting()
+                reader.go_on()
+        reports.start_waiting()
 
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
@@ -158,3 +199,16 @@ class Workers:
     def _report_if_up(self, node: NodeId, fact: Event) -> None:
         if node not in self.store.down:
             self.report(fact)
+
+
+def _spec(command: StartFlow) -> FlowSpec:
+    src, dst = command.src, command.dst
+    return FlowSpec(
+        flow=command.flow,
+        src=src,
+        dst=dst,
+        size_bytes=command.size_bytes,
+        coflow=command.coflow if src != dst else None,
+        weight=command.weight,
+        priority=command.priority,
+    )

@@ -370,8 +370,8 @@ def _reader_of(attempt: Attempt) -> Reader:
 
 def _is_any_new(reads: Sequence[Stage], reader: Reader, node: NodeId) -> bool:
     """Whether there are outputs on a node that a reader has not asked for: seldom after a fetch."""
-    for stage, seen in zip(reads, reader.seen, strict=True):
-        if len(stage.outputs.get(node, ())) != seen.get(node, 0):
+    for at, stage in enumerate(reads):
+        if len(stage.outputs.get(node, ())) != reader.seen[at].get(node, 0):
             return True
     return False
 
@@ -379,15 +379,20 @@ def _is_any_new(reads: Sequence[Stage], reader: Reader, node: NodeId) -> bool:
 def _new_outputs(attempt: Attempt, reader: Reader, node: Node) -> tuple[list[Attempt], int]:
     """The outputs on ``node`` that were not asked for yet, and their bytes for this reader."""
     task, outputs, size_bytes = attempt.task, list[Attempt](), 0
-    partition = task.index
-    for stage, seen in zip(task.stage.reads, reader.seen, strict=True):
-        log = stage.outputs.get(node.id, ())
-        here = reader.fetched[stage.name]
-        for output in log[seen.get(node.id, 0) :]:
-            if output.state == "succeeded" and not here >> output.task.index & 1:
-                outputs.append(output)
-                size_bytes += output.partition_bytes[partition]
-        seen[node.id] = len(log)
+    partition, name, repeats = task.index, node.id, reader.repeats
+    for at, stage in enumerate(task.stage.reads):
+        log = stage.outputs.get(name, ())
+        seen = reader.seen[at]
+        first = seen.get(name, 0)
+        for output in log[first:] if first else log:
+            if output.state != "succeeded":
+                continue
+            # it may have the task's output from an earlier attempt
+            if (repeats or output.number) and reader.has(stage.name, output.task.index):
+                continue
+            outputs.append(output)
+            size_bytes += output.partition_bytes[partition]
+        seen[name] = len(log)
     return outputs, size_bytes
 
 

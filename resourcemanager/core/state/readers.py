@@ -30,7 +30,7 @@ class Reader(msgspec.Struct, eq=False):
     _arrived: list[Mapping[str, int]] = []
     fetches: dict[FetchKey, FlowId] = {}  #: the flows under way
     position: int = 0  #: how many of the ``Merging.ready`` were asked for, if fetches are merged
-    repeats: bool = False  #: whether some of those have to be asked for again
+    repeats: bool = False  #: whether it has some of what it will ask for already
     tries: dict[NodeId, int] = {}  #: {node: fetches from it that failed in a row}
     sequence: int = 0  #: fetches started
 
@@ -58,6 +58,7 @@ class Reader(msgspec.Struct, eq=False):
 
     def ask_again(self, node: NodeId) -> None:
         """Forget what was asked for from a node."""
+        self.repeats = True
         for seen in self.seen:
             seen.pop(node, None)
 
