@@ -42,74 +42,91 @@ class Elsewhere:
     how: str  #: what has it instead, or why nothing does
 
 
-def _corral(figure: str, case: str, measure: str, why: str = "") -> Headline:
-    return Headline(figure=figure, case=case, subject="corral", measure=measure, why=why)
-
-
-_CORRAL = (
-    _corral("fig6", "W1", "makespan"),
-    _corral("fig6", "W2", "makespan"),
-    _corral("fig6", "W3", "makespan"),
-    _corral("fig7", "W1", "cross-rack bytes"),
-    _corral("fig7", "W2", "cross-rack bytes"),
-    _corral("fig7", "W3", "cross-rack bytes"),
-    _corral("fig7", "W1", "compute time"),
-    _corral("fig7", "W1", "reduce time, median job"),
-    _corral("fig8", "W1", "JCT median"),
-    _corral("fig8", "W2", "JCT median"),
-    _corral("fig8", "W3", "JCT median"),
-    _corral("fig8", "W1", "JCT mean"),
-    _corral("fig8", "W2", "JCT mean"),
-    _corral("fig8", "W3", "JCT mean"),
-    _corral("fig9", "small", "JCT mean"),
-    _corral("fig9", "medium", "JCT mean"),
-    _corral("fig9", "large", "JCT mean"),
-    _corral("fig10", "queries", "query time median"),
-    _corral("fig10", "queries", "query time mean"),
-    _corral("fig11", "mix", "recurring, JCT mean"),
-    _corral("fig11", "mix", "recurring, JCT median"),
-    _corral("fig11", "mix", "ad hoc, JCT mean"),
-    _corral("fig11", "mix", "ad hoc, JCT p90"),
-    _corral("fig11", "mix", "ad hoc, makespan"),
-    _corral("fig13", "sizes off up to 50 %", "makespan"),
-    _corral("fig13", "50 % not on time", "JCT mean"),
-    Headline(
-        figure="fig14",
-        case="against capacity + maxmin",
-        subject="capacity + varys",
-        measure="JCT median",
-    ),
-    Headline(
-        figure="fig14",
-        case="against capacity + varys",
-        subject="corral + maxmin",
-        measure="JCT median",
-    ),
-)
-
-
-def _co_scheduler(figure: str, case: str, subject: str, *measures: str) -> tuple[Headline, ...]:
-    return tuple(
-        Headline(figure=figure, case=case, subject=subject, measure=measure) for measure in measures
-    )
+def _of(subject: str, figure: str, measure: str, *cases: str, why: str = "") -> list[Headline]:
+    return [
+        Headline(figure=figure, case=case, subject=subject, measure=measure, why=why)
+        for case in cases
+    ]
 
 
 _TIMES = ("makespan", "JCT mean", "CCT mean")
+_WORKLOADS = ("W1", "W2", "W3")
+
 _CO_SCHEDULER = (
-    *_co_scheduler("fig5a", "against Fair", "co-scheduler", *_TIMES),
-    *_co_scheduler("fig5a", "against Corral", "co-scheduler", *_TIMES),
-    *_co_scheduler("fig5b", "", "fair", "on circuits"),
-    *_co_scheduler("fig5b", "", "corral-fair", "on circuits"),
-    *_co_scheduler("fig5b", "", "co-scheduler", "on circuits"),
-    *_co_scheduler("fig7", "", "co-scheduler:dp+ocas", *_TIMES),
-    *_co_scheduler("fig10", "50% wrong, against Fair", "co-scheduler", *_TIMES[:2]),
-    *_co_scheduler("fig10", "50% wrong, against Corral", "co-scheduler", *_TIMES[:2]),
+    *(line for of in _TIMES for line in _of("co-scheduler", "fig5a", of, "against Fair")),
+    *(line for of in _TIMES for line in _of("co-scheduler", "fig5a", of, "against Corral")),
+    *_of("fair", "fig5b", "on circuits", ""),
+    *_of("corral-fair", "fig5b", "on circuits", ""),
+    *_of("co-scheduler", "fig5b", "on circuits", ""),
+    *(line for of in _TIMES for line in _of("co-scheduler:dp+ocas", "fig7", of, "")),
+    *_of("corral-fair", "fig9", "JCT mean", "0% recurring"),
+    *_of("co-scheduler", "fig10", "makespan", "50% wrong, against Fair"),
+    *_of("co-scheduler", "fig10", "JCT mean", "50% wrong, against Fair"),
+)
+
+_CORRAL = (
+    *_of("corral", "fig6", "makespan", *_WORKLOADS),
+    *_of("corral", "fig7", "cross-rack bytes", *_WORKLOADS),
+    *_of("corral", "fig7", "compute time", *_WORKLOADS),
+    *_of("corral", "fig7", "reduce time, median job", "W1"),
+    *_of("corral", "fig8", "JCT median", *_WORKLOADS),
+    *_of("corral", "fig8", "JCT mean", *_WORKLOADS),
+    *_of("corral", "fig9", "JCT mean", "small", "medium", "large"),
+    *_of("corral", "fig10", "query time median", "queries"),
+    *_of("corral", "fig10", "query time mean", "queries"),
+    *_of("corral", "fig11", "recurring, JCT mean", "mix"),
+    *_of("corral", "fig11", "recurring, JCT median", "mix"),
+    *_of("corral", "fig11", "ad hoc, JCT mean", "mix"),
+    *_of("corral", "fig11", "ad hoc, JCT p90", "mix"),
+    *_of("corral", "fig11", "ad hoc, makespan", "mix"),
+    *_of("corral", "fig13", "makespan", "sizes off up to 50 %"),
+    *_of("corral", "fig13", "JCT mean", "50 % not on time"),
+    *_of("capacity + varys", "fig14", "JCT median", "against capacity + maxmin"),
+    *_of("corral + maxmin", "fig14", "JCT median", "against capacity + varys"),
+)
+
+_JOINT = tuple(
+    line
+    for subject in ("joint + afap", "delay + maxmin", "heft + maxmin", "delay + sjf", "heft + sjf")
+    for line in _of(subject, "table4", "JCT mean", "x 0.5", "x 1", "x 3.5")
+)
+
+_SHADOW = (
+    *_of("shadow", "fig10", "job time, mean of each", "mean of the six"),
+    *_of("shadow", "fig11", "makespan", "50 jobs"),
+    *_of("shadow", "fig11", "more jobs done, at best", "50 jobs"),
+    *_of("shadow", "fig14", "JCT mean", "25 %", "50 %", "75 %", "two waves"),
+    *_of("shadow", "fig15", "JCT mean", "1 Gbps", "4 Gbps"),
+    *_of("shadow", "fig16", "duplicates, of the maps", "all six"),
+    *_of("shadow", "fig16", "chosen, of the duplicates", "all six"),
+    *_of("shadow", "fig20", "skew, mean of each", "mean, against delay", "mean, against kmn"),
+    *_of("delay", "fig23", "skew", "60GB"),
+    *_of("shadow", "fig23", "skew", "60GB"),
+    *_of("shadow", "fig23", "shuffle time", "60GB"),
+    *_of("shadow", "fig23", "JCT mean", "60GB"),
+)
+
+_TETRIUM = (
+    *_of("tetrium", "fig8", "JCT mean", "waves, against in-place", "waves, against centralized"),
+    *_of("tetrium+fair-order", "fig8", "JCT mean", "waves, against in-place"),
+    *_of("tetrium", "fig8", "JCT mean", "waves, against tetris"),
+    *_of("tetrium", "fig8", "JCT p90", "waves, against tetris"),
+    *_of("tetrium", "fig8", "jobs slowed down", "waves, against in-place"),
+    *_of("tetrium:random-reduces", "fig9", "JCT mean", "waves"),
+    *_of("tetrium:local-first", "fig9", "JCT mean", "waves"),
+    *_of("tetrium:reverse", "reverse", "JCT mean", "waves"),
+    *_of("tetrium", "fig10", "bytes between sites", "rho 0, waves", "rho 0.75, waves"),
+    *_of("tetrium", "fig10", "JCT mean", "rho 0.75, waves", "epsilon 0.6, waves"),
+    *_of("tetrium", "fig11", "JCT mean", "-10 %, k = 3", "-10 %, k = 10", "-50 %, k = 10"),
 )
 
 #: {paper: its headlines}, in the order of ``papers.PAPERS``
 HEADLINES: dict[str, tuple[Headline, ...]] = {
     "co-scheduler": _CO_SCHEDULER,
     "corral": _CORRAL,
+    "joint": _JOINT,
+    "shadow": _SHADOW,
+    "tetrium": _TETRIUM,
 }
 
 #: {paper: what ``railyard reproduce`` does not run}
@@ -121,5 +138,13 @@ ELSEWHERE: dict[str, tuple[Elsewhere, ...]] = {
             published="55 s",
             how="`scripts/bench planner`",
         ),
-    )
+    ),
+    "tetrium": (
+        Elsewhere(
+            where="Fig. 7",
+            what="time of decisions for 50 and 400 jobs",
+            published="950 ms, 8 s",
+            how="`scripts/bench placement`",
+        ),
+    ),
 }
