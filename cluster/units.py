@@ -123,9 +123,13 @@ def format_count(count: int, noun: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format seconds as "10.0 ms", "3.21 s" or "2 min 05 s"."""
+    """Format seconds as "10.0 ms", "3.21 s", "2 min 05 s" or "23 h 59 min"."""
+    if seconds >= 7200:
+        minutes = round(seconds / 60)
+        return f"{minutes // 60} h {minutes % 60:02} min"
     if seconds >= 120:
-        return f"{int(seconds // 60)} min {seconds % 60:02.0f} s"
+        whole_s = round(seconds)
+        return f"{whole_s // 60} min {whole_s % 60:02} s"
     if seconds >= 1 or seconds == 0:
         return f"{seconds:.2f} s"
     return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"

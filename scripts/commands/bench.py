@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from railyard.cluster.errors import unknown_name
+from railyard.cluster.units import format_number
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
 
@@ -90,5 +91,5 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 def _figure(value: Any, unit: str) -> str:
     if value is None:
         return ""
-    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    text = format_number(value) if isinstance(value, float) else str(value)
     return f"{text} {unit}".strip()

@@ -135,8 +135,8 @@ def test_figures_are_written_for_people():
     assert format_size(999_700) == "1 MB"
     assert format_rate(1.25e9) == "10 Gbps"
     assert format_rate(float("inf")) == "unlimited"
-    assert [format_duration(s) for s in (0, 0.01, 3.214, 125)] == [
-        "0.00 s", "10.0 ms", "3.21 s", "2 min 05 s",
+    assert [format_duration(s) for s in (0, 0.01, 3.214, 125, 179.6, 86_329)] == [
+        "0.00 s", "10.0 ms", "3.21 s", "2 min 05 s", "3 min 00 s", "23 h 59 min",
     ]  # fmt: skip
 
 

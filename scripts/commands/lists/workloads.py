@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from railyard.cluster.units import format_duration, format_size
+from railyard.cluster.units import format_duration, format_number, format_size
 from railyard.scripts.simulating.fetch import fetch
 from railyard.scripts.terminal.options import SEED
 
@@ -88,4 +88,4 @@ def _value(value: float, unit: str) -> str:
         return format_duration(value)
     if unit == "share":
         return f"{value:.3g}" if 0 < value < 0.001 else f"{value:.1%}"
-    return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+    return format_number(value)
