@@ -90,6 +90,9 @@ class Topology(Table, frozen=True, kw_only=True):
     storage: Storage = Storage()
     compute: Compute = Compute()
     liveness: Liveness = Liveness()
+    #: settings of schedulers that this cluster's Hadoop has, such as {"shuffle.slowstart": 0.8};
+    #: a scheduler that has a setting and a value of its own for it keeps that
+    settings: dict[str, bool | int | float | str] = {}
 
     def __post_init__(self) -> None:
         require(self.name.isprintable(), "name", self.name, "letters that can be read")

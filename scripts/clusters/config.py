@@ -13,8 +13,8 @@ from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
 from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.interface.recipe import Recipe, option_names
-from railyard.resourcemanager.schedulers import recipe_named
+from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
+from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.scripts.clusters.pairs import Pair
 from railyard.scripts.terminal.options import Settings
 
@@ -43,10 +43,28 @@ def cluster_config(
         seed=seed,
         transport=transport,
         durability=durability or "safe",
-        scheduler_options=dict(options),
+        scheduler_options=_settings_of(topology, recipe) | dict(options),
     )
     core_for(config)  # makes the policies, which refuse what they cannot work with
     return config
+
+
+def _settings_of(topology: Topology, recipe: Recipe) -> dict[str, Option]:
+    """The cluster's own settings, as far as a scheduler has them and no values for them.
+
+    Raises ``UsageError`` for one that no scheduler has.
+    """
+    own = option_names(recipe)
+    if not all(name in own for name in topology.settings):
+        every = {name for each in all_recipes().values() for name in option_names(each)}
+        for name in topology.settings:
+            if name not in every:
+                raise unknown_name(f"setting of {topology.name}", name, sorted(every))
+    return {
+        name: value
+        for name, value in topology.settings.items()
+        if name in own and name not in recipe.settings
+    }
 
 
 def own_options(scheduler: str, options: Sequence[tuple[str, V]]) -> tuple[tuple[str, V], ...]:

@@ -1,8 +1,9 @@
 """What Shadow's experiments have in common: jobs, settings of the four schedulers, measures.
 
-The six applications run on ``shadow-4x13``, far apart; all schedulers have copies of slow tasks as
-in Hadoop 1 (5.1).  The maps' skew is what heartbeats make of it (``Liveness.assign_multiple``),
-with two replicas of each block as HDFS places them.
+The six applications run on ``shadow-4x13``, far apart.  All schedulers have that topology's
+settings: copies of slow tasks as in Hadoop 1 (5.1), reduces after 80 % of the maps, maps that wait
+for racks only.  The maps' skew is what heartbeats make of it (``Liveness.assign_multiple``), with
+two replicas of each block as HDFS places them.
 """
 
 from __future__ import annotations
@@ -38,12 +39,6 @@ APPLICATIONS = (
     *("kmeans", "self-join", "terasort"),
 )
 TERASORT = "terasort"
-_SETTINGS = (
-    ("delay.node_wait_s", "0"),
-    ("shuffle.slowstart", "0.8"),
-    ("speculation.on", "true"),
-    ("speculation.gap", "0.2"),
-)
 
 
 def setup(
@@ -59,7 +54,7 @@ def setup(
         topology="shadow-4x13",
         scheduler=OURS,
         network=network,
-        scheduler_options=(*_SETTINGS, *settings),
+        scheduler_options=settings,
         behaviour=behaviour or Behaviour(),
     )
 
