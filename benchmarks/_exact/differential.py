@@ -31,7 +31,7 @@ CLOSE_SHARE = 1e-6
 FLOWS_MAX = 14
 _RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
 _SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 5 * 10**6, 10**7, 2 * 10**7, 10**8)
-_LARGE = 10**15
+_LARGE = 3 * 10**15  # thirds of it are whole: two ends that are one instant on the clock are equal
 _NEVER = Fraction(-1)
 
 
