@@ -53,7 +53,7 @@ def test_schedulers_and_seeds_stand_in_one_table(railyard, tmp_path):
         *("--scheduler", "fair", "--scheduler", "delay", "--seeds", "2"),
         *("--json", tmp_path / "s.json"),
     )
-    assert "2 seeds: mean ± 95 % confidence interval" in said
+    assert "simulated, seeds 1 to 2: means" in said
     rows = json.loads((tmp_path / "s.json").read_text())
     assert [(row["scheduler"], row["seeds"]) for row in rows] == [
         ("fair", [1, 2]),
