@@ -160,17 +160,17 @@ def test_contenders_are_schedulers_with_flow_schedulers():
 
 
 def test_a_setup_may_have_faults(tmp_path):
-    faulty = replace(JOBS, faults="link:r0.up*0.05@0s+9999s", behaviour=Behaviour(variance=0.1))
+    faulty = replace(JOBS, faults="slow:r0n0*9@380s+9999s", behaviour=Behaviour(variance=0.1))
     assert faulty != JOBS
     found = carry_out([JOBS, faulty], [1])
-    assert found[faulty][0]["makespan_s"] > found[JOBS][0]["makespan_s"]
+    assert found[faulty][0]["jct_s"]["max"] > 1.2 * found[JOBS][0]["jct_s"]["max"]
     save(found, tmp_path / "runs")
     plain, disturbed = (
         json.loads(file.read_text())["command"] for file in sorted((tmp_path / "runs").iterdir())
     )
     assert "--faults" not in plain
     assert (
-        "--behaviour variance=0.1 --faults 'link:r0.up*0.05@0s+9999s' --exact --seed 1" in disturbed
+        "--behaviour variance=0.1 --faults 'slow:r0n0*9@380s+9999s' --exact --seed 1" in disturbed
     )
     for wrong, words in (("slow:r9n9*5@0s+9s", "r9n9"), ("slw:r0n0*5@0s+9s", "--faults slw")):
         with pytest.raises(UsageError, match=words):
