@@ -17,7 +17,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row, bench_row
@@ -69,10 +69,10 @@ def run(quick: bool = False) -> list[Row]:
                 break
             print(f"  {name}, {size} flows ...", file=sys.stderr)
             loaded = LoadedFabric(name, topology, size)
-            pairs, (arrive_ms, end_ms) = loaded.rows, loaded.measure()
-            measured.append((pairs, max(arrive_ms, end_ms)))
+            open_rows, (arrive_ms, end_ms) = loaded.rows, loaded.measure()
+            measured.append((open_rows, max(arrive_ms, end_ms)))
             bound = bound_ms if size == BOUND_AT else None
-            rows += _events(name, size, pairs, (arrive_ms, end_ms), bound)
+            rows += _events(name, size, open_rows, (arrive_ms, end_ms), bound)
             del loaded
             gc.collect()  # no two large ones at a time
         many = [costs for size, costs in zip(SIZES, measured, strict=False) if size >= MANY_FLOWS]
@@ -111,16 +111,17 @@ class LoadedFabric:
         self._dice = random.Random(size)
         self._size = size
         fast = fast_version(scheduler)
-        self._fabric = Fabric(load_topology(topology), flow_scheduler(scheduler), fast=fast)
+        self._scheduler = flow_scheduler(scheduler)
+        self._fabric = Fabric(load_topology(topology), self._scheduler, fast=fast)
         self._started = 0
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
         kind = FLOW_SCHEDULERS[scheduler].reference
-        by_coflow = kind.by_coflow or kind.circuit_policy is not None
-        pairs = (self._start() for _ in range(size))
-        #: what the scheduler decides on: pairs of racks, of each coflow if it treats them apart
-        self.rows = len({(coflow if by_coflow else 0, src, dst) for coflow, src, dst in pairs})
+        self._by_coflow = kind.by_coflow or kind.circuit_policy is not None
+        #: what the scheduler decides on: pairs of racks, of each coflow or class if it treats
+        #: them apart
+        self.rows = len({self._start() for _ in range(size)})
         self._fabric.next_event_s()
 
     def measure(self) -> tuple[float, float]:
@@ -146,26 +147,25 @@ class LoadedFabric:
             arrivals_s.append(time.process_time() - begun_s)
         return statistics.median(arrivals_s) * 1e3, statistics.median(ends_s) * 1e3
 
-    def _start(self) -> tuple[int, int, int]:
-        """Start a flow; returns its coflow and its racks, by number."""
+    def _start(self) -> Hashable:
+        """Start a flow; returns in which row it is."""
         dice = self._dice
         src, dst = dice.sample(range(RACKS), 2)
         coflow = dice.randrange(len(self._coflows))
-        self._fabric.start(
-            FlowSpec(
-                flow=FlowId(f"f{self._started}"),
-                src=node_id(rack_id(src), 0),
-                dst=node_id(rack_id(dst), 0),
-                size_bytes=int(10 ** dice.uniform(6, 10)),
-                coflow=self._coflows[coflow],
-            )
+        flow = FlowSpec(
+            flow=FlowId(f"f{self._started}"),
+            src=node_id(rack_id(src), 0),
+            dst=node_id(rack_id(dst), 0),
+            size_bytes=int(10 ** dice.uniform(6, 10)),
+            coflow=self._coflows[coflow],
         )
+        self._fabric.start(flow)
         self._started += 1
-        return coflow, src, dst
+        return coflow if self._by_coflow else 0, src, dst, self._scheduler.class_key(flow)
 
 
 def _events(
-    name: str, size: int, pairs: int, costs_ms: tuple[float, float], bound_ms: float | None
+    name: str, size: int, open_rows: int, costs_ms: tuple[float, float], bound_ms: float | None
 ) -> list[Row]:
     return [
         bench_row(
@@ -173,7 +173,7 @@ def _events(
             cost_ms,
             "ms",
             bound=bound_ms,
-            note=f"{pairs} rack pairs, load {os.getloadavg()[0]:.1f}",
+            note=f"{open_rows} rows, load {os.getloadavg()[0]:.1f}",
         )
         for event, cost_ms in zip(("an arrival", "an end"), costs_ms, strict=True)
     ]
@@ -187,5 +187,5 @@ def _growth(name: str, measured: list[tuple[int, float]]) -> Row:
         f"{name}: growth of an event's cost (1 = linear)",
         exponent,
         bound=EXPONENT_BOUND,
-        note=f"{first_ms:.3g} ms at {first_rows} rack pairs, {last_ms:.3g} at {last_rows}",
+        note=f"{first_ms:.3g} ms at {first_rows} rows, {last_ms:.3g} at {last_rows}",
     )
