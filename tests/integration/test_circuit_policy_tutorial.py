@@ -1,8 +1,8 @@
-"""docs/write-a-circuit-policy.md as a reader follows it: what it shows is what is run here."""
+"""docs/tutorials/write-a-circuit-policy.md as a reader follows it: what it shows is run here."""
 
 from tests.integration.tutorials import own_tests_pass
 
-PAGE = "write-a-circuit-policy.md"
+PAGE = "tutorials/write-a-circuit-policy.md"
 
 
 def test_the_circuit_policy_runs_jobs_in_both_clocks(railyard, package):

@@ -1,11 +1,11 @@
-"""docs/write-a-flow-scheduler.md as a reader follows it: what it shows is what is run here."""
+"""docs/tutorials/write-a-flow-scheduler.md as a reader follows it: what it shows is run here."""
 
 import pytest
 
 from tests.command_line import SMALL
 from tests.integration.tutorials import own_tests_pass
 
-PAGE = "write-a-flow-scheduler.md"
+PAGE = "tutorials/write-a-flow-scheduler.md"
 
 
 def test_the_flow_scheduler_is_listed_and_runs_jobs_in_both_clocks(railyard, package):

@@ -1,11 +1,11 @@
-"""docs/write-a-scheduler.md as a reader follows it: what it shows is what is run here."""
+"""docs/tutorials/write-a-scheduler.md as a reader follows it: what it shows is run here."""
 
 import json
 
 from tests.command_line import SMALL
 from tests.integration.tutorials import own_tests_pass
 
-PAGE = "write-a-scheduler.md"
+PAGE = "tutorials/write-a-scheduler.md"
 
 
 def test_the_scheduler_is_listed_and_runs_a_job(railyard, package):

@@ -221,7 +221,7 @@ def test_who_does_not_ask_hears_of_no_task(scheduler: str):
 
 
 def test_the_tutorials_example_adds_up_what_is_left():
-    page = (ROOT / "docs" / "write-a-scheduler.md").read_text()
+    page = (ROOT / "docs" / "tutorials" / "write-a-scheduler.md").read_text()
     [code] = re.findall(r"^```python\n(from railyard import Estimates.*?)^```$", page, re.M | re.S)
     names: dict[str, Any] = {}
     exec(compile(code, "write-a-scheduler.md", "exec"), names)
