@@ -31,6 +31,7 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]  #: a number of things
 Tasks = Annotated[int, Meta(ge=0, le=TASKS_MAX)]  #: a number of tasks, or a task's index
 Slots = Annotated[int, Meta(ge=0, le=2**16)]
 Replicas = Annotated[int, Meta(ge=0, le=2**16)]
+Permission = Annotated[int, Meta(ge=0, le=0o1777)]  #: the bits of chmod
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, or of an open file
 Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: value of a user's counter
 Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]

@@ -27,7 +27,14 @@ class UsageError(RailyardError):
 
 
 class PeerError(RailyardError):
-    """Another process sent a wrong message.  Answered with a refusal."""
+    """Another process sent a wrong message.  Answered with a refusal.
+
+    ``kind`` is for programs that tell refusals apart, such as "missing"; "" for most.
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class PeerUnable(PeerError):
@@ -35,7 +42,11 @@ class PeerUnable(PeerError):
 
 
 class Refused(RailyardError):
-    """The other side refused our request; the text is its reason."""
+    """The other side refused our request; the text is its reason, ``kind`` see ``PeerError``."""
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class NotDone(Refused):

@@ -7,6 +7,7 @@ already, a bad path, ...), and ``PeerLost`` if the NameNode is gone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -17,6 +18,13 @@ from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Topology
+from railyard.dfs.messages.changes import (
+    Concatenate,
+    FileReopened,
+    ReopenFile,
+    SetAttributes,
+    SetReplication,
+)
 from railyard.dfs.messages.files import (
     AbandonFile,
     BlockLocation,
@@ -101,19 +109,25 @@ class DfsClient:
         replication: int = 0,
         overwrite: bool = False,
         hint: PlacementHint = _NO_HINT,
+        owner: str = "",
+        permission: int | None = None,
     ) -> FileCreated:
-        """Create a file that ``fill`` will write; for the arguments see ``write``."""
+        """Create a file that ``fill`` will write; see ``write`` and ``CreateFile``."""
         create = CreateFile(
             path=path,
             writer=self._node,
             replication=replication,
             overwrite=overwrite,
             hint=hint,
+            owner=owner,
+            permission=permission,
         )
         return self._call(create, FileCreated)
 
-    def fill(self, path: str, created: FileCreated, data: Iterable[Buffer]) -> FileStatus:
-        """Write the whole content of a created file; see ``write``."""
+    def fill(
+        self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
+    ) -> FileStatus:
+        """Write the content of a created file, or the end of a reopened one; see ``write``."""
         try:
             blocks = self._write_blocks(path, created, data)
             complete = CompleteFile(file=created.file, blocks=blocks)
@@ -121,6 +135,17 @@ class DfsClient:
         except BaseException:
             self._namenode().request(AbandonFile(file=created.file), Done, lambda *_: None)
             raise
+
+    def append(self, path: str, data: Iterable[Buffer]) -> FileStatus:
+        """Write ``data`` at the end of a file, whose last block is filled up first.
+
+        Readers see the file as it was until this returns.
+        """
+        return self._rewrite_end(path, None, data)
+
+    def truncate(self, path: str, stored_length: int) -> FileStatus:
+        """Cut a file to ``stored_length`` bytes."""
+        return self._rewrite_end(path, stored_length, ())
 
     def open(self, path: str) -> DfsFile:
         """Open a file for several reads."""
@@ -152,9 +177,13 @@ class DfsClient:
         """The entries of a folder, sorted by name; for a file, the file itself."""
         return self._call(ListFolder(path=path), Listing).entries
 
-    def mkdir(self, path: str) -> None:
+    def mkdir(self, path: str, owner: str = "", permission: int | None = None) -> None:
         """Make a folder and its parents; no error if it exists."""
-        self._call(MakeFolder(path=path), Done)
+        self._call(MakeFolder(path=path, owner=owner, permission=permission), Done)
+
+    def change(self, change: SetAttributes | SetReplication | Concatenate) -> None:
+        """Change what exists: see ``dfs.messages.changes``."""
+        self._call(change, Done)
 
     def remove(self, path: str, recursive: bool = False) -> Removed:
         """Remove a file or folder; return the numbers of files and folders removed."""
@@ -192,8 +221,19 @@ class DfsClient:
             self._link = None
 
     # Helpers ---------------------------------------------------------------------------------
+    def _rewrite_end(
+        self, path: str, stored_length: int | None, data: Iterable[Buffer]
+    ) -> FileStatus:
+        """Cut a file to ``stored_length`` (None: not at all), then write ``data`` after it."""
+        reopen = ReopenFile(path=path, stored_length=stored_length, writer=self._node)
+        reopened = self._call(reopen, FileReopened)
+        end = reopened.stored_length if stored_length is None else stored_length
+        kept = reopened.kept_stored_length
+        again = self.open(path).stream(kept, end - kept) if end > kept else ()
+        return self.fill(path, reopened, itertools.chain(again, data))
+
     def _write_blocks(
-        self, path: str, created: FileCreated, data: Iterable[Buffer]
+        self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
     ) -> tuple[StoredBlock, ...]:
         services = WriteServices(
             reactor=self._transport.reactor,

@@ -9,6 +9,14 @@ import re
 
 from railyard.cluster.errors import PeerError
 
+#: Kinds of refusals (``PeerError.kind``): what is wrong with the path of a request.
+MISSING = "missing"
+EXISTS = "exists"
+NO_FOLDER = "no-folder"  #: a file where a folder is needed
+IS_FOLDER = "is-folder"
+NOT_EMPTY = "not-empty"
+BUSY = "busy"  #: somebody else writes the file
+BAD_PATH = "bad-path"  #: no path at all
 #: Limits of most file systems: UTF-8 bytes of a name, and of a path.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096
@@ -27,13 +35,13 @@ def parse_path(path: str) -> tuple[str, ...]:
     if is_plain and path[:1] == "/" and _NO_NAMES.isdisjoint(names):  # the fast path
         return names
     if not path:
-        raise PeerError("an empty path: need one such as /in/data")
+        raise _bad("an empty path: need one such as /in/data")
     if not path.startswith("/"):
-        raise PeerError(f"{path!r}: a relative path: need one that starts with /")
+        raise _bad(f"{path!r}: a relative path: need one that starts with /")
     if path == "/":
         return ()
     if _bytes(path, path) > PATH_BYTES_MAX:
-        raise PeerError(f"{path[:40]!r}...: too long: need at most {PATH_BYTES_MAX} bytes")
+        raise _bad(f"{path[:40]!r}...: too long: need at most {PATH_BYTES_MAX} bytes")
     names = tuple(path.removesuffix("/")[1:].split("/"))
     for name in names:
         _check_name(name, path)
@@ -45,19 +53,23 @@ def join_path(names: tuple[str, ...]) -> str:
     return "/" + "/".join(names)
 
 
+def _bad(why: str) -> PeerError:
+    return PeerError(why, BAD_PATH)
+
+
 def _check_name(name: str, path: str) -> None:
     if not name:
-        raise PeerError(f"{path!r}: an empty name between two slashes")
+        raise _bad(f"{path!r}: an empty name between two slashes")
     if name in (".", ".."):
-        raise PeerError(f"{path!r}: no {name!r} in paths: write the whole path")
+        raise _bad(f"{path!r}: no {name!r} in paths: write the whole path")
     if _CONTROL.search(name):
-        raise PeerError(f"{path!r}: a control character in a name")
+        raise _bad(f"{path!r}: a control character in a name")
     if _bytes(name, path) > NAME_BYTES_MAX:
-        raise PeerError(f"{name[:40]!r}...: too long a name: need at most {NAME_BYTES_MAX} bytes")
+        raise _bad(f"{name[:40]!r}...: too long a name: need at most {NAME_BYTES_MAX} bytes")
 
 
 def _bytes(text: str, path: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError:
-        raise PeerError(f"{path!r}: not valid Unicode") from None
+        raise _bad(f"{path!r}: not valid Unicode") from None

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgpack
 import msgspec
 
-from railyard.cluster.bounded import REASON_LETTERS_MAX, Text
+from railyard.cluster.bounded import REASON_LETTERS_MAX, Name, Text
 from railyard.cluster.errors import NotDone, PeerError, PeerUnable, RailyardError, Refused
 from railyard.cluster.shown import shortened
 
@@ -73,16 +73,18 @@ class Refusal(Message, frozen=True, kw_only=True):
 
     reason: Text
     unable: bool = False  #: the request is valid but cannot be carried out, perhaps only for now
+    kind: Name = ""  #: for programs: what is wrong with the path it was about, as "missing"
 
     @classmethod
     def because(cls, reason: object) -> Refusal:
         """Make the refusal for an error; a long reason is cut."""
         text = shortened(str(reason), REASON_LETTERS_MAX)
-        return cls(reason=text, unable=isinstance(reason, PeerUnable))
+        kind = reason.kind if isinstance(reason, PeerError) else ""
+        return cls(reason=text, unable=isinstance(reason, PeerUnable), kind=kind)
 
     def error(self) -> Refused:
         """The exception that the requester raises."""
-        return NotDone(self.reason) if self.unable else Refused(self.reason)
+        return (NotDone if self.unable else Refused)(self.reason, self.kind)
 
     def __str__(self) -> str:
         """The reason; ``PeerLost``, the other failure of a request, is formatted alike."""

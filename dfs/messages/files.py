@@ -15,8 +15,10 @@ from railyard.cluster.bounded import (
     NodeId,
     Number,
     Path,
+    Permission,
     ReplicaRacks,
     Replicas,
+    Seconds,
     StoredBytes,
 )
 from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
@@ -32,6 +34,13 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     stored_length: StoredBytes = 0
     blocks: Count = 0
     replication: Replicas = 0  #: replicas that each block should have; 0 for a folder
+    number: Number = 0  #: stays the same while it exists, also if it is renamed
+    entries: Count = 0  #: of a folder
+    owner: Name = ""
+    group: Name = ""
+    permission: Permission = 0  #: kept and shown, but not enforced
+    modified_s: Seconds = 0.0  #: since 1970, when its content or its entries were last changed
+    accessed_s: Seconds = 0.0  #: since 1970, when it was made or what ``SetAttributes`` said
 
 
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +81,8 @@ class MakeFolder(Message, frozen=True, kw_only=True):
     """Make a folder and its parents; no error if it exists.  Answered with ``Done``."""
 
     path: Path
+    owner: Name = ""  #: "" = the user who runs the cluster
+    permission: Permission | None = None  #: None = 755
 
 
 class Remove(Message, frozen=True, kw_only=True):
@@ -244,6 +255,8 @@ class CreateFile(Message, frozen=True, kw_only=True):
     hint: PlacementHint = PlacementHint()
     #: length of the first block, which is then allocated with this request; 0 = not known yet
     first_stored_length: StoredBytes = 0
+    owner: Name = ""  #: "" = the user who runs the cluster
+    permission: Permission | None = None  #: None = 644
 
 
 class FileCreated(Message, frozen=True, kw_only=True):

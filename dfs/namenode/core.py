@@ -5,6 +5,7 @@ Only ``handle`` changes it.  Never here: sockets, files, clocks, and randomness 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,6 +17,13 @@ from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.changes import (
+    Concatenate,
+    FileReopened,
+    ReopenFile,
+    SetAttributes,
+    SetReplication,
+)
 from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
@@ -46,12 +54,12 @@ from railyard.dfs.messages.files import (
     Remove,
     Removed,
     ReplicaMoved,
-    Status,
     StoredBlock,
 )
+from railyard.dfs.namenode.changes import Changes, check_replication
 from railyard.dfs.namenode.commands import CommandQueue, DataNodeCommand
 from railyard.dfs.namenode.datanodes import DataNodes
-from railyard.dfs.namenode.journal import FileBlock, Journal
+from railyard.dfs.namenode.journal import FileBlock, Inode, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
@@ -59,7 +67,7 @@ from railyard.dfs.namenode.replicas.doubts import Doubts
 from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
 from railyard.dfs.namenode.replicas.replication import Replication
 from railyard.dfs.namenode.reports import Reports, status_of
-from railyard.dfs.paths import parse_path
+from railyard.dfs.paths import BUSY, IS_FOLDER, MISSING, parse_path
 from railyard.dfs.placement.rule import NO_HINT, RackAware
 
 
@@ -94,7 +102,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class NameNode:
-    """The state machine.  A refused message raises ``PeerError`` and changes nothing."""
+    """The state machine.  A refused message raises ``PeerError`` and changes nothing.
+
+    ``owner`` has the files of which nobody says whose they are.  ``epoch_s`` is the clock's zero in
+    seconds since 1970, for the times of files.
+    """
 
     def __init__(
         self,
@@ -102,13 +114,16 @@ class NameNode:
         journal: Journal,
         now_s: float,
         seed: int = 1,
+        owner: str = "",
+        epoch_s: float = 0.0,
     ) -> None:
         self._block_bytes = topology.stored_block_bytes
         self._replicas = topology.storage.replication  #: default replication
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._placement = RackAware(seed)
         starts, inodes = journal.load()
-        self._namespace = Namespace(journal, inodes)
+        self._epoch_s = epoch_s
+        self._namespace = Namespace(journal, inodes, owner, now_s + epoch_s)
         self.blocks = BlockMap()
         for inode in inodes:
             for block in inode.blocks:
@@ -118,6 +133,8 @@ class NameNode:
         self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
+        changes = Changes(self._namespace, self.blocks, self._open, len(self._nodes))
+        self._changes = changes
         #: the upper half is the number of starts, so that no id is ever used twice
         self._next_id = (starts << 32) + 1
         self._commands = CommandQueue(self._nodes)
@@ -132,7 +149,7 @@ class NameNode:
             self._moves,
         )
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
-            GetStatus: self._get_status,
+            GetStatus: lambda m, _: self._reports.status(m.path),
             ListFolder: lambda m, _: self._reports.listing(m.path),
             GetUsage: lambda m, _: self._reports.usage(m.path),
             CheckFiles: lambda m, _: self._reports.check(m.path),
@@ -140,7 +157,11 @@ class NameNode:
             MakeFolder: self._make_folder,
             Remove: self._remove,
             MoveFiles: self._move_files,
+            SetAttributes: changes.set_attributes,
+            SetReplication: changes.set_replication,
+            Concatenate: changes.concatenate,
             CreateFile: self._create_file,
+            ReopenFile: self._reopen_file,
             AddBlock: self._add_block,
             CompleteFile: self._complete_file,
             AbandonFile: self._abandon_file,
@@ -164,6 +185,7 @@ class NameNode:
 
     def handle(self, message: Message, now_s: float) -> Outcome:
         """Handle a request or a fact that arrived at time ``now_s``."""
+        self._namespace.now_s = now_s + self._epoch_s
         reply = self._handlers[type(message)](message, now_s)
         more = self._replication.decide(now_s)
         if not (more or self._commands or self._doubts or self._moves):  # the fast path
@@ -182,14 +204,9 @@ class NameNode:
         self.blocks.check_invariants()
 
     # Namespace -------------------------------------------------------------------------------
-    def _get_status(self, message: GetStatus, _: float) -> Status:
-        inode = self._namespace.find(message.path)
-        if inode is None:
-            return Status(status=None)
-        return Status(status=status_of(self._namespace.path_of(inode), inode))
-
     def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:
-        self._namespace.change(self._namespace.make_folder, message.path)
+        make = self._namespace.make_folder
+        self._namespace.change(make, message.path, message.owner, message.permission)
         return Done()
 
     def _remove(self, message: Remove, _: float) -> Removed:
@@ -234,9 +251,7 @@ class NameNode:
         replication = message.replication
         if message.writer is not None:
             self._datanodes.check_node(message.writer)
-        if not 0 <= replication <= len(self._nodes):
-            right = f"0 (the cluster's) to {len(self._nodes)}, one per node"
-            raise PeerError(f"replication = {replication}: need {right}")
+        check_replication(replication, len(self._nodes))
         file = OpenFile(
             number=self._new_id(),
             path=message.path.removesuffix("/"),
@@ -246,6 +261,8 @@ class NameNode:
             overwrite=message.overwrite,
             hint=message.hint,
             touched_s=now_s,
+            owner=message.owner,
+            permission=message.permission,
         )
         length = message.first_stored_length
         first = self._new_block(file, length) if length else None
@@ -255,6 +272,42 @@ class NameNode:
             stored_block_bytes=self._block_bytes,
             replication=file.replication,
             first=first,
+        )
+
+    def _reopen_file(self, message: ReopenFile, now_s: float) -> FileReopened:
+        inode, length = self._namespace.get(message.path), message.stored_length
+        if inode.folder:
+            raise PeerError(f"{message.path}: is a folder", IS_FOLDER)
+        if self._open.is_reopened(inode.number):
+            raise PeerError(f"{message.path}: is being written by another client", BUSY)
+        if length is not None and length > inode.stored_length:
+            why = f"need at most its length, {inode.stored_length} bytes"
+            raise PeerError(f"{message.path}: cannot be cut to {length} bytes: {why}")
+        kept = inode.blocks
+        if length is None:
+            if kept and kept[-1].stored_length < self._block_bytes:
+                kept = kept[:-1]
+        else:
+            ends = itertools.accumulate(block.stored_length for block in kept)
+            kept = kept[: sum(end <= length for end in ends)]
+        file = OpenFile(
+            number=self._new_id(),
+            path=self._namespace.path_of(inode),
+            names=parse_path(message.path),
+            replication=inode.replication,
+            writer=message.writer,
+            overwrite=True,
+            hint=PlacementHint(),
+            touched_s=now_s,
+            reopened=inode,
+            kept=len(kept),
+        )
+        self._open.add(file)
+        return FileReopened(
+            file=file.number,
+            stored_length=inode.stored_length,
+            kept_stored_length=sum(block.stored_length for block in kept),
+            stored_block_bytes=self._block_bytes,
         )
 
     def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
@@ -307,10 +360,7 @@ class NameNode:
                 why = f"block {stored.block} was written to no node that is alive"
                 raise PeerError(f"{file.path}: {why}")
             blocks.append(FileBlock(stored.block, length))
-        put = self._namespace.put_file
-        inode, freed = self._namespace.change(
-            put, file.names, file.replication, tuple(blocks), file.overwrite
-        )
+        inode, freed = self._namespace.change(self._put, file, tuple(blocks))
         self._open.pop(file.number)
         for stored in message.blocks:
             late = self.blocks.complete(stored.block, stored.nodes)
@@ -318,7 +368,16 @@ class NameNode:
                 self._commands.delete([(node, stored.block) for node in late])
         if freed or unused:
             self._forget([*(block.block for block in freed), *unused])
-        return FileCompleted(status=status_of(file.path, inode))
+        return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
+
+    def _put(self, file: OpenFile, blocks: tuple[FileBlock, ...]) -> Inode:
+        if file.reopened is None:
+            given = file.overwrite, file.owner, file.permission
+            return self._namespace.put_file(file.names, file.replication, blocks, *given)
+        inode = self._namespace.numbered(file.reopened.number)
+        if inode is None or inode.blocks != file.reopened.blocks:
+            raise PeerError(f"{file.path}: was removed or changed while it was written", MISSING)
+        return self._changes.rewrite(inode, (*file.kept_blocks, *blocks))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
         lengths, known = message.stored_lengths, self.blocks

@@ -12,7 +12,7 @@ import msgspec
 
 from railyard.dfs.messages.blocks import BlockId
 
-#: The inode of "/"; it is never written to the journal.
+#: The inode of "/".
 ROOT = 0
 
 
@@ -21,6 +21,19 @@ class FileBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     block: BlockId
     stored_length: int
+
+
+class Attributes(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Who a file or folder belongs to, who may use it, and when it was changed and read.
+
+    Times are seconds since 1970.  Kept and shown, as in an HDFS whose permissions are not enforced.
+    """
+
+    owner: str = ""
+    group: str = ""
+    permission: int = 0o755  #: the bits of chmod, up to 0o1777
+    modified_s: float = 0.0
+    accessed_s: float = 0.0
 
 
 class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -32,6 +45,7 @@ class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     folder: bool
     replication: int = 0  #: 0 for a folder
     blocks: tuple[FileBlock, ...] = ()  #: in order; empty for a folder
+    attributes: Attributes = Attributes()
 
     @property
     def stored_length(self) -> int:
@@ -49,7 +63,7 @@ class Journal(Protocol):
     """Stores committed changes."""
 
     def load(self) -> tuple[int, list[Inode]]:
-        """Count a start; return the number of earlier starts and all inodes but the root."""
+        """Count a start; return the number of earlier starts and all inodes."""
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Store these changes, all or none; they survive the process once this returns."""

@@ -11,28 +11,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, TypeVarTuple
 
+import msgspec
+
 from railyard.cluster.errors import PeerError
-from railyard.dfs.namenode.journal import ROOT, Change, FileBlock, Inode, Journal
-from railyard.dfs.paths import join_path, parse_path
+from railyard.dfs.namenode.journal import ROOT, Attributes, Change, FileBlock, Inode, Journal
+from railyard.dfs.paths import (
+    EXISTS,
+    IS_FOLDER,
+    MISSING,
+    NO_FOLDER,
+    NOT_EMPTY,
+    join_path,
+    parse_path,
+)
 
 Given = TypeVarTuple("Given")
 T = TypeVar("T")
 Names = tuple[str, ...]
+#: As in HDFS: of new folders and files, and the group of "/", which all below it inherit.
+_FOLDER_PERMISSION, _FILE_PERMISSION = 0o755, 0o644
+_ROOT_GROUP = "supergroup"
 #: The children of a file: none.
 _NOTHING: dict[str, int] = {}
 
 
 class Namespace:
-    """Inodes by number and by path."""
+    """Inodes by number and by path.
 
-    def __init__(self, journal: Journal, inodes: Iterable[Inode]) -> None:
+    ``owner`` has all files of which nobody says whose they are.
+    """
+
+    def __init__(
+        self, journal: Journal, inodes: Iterable[Inode], owner: str = "", now_s: float = 0.0
+    ) -> None:
         self._journal = journal
+        self._owner = owner
+        self.now_s = now_s  #: the time of changes, in seconds since 1970
         self._inodes: dict[int, Inode] = {}
         #: {folder: {name: inode number}}; has an entry for every folder
         self._children: dict[int, dict[str, int]] = {}
         #: {inode number: its value before the current change; None if it is new}
         self._before: dict[int, Inode | None] = {}
-        self._put(Inode(number=ROOT, parent=ROOT, name="", folder=True))
+        attributes = Attributes(owner, _ROOT_GROUP, _FOLDER_PERMISSION, now_s, now_s)
+        self._put(Inode(number=ROOT, parent=ROOT, name="", folder=True, attributes=attributes))
         for inode in inodes:
             self._put(inode)
         self._next = 1 + max(self._inodes)
@@ -49,12 +70,20 @@ class Namespace:
         number, depth = self._walk(names)
         return self._inodes[number] if depth == len(names) else None
 
+    def numbered(self, number: int) -> Inode | None:
+        """Return the inode of that number; None if there is none any more."""
+        return self._inodes.get(number)
+
     def get(self, path: str) -> Inode:
         """Return the inode at ``path``; raises ``PeerError`` if there is none."""
         inode = self.find(path)
         if inode is None:
-            raise PeerError(f"{path}: no such file or folder")
+            raise PeerError(f"{path}: no such file or folder", MISSING)
         return inode
+
+    def entries(self, inode: Inode) -> int:
+        """How many entries a folder has; 0 for a file."""
+        return len(self._children.get(inode.number, _NOTHING))
 
     def children(self, folder: Inode) -> list[Inode]:
         """The entries of a folder, sorted by name."""
@@ -95,19 +124,34 @@ class Namespace:
         self._before.clear()
         return result, freed
 
-    def make_folder(self, path: str) -> int:
-        """Make a folder and its parents; return its inode number.  Within ``change``."""
+    def make_folder(self, path: str, owner: str = "", permission: int | None = None) -> int:
+        """Make a folder and its parents; return its inode number.  Within ``change``.
+
+        ``permission`` is that of all folders that are made; None: the usual one.
+        """
         names = parse_path(path)
         number, depth = self._walk(names)
         if number not in self._children:
-            raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
-        return self._make_folders(number, names[depth:])
+            raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder", NO_FOLDER)
+        return self._make_folders(number, names[depth:], owner, permission)
 
     def put_file(
-        self, names: Names, replication: int, blocks: tuple[FileBlock, ...], overwrite: bool
+        self,
+        names: Names,
+        replication: int,
+        blocks: tuple[FileBlock, ...],
+        overwrite: bool,
+        owner: str = "",
+        permission: int | None = None,
     ) -> Inode:
         """Add a complete file at the path given by ``names``.  Within ``change``."""
-        return self._add(self._make_way(names, overwrite), names[-1], replication, blocks)
+        parent = self._make_way(names, overwrite, owner)
+        return self._add(parent, names[-1], replication, blocks, owner, permission)
+
+    def replace(self, inode: Inode) -> None:
+        """Give an inode that exists another value, at the same place.  Within ``change``."""
+        self._before.setdefault(inode.number, self._inodes[inode.number])
+        self._inodes[inode.number] = inode
 
     def move(self, source: str, target: str, overwrite: bool) -> None:
         """Rename a file or folder.  Within ``change``."""
@@ -145,7 +189,8 @@ class Namespace:
         if inode.number == ROOT:
             raise PeerError("/: cannot be removed: need a path of what is in it")
         if inode.folder and self._children[inode.number] and not recursive:
-            raise PeerError(f"{path}: a folder that is not empty: need -r (recursive)")
+            why = "a folder that is not empty: need -r (recursive)"
+            raise PeerError(f"{path}: {why}", NOT_EMPTY)
         gone, folders = [inode.number], 0
         for number in gone:  # the list grows in the loop
             within = self._children.get(number)
@@ -156,6 +201,7 @@ class Namespace:
             self._before.setdefault(number, self._inodes.pop(number))
             self._children.pop(number, None)
         del self._children[inode.parent][inode.name]
+        self._touch(inode.parent)
         return len(gone) - folders, folders
 
     def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
@@ -167,19 +213,20 @@ class Namespace:
         is_folder = number in self._children
         if depth < len(names):
             if not is_folder:
-                raise PeerError(f"{join_path(names[:depth])}: is a file, not a folder")
+                why = "is a file, not a folder"
+                raise PeerError(f"{join_path(names[:depth])}: {why}", NO_FOLDER)
         elif is_folder:
-            raise PeerError(f"{join_path(names)}: is a folder")
+            raise PeerError(f"{join_path(names)}: is a folder", IS_FOLDER)
         elif not overwrite:
-            raise PeerError(f"{join_path(names)}: exists already")
+            raise PeerError(f"{join_path(names)}: exists already", EXISTS)
         return number, depth
 
     # Helpers ---------------------------------------------------------------------------------
-    def _make_way(self, names: Names, overwrite: bool) -> int:
+    def _make_way(self, names: Names, overwrite: bool, owner: str = "") -> int:
         """Make the parent folder and remove a file to be replaced; return the folder's number."""
         number, depth = self.check_target(names, overwrite)
         if depth < len(names):
-            return self._make_folders(number, names[depth:-1])
+            return self._make_folders(number, names[depth:-1], owner)
         parent = self._inodes[number].parent
         self._remove(number)
         return parent
@@ -195,10 +242,12 @@ class Namespace:
             depth += 1
         return number, depth
 
-    def _make_folders(self, number: int, names: Names) -> int:
+    def _make_folders(
+        self, number: int, names: Names, owner: str = "", permission: int | None = None
+    ) -> int:
         """Make nested folders below folder ``number``; return the number of the last."""
         for name in names:
-            number = self._add(number, name).number
+            number = self._add(number, name, owner=owner, permission=permission).number
             self._children[number] = {}
         return number
 
@@ -211,11 +260,21 @@ class Namespace:
             folder=inode.folder,
             replication=inode.replication,
             blocks=inode.blocks,
+            attributes=inode.attributes,
         )
         self._before.setdefault(inode.number, inode)
         del self._children[inode.parent][inode.name]
         self._inodes[inode.number] = moved
         self._children[parent][name] = inode.number
+        self._touch(inode.parent)
+        self._touch(parent)
+
+    def _touch(self, number: int) -> None:
+        """A folder's entries have changed: note when."""
+        folder = self._inodes[number]
+        if folder.attributes.modified_s != self.now_s:
+            attributes = msgspec.structs.replace(folder.attributes, modified_s=self.now_s)
+            self.replace(msgspec.structs.replace(folder, attributes=attributes))
 
     def _change_of(self, number: int) -> Change:
         return Change(number, self._inodes.get(number))
@@ -226,10 +285,15 @@ class Namespace:
         name: str,
         replication: int | None = None,
         blocks: tuple[FileBlock, ...] = (),
+        owner: str = "",
+        permission: int | None = None,
     ) -> Inode:
         """Add a new inode to an existing folder; with a replication it is a file."""
-        number = self._next
+        number, now_s = self._next, self.now_s
         self._next = number + 1
+        if permission is None:
+            permission = _FOLDER_PERMISSION if replication is None else _FILE_PERMISSION
+        group = self._inodes[parent].attributes.group
         inode = Inode(
             number=number,
             parent=parent,
@@ -237,10 +301,12 @@ class Namespace:
             folder=replication is None,
             replication=replication or 0,
             blocks=blocks,
+            attributes=Attributes(owner or self._owner, group, permission, now_s, now_s),
         )
         self._before[number] = None
         self._inodes[number] = inode
         self._children[parent][name] = number
+        self._touch(parent)
         return inode
 
     def _remove(self, number: int) -> None:

@@ -14,6 +14,7 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.files import PlacementHint
+from railyard.dfs.namenode.journal import FileBlock, Inode
 from railyard.dfs.paths import parse_path
 
 #: An open file without requests for so long is dropped: its writer counts as dead.
@@ -31,10 +32,20 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     overwrite: bool
     hint: PlacementHint
     touched_s: float
+    owner: str = ""  #: "" = the namespace's
+    permission: int | None = None
+    #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
+    reopened: Inode | None = None
+    kept: int = 0
     #: {block: its length in stored bytes}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
     #: {node: number of the file's replicas placed on it}
     uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
+
+    @property
+    def kept_blocks(self) -> tuple[FileBlock, ...]:
+        """The blocks that stay before those that are written."""
+        return () if self.reopened is None else self.reopened.blocks[: self.kept]
 
 
 class OpenFiles:
@@ -61,6 +72,11 @@ class OpenFiles:
     def pop(self, number: int) -> OpenFile | None:
         """Remove an open file; return it, or None if it is not open."""
         return self._files.pop(number, None)
+
+    def is_reopened(self, inode: int) -> bool:
+        """Whether the file with that inode number has been opened again."""
+        files = self._files.values()
+        return any(file.reopened is not None and file.reopened.number == inode for file in files)
 
     def below(self, path: str) -> list[OpenFile]:
         """The open files at ``path`` or below it."""

@@ -7,6 +7,7 @@ when its journal entry is on the disk.
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass
 
 from railyard.cluster.background import Background
@@ -20,6 +21,8 @@ from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.processes.priority import DECIDER, take_priority
+from railyard.cluster.processes.users import user_name
+from railyard.dfs.messages.changes import FileReopened, ReopenFile
 from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
@@ -51,7 +54,7 @@ _OF_DATANODES = (
     ReplicasDeleted,
     ReplicaVerified,
 )
-_OF_WRITERS = (CreateFile, CompleteFile, AbandonFile)
+_OF_WRITERS = (CreateFile, ReopenFile, CompleteFile, AbandonFile)
 
 
 @dataclass
@@ -98,7 +101,7 @@ class NameNodeServer:
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
         client = self._server.sender(request).key if type(message) in _OF_WRITERS else ""
-        if isinstance(message, CreateFile):
+        if isinstance(message, CreateFile | ReopenFile):
             self._writers.check(client)
         before = self._commits.commits if self._commits is not None else 0
         at_s = self._clock.at_s(now_s())
@@ -108,7 +111,7 @@ class NameNodeServer:
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
             self._note_alive(message, at_s)
-        if isinstance(outcome.reply, FileCreated):
+        if isinstance(outcome.reply, FileCreated | FileReopened):
             self._writers.begun(client, outcome.reply.file)
         elif isinstance(message, CompleteFile | AbandonFile):
             self._writers.ended(client, message.file)
@@ -186,7 +189,15 @@ def main(daemon: Daemon) -> None:
     config = daemon.config
     safe = config.durability == "safe"
     journal = SqliteJournal(daemon.folder.journal, lasting=safe)
-    core = NameNode(config.topology, journal, now_s(), seed=config.seed)
+    begin_s = now_s()
+    core = NameNode(
+        config.topology,
+        journal,
+        begin_s,
+        seed=config.seed,
+        owner=user_name(),
+        epoch_s=time.time() - begin_s,
+    )
     syncing = Background(transport.reactor, threads=1) if safe else None
     commits = GroupCommit(journal, syncing) if syncing is not None else None
     liveness = config.topology.liveness

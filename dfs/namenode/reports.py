@@ -11,6 +11,7 @@ from railyard.dfs.messages.files import (
     FileBlocks,
     FileStatus,
     Listing,
+    Status,
     Usage,
 )
 from railyard.dfs.namenode.journal import FileBlock, Inode
@@ -18,14 +19,22 @@ from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
 
 
-def status_of(path: str, inode: Inode) -> FileStatus:
-    """The status of a file or folder, as listings show it."""
+def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:
+    """The status of a file, or of a folder with ``entries``, as listings show it."""
+    attributes = inode.attributes
     return FileStatus(
         path=path,
         folder=inode.folder,
         stored_length=inode.stored_length,
         blocks=len(inode.blocks),
         replication=inode.replication,
+        number=inode.number,
+        entries=entries,
+        owner=attributes.owner,
+        group=attributes.group,
+        permission=attributes.permission,
+        modified_s=attributes.modified_s,
+        accessed_s=attributes.accessed_s,
     )
 
 
@@ -37,13 +46,16 @@ class Reports:
         self._blocks = blocks
         self._nodes = nodes  #: all nodes of the topology
 
+    def status(self, path: str) -> Status:
+        """The status of a file or folder."""
+        inode = self._namespace.find(path)
+        return Status(status=None if inode is None else self._status(inode))
+
     def listing(self, path: str) -> Listing:
         """The entries of a folder, or the file itself."""
         inode = self._namespace.get(path)
         shown = self._namespace.children(inode) if inode.folder else [inode]
-        return Listing(
-            entries=tuple(status_of(self._namespace.path_of(each), each) for each in shown)
-        )
+        return Listing(entries=tuple(map(self._status, shown)))
 
     def usage(self, path: str) -> Usage:
         """Numbers of files, folders and blocks below ``path``, and their bytes."""
@@ -91,6 +103,10 @@ class Reports:
             under_replicated=tuple(short),
             over_replicated=sum(len(known.nodes("sound")) > known.wanted for _, _, known in blocks),
         )
+
+    def _status(self, inode: Inode) -> FileStatus:
+        namespace = self._namespace
+        return status_of(namespace.path_of(inode), inode, namespace.entries(inode))
 
     def _known(self, block: FileBlock) -> Block:
         return self._blocks.blocks[block.block]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.processes.users import user_name
 from railyard.cluster.topology import Topology
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import GivenFile, Plan, Request, default_reduces
@@ -26,13 +26,6 @@ from railyard.scripts.terminal.request import argument, option
 
 #: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
 BlocksOf = Callable[[str], int]
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # an account without a name, as in containers
-        return "user"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +52,9 @@ class RunRequest(ClusterRequest, JobsRequest):
         multiple=True,
         help="A parameter of the job, such as min_letters=12.  Repeatable.",
     )
-    user: str = option("--user", default=_me, callback=name, help="Owner of the job; default: you.")
+    user: str = option(
+        "--user", default=user_name, callback=name, help="Owner of the job; default: you."
+    )
     queue: str = option(
         "--queue", default="default", callback=name, help="Its queue or pool; default: default."
     )

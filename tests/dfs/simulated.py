@@ -185,6 +185,10 @@ class SimulatedDfs:
                 self.send(BlockReport(node=node, first=0, last=2**63 - 1, held=every))
 
     # Files -----------------------------------------------------------------------------------
+    def hold(self, node: str, block: int, stored_length: int) -> None:
+        """A node has received a block."""
+        self.disks[NodeId(node)][block] = HeldBlock(block=block, stored_length=stored_length)
+
     def write(self, path: str, blocks: int = 1, acknowledged=None, **options) -> FileStatus:
         created = self.send(CreateFile(path=path, **options))
         assert isinstance(created, FileCreated)

@@ -68,6 +68,24 @@ def test_ranges_and_buffers_of_all_sizes(start_dfs):
     assert content(client, "/f", 349_990, 999) == DATA[-10:]
 
 
+def test_files_grow_and_are_cut(start_dfs):
+    client = start_dfs().client("r1n0")
+    client.write("/f", [DATA[:150_000]])
+    assert client.append("/f", [DATA[150_000:160_000], DATA[160_000:]]).blocks == 4
+    assert content(client, "/f") == DATA
+    assert client.append("/f", []).stored_length == len(DATA)
+    old = client.open("/f")
+    assert client.truncate("/f", 123_456).blocks == 2
+    assert content(client, "/f") == DATA[:123_456]
+    assert old.read(0, 100_000) == DATA[:100_000]  # the blocks that stayed
+    assert client.truncate("/f", 0).blocks == 0
+    assert client.append("/f", [DATA]).blocks == 4
+    assert content(client, "/f") == DATA
+    with pytest.raises(Refused, match="no such file") as refused:
+        client.append("/g", [b"x"])
+    assert refused.value.kind == "missing"
+
+
 def test_a_file_of_no_bytes(start_dfs):
     client = start_dfs().client()
     assert client.write("/empty", []).stored_length == 0

@@ -72,7 +72,7 @@ def test_another_layout_is_refused(tmp_path):
     database.execute("UPDATE about SET layout = 99")
     database.commit()
     database.close()
-    with pytest.raises(UsageError, match="a journal of layout 99: need layout 1"):
+    with pytest.raises(UsageError, match="a journal of layout 99: need layout 2"):
         SqliteJournal(tmp_path / "j")
 
 

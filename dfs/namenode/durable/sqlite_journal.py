@@ -18,9 +18,9 @@ import msgspec
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files.lasting import sync_file, sync_folder
 from railyard.cluster.files.resources import cause_of
-from railyard.dfs.namenode.journal import Change, FileBlock, Inode
+from railyard.dfs.namenode.journal import Attributes, Change, FileBlock, Inode
 
-_LAYOUT = 1
+_LAYOUT = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
@@ -28,12 +28,14 @@ CREATE TABLE IF NOT EXISTS inodes (
     name TEXT NOT NULL,
     folder INTEGER NOT NULL,
     replication INTEGER NOT NULL,
-    blocks BLOB NOT NULL
+    blocks BLOB NOT NULL,
+    attributes BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
-INSERT INTO about SELECT 0, 1 WHERE NOT EXISTS (SELECT * FROM about);
+INSERT INTO about SELECT 0, 2 WHERE NOT EXISTS (SELECT * FROM about);
 """
 _BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
+_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
 
 
 class SqliteJournal:
@@ -63,7 +65,8 @@ class SqliteJournal:
             self.sync()
             sync_folder(self._path.parent)
         rows = self._database.execute(
-            "SELECT number, parent, name, folder, replication, blocks FROM inodes ORDER BY number"
+            "SELECT number, parent, name, folder, replication, blocks, attributes FROM inodes"
+            " ORDER BY number"
         )
         return starts, [
             Inode(
@@ -73,8 +76,9 @@ class SqliteJournal:
                 folder=bool(folder),
                 replication=replication,
                 blocks=_BLOCKS.decode(blocks),
+                attributes=_ATTRIBUTES.decode(attributes),
             )
-            for number, parent, name, folder, replication, blocks in rows
+            for number, parent, name, folder, replication, blocks, attributes in rows
         ]
 
     def commit(self, changes: Iterable[Change]) -> None:
@@ -121,7 +125,7 @@ class SqliteJournal:
             self._database.execute("DELETE FROM inodes WHERE number = ?", (change.number,))
             return
         self._database.execute(
-            "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 inode.number,
                 inode.parent,
@@ -129,5 +133,6 @@ class SqliteJournal:
                 inode.folder,
                 inode.replication,
                 msgspec.msgpack.encode(inode.blocks),
+                msgspec.msgpack.encode(inode.attributes),
             ),
         )

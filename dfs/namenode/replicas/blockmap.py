@@ -149,6 +149,14 @@ class BlockMap:
             self.touched[block] = None
         return late
 
+    def want(self, block: BlockId, wanted: int) -> None:
+        """Change how many replicas a block should have."""
+        known = self.blocks[block]
+        if known.wanted != wanted:
+            known.wanted = wanted
+            if known.complete:
+                self.touched[block] = None
+
     def forget(self, block: BlockId) -> tuple[NodeId, ...]:
         """Remove a block; return the nodes that have a replica in any state."""
         known = self.blocks.pop(block, None)
