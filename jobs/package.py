@@ -1,8 +1,8 @@
 """Packages a job to be shipped: its source text and its parameters, never a pickled object.
 
-A job that comes with Railyard is named by its module.  A user's job is one file.  Its text is
-shipped, and compiled under the file's own name in every process that runs it, so that tracebacks
-show the user's lines.
+A job that comes with Railyard is named by its module.  A user's job is a file.  Its text is
+shipped, with the modules beside it that it imports, and compiled under the file's own name in every
+process that runs it, so that tracebacks show the user's lines.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ import linecache
 import sys
 import traceback
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
+import msgspec
+
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.files.inputfile import read_file
-from railyard.cluster.messages.execution import JobPackage
+from railyard.cluster.messages.execution import SOURCE_BYTES_MAX, JobPackage
 from railyard.cluster.shown import printable, words_of
 from railyard.jobs.model import Job
+from railyard.jobs.modules import modules_beside, shown_path, use_modules
 from railyard.jobs.params import read_params
 
 #: Jobs of these packages are named by their module; all others are shipped as text.
@@ -30,8 +33,6 @@ _OURS = "railyard.jobs."
 
 #: Functions that a job's module may define in place of a class; all but ``map`` are optional.
 _FUNCTIONS = ("map", "combine", "reduce", "partition", "setup")
-#: Largest job file.
-_SOURCE_BYTES_MAX = 2**24
 #: Longest error of a job's file that is shown: its message must fit on a line.
 _WORDS_LETTERS_MAX = 300
 #: Name of the class that is made of a module's functions.
@@ -60,18 +61,23 @@ def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPack
 def pack_file(
     file: Path, job_class: str = "", params: Mapping[str, Any] | None = None
 ) -> JobPackage:
-    """Package the job in a user's file.
+    """Package the job in a user's file, with the modules beside it that it imports.
 
     ``job_class`` is needed if there are several; "" takes the only one.  Raises a one-line
     ``UsageError`` for a file that cannot be read, does not run or has no job, and for wrong
     parameters.
     """
-    source = read_file(file, _SOURCE_BYTES_MAX)
-    name = printable(str(file))
-    job = _choose(_module_from_source(source, name), job_class, name)
-    package = JobPackage(
-        module="", file_name=name, source=source, job_class=job.__name__, params={}
+    source = read_file(file, SOURCE_BYTES_MAX)
+    shipped = JobPackage(
+        module="",
+        file_name=printable(str(file)),
+        source=source,
+        modules=modules_beside(file, source, SOURCE_BYTES_MAX - len(source)),
+        job_class=job_class,
+        params={},
     )
+    job = _choose(_module_of(shipped), job_class, shipped.file_name)
+    package = msgspec.structs.replace(shipped, job_class=job.__name__)
     return _packed(job, params, package)
 
 
@@ -82,7 +88,7 @@ def load_job(package: JobPackage) -> Job:
     ``railyard.jobs``.
     """
     if not package.module:
-        module = _module_from_source(package.source, package.file_name)
+        module = _module_of(package)
         return _choose(module, package.job_class, package.file_name)(**package.params)
     if not package.module.startswith(_OURS):
         raise UsageError(f'"{package.module}" is no job of Railyard: need a module in {_OURS}*')
@@ -99,26 +105,20 @@ def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackag
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(_where(error, package.file_name or package.module)) from error
-    values = read_params(job, params or {})
-    return JobPackage(
-        module=package.module,
-        file_name=package.file_name,
-        source=package.source,
-        job_class=package.job_class,
-        params=values,
-    )
+        raise UsageError(_where(error, package)) from error
+    return msgspec.structs.replace(package, params=read_params(job, params or {}))
 
 
-def _module_from_source(source: bytes, file_name: str) -> ModuleType:
-    """Run ``source`` as a new module, under the name of its file."""
+def _module_of(package: JobPackage) -> ModuleType:
+    """Run a shipped file as a new module, under the name of the file."""
+    source, file_name = package.source, package.file_name
+    use_modules(str(Path(file_name).parent), package.modules)
     name = f"railyard_job_{zlib.crc32(source):08x}_{Path(file_name).stem}"
     try:
         code = compile(source, file_name, "exec", dont_inherit=True)
         text = source.decode("utf-8")
     except SyntaxError as error:
-        line = f": {error.text.strip()}" if error.text else ""
-        raise UsageError(f"{file_name}:{error.lineno or 1}: {error.msg}{line}") from None
+        raise UsageError(_where(error, package)) from None
     except ValueError as error:  # a null byte, or no UTF-8
         raise UsageError(f"{file_name}: is no Python source: {error}") from None
     # Without a modification time, linecache never checks the file, which may not exist here.
@@ -130,25 +130,39 @@ def _module_from_source(source: bytes, file_name: str) -> ModuleType:
         exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UsageError(_where(error, file_name)) from error
+        raise UsageError(_where(error, package)) from error
     return module
 
 
-def _where(error: BaseException, file_name: str) -> str:
-    """One line: the last place in the user's file that ``error`` came through, and what it is."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file_name]
-    place = f"{file_name}:{lines[-1]}" if lines else file_name
+def _where(error: BaseException, package: JobPackage) -> str:
+    """One line: the last place in the user's files that ``error`` came through, and what it is."""
+    own = package.file_name or package.module
+    folder = str(Path(package.file_name).parent)
+    files = {own, *(shown_path(folder, path) for path in package.modules)}
+    if isinstance(error, SyntaxError) and error.filename in files:
+        line = f": {error.text.strip()}" if error.text else ""
+        return f"{error.filename}:{error.lineno or 1}: {error.msg}{line}"
+    place = _last_place(error, files) or own
     hint = _hint(error) if isinstance(error, ImportError) else ""
     words = printable(words_of(error).partition("\n")[0], _WORDS_LETTERS_MAX)
     kind = printable(type(error).__name__, _WORDS_LETTERS_MAX)
     return f"{place}: {kind}{': ' if words else ''}{words}{hint}"
 
 
+def _last_place(error: BaseException, files: Collection[str]) -> str:
+    """The last file and line, of those files, that an error came through; "" if through none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename in files]
+    return places[-1] if places else ""
+
+
 def _hint(error: ImportError) -> str:
     """A hint for an import that failed."""
     if (error.name or "").split(".")[0] == "jobs":
         return " (write: from railyard import Job, Lines, ...)"
-    return " (a job is one file: others are not shipped)"
+    if isinstance(error, ModuleNotFoundError):
+        return " (it is not installed, and not beside the job's file)"
+    return ""
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:

@@ -42,7 +42,7 @@ from railyard.cluster.bounded import (
 )
 from railyard.cluster.messaging.wire import LONG_BYTES_MAX, Command, Event, Message
 
-#: Maximum size of a job's source file.
+#: Maximum size of a job's source file, together with the modules beside it.
 SOURCE_BYTES_MAX = 15 * 2**20
 
 
@@ -167,6 +167,11 @@ class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
     file_name: Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
     #: text of the user's file; empty when ``module`` is given
     source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
+    #: {path: text} of the modules beside the user's file that it imports, from its folder:
+    #: "helpers.py", "words/stems.py"
+    modules: Annotated[
+        dict[Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]], FEW
+    ] = {}
     job_class: Name  #: the job's class in the module or file
     #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
     params: Annotated[dict[Name, Any], FEW]

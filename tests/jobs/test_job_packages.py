@@ -130,7 +130,7 @@ def test_a_package_cannot_name_any_other_module(module):
     [
         ("x = 1\ndef map(line:\n    pass\n", r"my_job.py:2: .*never closed: def map\(line:"),
         ("x = 1\n\nprint(y)\n", r"my_job.py:3: NameError: name 'y' is not defined"),
-        ("import nowhere_to_be_found\n", r"my_job.py:1: ModuleNotFoundError.*one file"),
+        ("import nowhere_to_be_found\n", r"my_job.py:1: ModuleNotFoundError.*not beside the job"),
         (
             "from jobs import Job\n",
             r"my_job.py:1: \w+Error: .*write: from railyard import Job",
@@ -239,3 +239,82 @@ def test_an_error_without_a_message_is_reported_too(tmp_path):
     file.write_text("class Mute(Exception):\n def __str__(self): raise self\nraise Mute()")
     with pytest.raises(UsageError, match=r"mute.py:3: Mute: \(what it says cannot be shown\)"):
         pack_file(file)
+
+
+def test_modules_and_packages_beside_a_job_are_shipped(write, tmp_path):
+    (tmp_path / "words" / "inner").mkdir(parents=True)
+    write("from .inner.loud import loud\n", "words/__init__.py")
+    write("def loud(word):\n    return word.upper()\n", "words/inner/loud.py")  # no __init__.py
+    write("BY_NAME = 1\n", "words/found_by_name.py")
+    write("import suffixes\ndef ended(word):\n    return word + suffixes.END\n", "endings.py")
+    write("END = '!'\n", "suffixes.py")
+    write("raise RuntimeError('nobody imports this')\n", "other.py")
+    write("raise RuntimeError('the standard library comes first')\n", "random.py")
+    file = write(
+        """
+        import importlib, random
+        from railyard import Job
+        from words import loud
+        class Own(Job):
+            def map(self, line):
+                import endings
+                by_name = importlib.import_module("words.found_by_name")
+                yield endings.ended(loud(line)), by_name.BY_NAME
+        """
+    )
+    package = over_the_wire(pack_file(file))
+    assert sorted(package.modules) == [
+        "endings.py",
+        "suffixes.py",
+        "words/__init__.py",
+        "words/found_by_name.py",
+        "words/inner/loud.py",
+    ]
+    for path in sorted(tmp_path.rglob("*.py")):
+        path.unlink()  # the other side does not have them
+    assert run_locally(load_job(package), {"/in": b"ab\n"}).outputs["m"] == [b"AB!\t1\n"]
+
+
+def test_two_jobs_have_modules_of_one_name(write, tmp_path):
+    packages = []
+    for sign in "12":
+        (tmp_path / sign).mkdir()
+        write(f"SIGN = {sign}\n", f"{sign}/sign.py")
+        text = "def map(line):\n    import sign\n    yield sign.SIGN, line\n"
+        packages.append(pack_file(write(text, f"{sign}/job.py")))
+    for sign, package in zip("12", packages, strict=True):
+        run = run_locally(load_job(package), {"/in": b"a\n"})
+        assert run.outputs["m"] == [f"{sign}\ta\n".encode()]
+    load_job(pack_file(write(FUNCTIONS)))
+    assert "sign" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("helper", "message"),
+    [
+        ("def f(:\n", r"helper.py:1: .*: def f\(:$"),
+        ("x = 1\ny = x.z\n", r"helper.py:2: AttributeError: .*'z'$"),
+        ("import nowhere\n", r"helper.py:1: ModuleNotFoundError: .* \(it is not installed, and"),
+    ],
+    ids=["syntax", "error", "import"],
+)
+def test_a_mistake_in_a_module_beside_a_job_is_shown_there(write, helper, message):
+    write(helper, "helper.py")
+    with pytest.raises(UsageError, match=message) as error:
+        pack_file(write("import helper\ndef map(line): pass\n"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_module_beside_a_job_cannot_stand_in_for_one_that_railyard_uses(write):
+    write("", "msgspec.py")
+    with pytest.raises(UsageError, match=r"msgspec.py: msgspec is imported from .*another name"):
+        pack_file(write("import msgspec\ndef map(line): pass\n"))
+
+
+def test_a_package_that_is_too_large_to_ship_is_refused(write, tmp_path, monkeypatch):
+    monkeypatch.setattr("railyard.jobs.modules.FILES_MAX", 2)
+    (tmp_path / "many").mkdir()
+    for number in range(3):
+        write("", f"many/m{number}.py")
+    with pytest.raises(UsageError, match=r"my_job.py: imports 3 files or more, .* at most 2 files"):
+        pack_file(write("import many.m0\ndef map(line): pass\n"))
