@@ -9,6 +9,7 @@ bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,10 @@ DURATION_S_MAX = 10.0**9  # 31 years
 #: Range of a link's rate, besides 0 and unlimited.
 RATE_BYTES_PER_S_MIN = 1.0
 RATE_BYTES_PER_S_MAX = 1e15
+#: Numbers from here on are shown as "more than this": nobody reads their digits.
+_SHOWN_MAX = 1e15
+#: (from so many seconds on, the larger unit, the smaller one, its seconds)
+_TWO_UNITS = ((3599.5, "h", "min", 60), (119.995, "min", "s", 1))
 #: Longer text is not a number with a unit.
 _LETTERS_MAX = 60
 
@@ -36,6 +41,7 @@ _SIZE = re.compile(_NUMBER + r"([kmgtp]?i?)b?\s*", re.IGNORECASE)
 _BIT_RATE = re.compile(_NUMBER + r"([kmgtp]?i?)(?:bps|bit/s|b/s)\s*", re.IGNORECASE)
 _BYTE_RATE = re.compile(_NUMBER + r"([kmgtpKMGTP]?i?)B/s\s*")
 _DURATION = re.compile(_NUMBER + r"(ns|us|µs|ms|s|min|h)?\s*")
+_OF_TWO_UNITS = re.compile(r"\s*(\d+)\s*(h|min)\s*(\d+)\s*(min|s)\s*")
 
 
 def parse_size(text: str | int, where: str = "size") -> int:
@@ -69,12 +75,15 @@ def parse_rate(text: str | int | float, where: str = "rate") -> float:
 
 
 def parse_duration(text: str | int | float, where: str = "duration") -> float:
-    """Parse "10ms", "2min", "1.5h" or a plain number, in seconds."""
-    match = _DURATION.fullmatch(_written(text))
-    if match is None:
+    """Parse "10ms", "2min", "1.5h", "2 min 05 s" or a plain number, in seconds."""
+    written = _written(text)
+    if two := _OF_TWO_UNITS.fullmatch(written):
+        seconds = int(two[1]) * _SECONDS[two[2]] + int(two[3]) * _SECONDS[two[4]]
+    elif match := _DURATION.fullmatch(written):
+        seconds = float(_number(match)) * _SECONDS[match[3] or "s"]
+    else:
         right = "need a time such as 10ms, 1.5s or 2min"
         raise UsageError(f"{where} = {shown_value(text)}: {right}")
-    seconds = float(_number(match)) * _SECONDS[match[3] or "s"]
     require(seconds <= DURATION_S_MAX, where, text, "at most 10**9 s")
     return seconds
 
@@ -99,22 +108,27 @@ def whole_number(text: str) -> int | None:
 
 
 def format_size(size_bytes: float) -> str:
-    """Format bytes as "10 GB": decimal, three digits, not meant to be parsed."""
+    """Format bytes as "10 GB": decimal, three digits; ``parse_size`` reads it."""
     return _with_prefix(size_bytes, "B")
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Format bytes per second as "10 Gbps", in bits per second."""
-    return "unlimited" if bytes_per_s == float("inf") else _with_prefix(bytes_per_s * 8, "bps")
+    """Format bytes per second as "10 Gbps", in bits per second; ``parse_rate`` reads it."""
+    return "unlimited" if bytes_per_s == math.inf else _with_prefix(bytes_per_s * 8, "bps")
 
 
 def format_number(value: float) -> str:
     """Format a number of anything as "12,345" or "0.333": three digits, or all before the point."""
-    if abs(value) >= 1e15:
-        return f"{value:.3g}"
-    if value == int(value) or abs(value) >= 1000:
+    size = abs(value)
+    if size >= _SHOWN_MAX:
+        return f"{'> ' if value > 0 else '< -'}{_SHOWN_MAX:,.0f}"
+    if value == int(value) or size >= 999.5:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    if size < 1e-6:
+        return "< 0.000001" if value > 0 else "> -0.000001"
+    places = max(0, 2 - math.floor(math.log10(size)))
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
 
 
 def format_count(count: int, noun: str) -> str:
@@ -122,17 +136,40 @@ def format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def format_share(share: float) -> str:
+    """Format a share as "82%", "9.4%" or "0.25%": two digits, or all before the point."""
+    percent = abs(share) * 100
+    if 0 < percent < 0.005:
+        return "< 0.01%" if share > 0 else "> -0.01%"
+    places = 0 if percent >= 9.95 or percent == 0 else 1 if percent >= 0.995 else 2
+    return f"{share:.{places}%}"
+
+
+def format_change(change: float) -> str:
+    """Format by which share something is more or less: "+8.3%", "-12%", "0%"."""
+    if abs(change) < 0.5e-4:
+        return "0%"
+    return f"{'+' if change > 0 else ''}{format_share(change)}"
+
+
 def format_duration(seconds: float) -> str:
-    """Format seconds as "10.0 ms", "3.21 s", "2 min 05 s" or "23 h 59 min"."""
-    if seconds >= 7200:
-        minutes = round(seconds / 60)
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    if seconds >= 120:
-        whole_s = round(seconds)
-        return f"{whole_s // 60} min {whole_s % 60:02} s"
-    if seconds >= 1 or seconds == 0:
+    """Format seconds as "10.0 ms", "3.21 s", "2 min 05 s" or "1 h 05 min".
+
+    ``parse_duration`` reads it.
+    """
+    if seconds < 0:
+        return f"-{format_duration(-seconds)}"
+    if seconds == math.inf:
+        return "without end"
+    for least_s, large, small, small_s in _TWO_UNITS:
+        if seconds >= least_s:
+            whole = round(seconds / small_s)
+            return f"{whole // 60} {large} {whole % 60:02} {small}"
+    if seconds >= 0.9995 or seconds == 0:
         return f"{seconds:.2f} s"
-    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
+    if seconds >= 0.99995e-3:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds * 1e6:.0f} us" if seconds >= 0.5e-6 else "< 1 us"
 
 
 @dataclass(frozen=True)
@@ -161,6 +198,11 @@ _SIZE_UNITS = tuple(
     for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 )
 _BYTES = Unit("B", 1.0)
+_RATE_UNITS = tuple(
+    Unit(f"{prefix}bps", factor / 8)
+    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+)
+_BPS = Unit("bps", 1 / 8)
 
 
 def time_unit(most_s: float) -> Unit:
@@ -173,9 +215,19 @@ def size_unit(most_bytes: float) -> Unit:
     return next((unit for unit in _SIZE_UNITS if most_bytes >= unit.factor), _BYTES)
 
 
+def rate_unit(most_bytes_per_s: float) -> Unit:
+    """The unit of a column of rates whose largest is ``most_bytes_per_s``, in bits per second."""
+    return next((unit for unit in _RATE_UNITS if most_bytes_per_s >= unit.factor), _BPS)
+
+
 def format_digits(value: float) -> str:
-    """Format a number as "12,345", "12.3" or "0.012": three digits, or all before the point."""
+    """Format a number of a column as "12,345", "12.3" or "0.012".
+
+    Its places after the point go by its size alone, so that numbers below each other line up.
+    """
     size = abs(value)
+    if size >= _SHOWN_MAX or 0 < size < 0.0005:
+        return format_number(value) if size >= 1 else "< 0.001" if value > 0 else "> -0.001"
     if value == 0 or size >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if size >= 9.995 else f"{value:.{2 if size >= 0.0995 else 3}f}"
@@ -183,9 +235,7 @@ def format_digits(value: float) -> str:
 
 def format_ratio(ratio: float) -> str:
     """Format how many times as much: "0.87", "12.3"; nobody needs it beyond a thousand."""
-    if ratio > 1000:
-        return "> 1000"
-    return "< 0.001" if 0 < ratio < 0.001 else format_digits(ratio)
+    return "> 1000" if ratio > 1000 else format_digits(ratio)
 
 
 def _written(figure: object) -> str:
@@ -204,5 +254,5 @@ def _number(match: re.Match[str]) -> Fraction:
 def _with_prefix(value: float, unit: str) -> str:
     for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= 0.9995 * factor:  # rounds up to 1 with three digits
-            return f"{value / factor:.3g} {prefix}{unit}"
+            return f"{format_number(value / factor).replace(',', '')} {prefix}{unit}"
     return f"{value:.0f} {unit}"

@@ -62,34 +62,40 @@ def parts_of(name: str) -> list[str]:
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     """Print rows as a table."""
-    from rich.box import SIMPLE
-    from rich.table import Table
+    from railyard.scripts.terminal.tables import (
+        Column,
+        cell,
+        plain_console,
+        plain_numbers,
+        show_table,
+    )
 
-    from railyard.scripts.terminal.tables import plain_console
-
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    table.add_column("measured")
-    for column in ("value", "reference", "ratio", "bound"):
-        table.add_column(column, justify="right")
-    table.add_column("")
-    table.add_column("")
-    verdict = {True: "[green]ok[/]", False: "[red]BROKEN[/]", None: ""}
-    for row in rows:
-        unit = row["unit"]
-        table.add_row(
+    columns = [
+        Column("measured"),
+        Column("value", plain_numbers),
+        Column("reference", plain_numbers, rank=1),
+        Column("unit"),
+        Column("ratio", plain_numbers),
+        Column("bound", plain_numbers),
+        Column("verdict"),
+        Column("note", rank=2),
+    ]
+    verdict = {True: cell("ok", "green"), False: cell("BROKEN", "red"), None: cell("")}
+    table = [
+        [
             row["name"],
-            _figure(row["value"], unit),
-            _figure(row["reference"], unit),
-            _figure(row["ratio"], ""),
-            _figure(row["bound"], ""),
+            *(_figure(row[key]) for key in ("value", "reference")),
+            row["unit"],
+            *(_figure(row[key]) for key in ("ratio", "bound")),
             verdict[row["ok"]],
             row.get("note", ""),
-        )
-    plain_console().print(table)
+        ]
+        for row in rows
+    ]
+    show_table(plain_console(), columns, table, title=title, elsewhere="--json")
 
 
-def _figure(value: Any, unit: str) -> str:
+def _figure(value: Any) -> str:
     if value is None:
         return ""
-    text = format_number(value) if isinstance(value, float) else str(value)
-    return f"{text} {unit}".strip()
+    return format_number(value) if isinstance(value, float) else str(value)

@@ -15,7 +15,13 @@ import click
 from railyard.cluster.errors import COUNT_MAX, UsageError
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import (
+    format_count,
+    format_digits,
+    format_duration,
+    format_share,
+    format_size,
+)
 from railyard.scripts.clusters.request import DEFAULT_SIZE_BYTES, TopologyRequest
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import SEED, settings_of, writable_file
@@ -213,7 +219,7 @@ def _bound(
 
 def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
     racks, jobs = figures["racks"], format_count(len(plan.jobs), "job")
-    spread = f"{figures['input_cov']:.3f} of the mean"
+    spread = f"{format_digits(figures['input_cov'])} of the mean"
     rows = [
         ("plan", f"{output}: {jobs} of {plan.workload}"),
         ("cluster", f"{plan.topology}, {plan.racks} racks"),
@@ -224,7 +230,7 @@ def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
     ]
     if "bound_s" in figures:
         what = "a makespan" if plan.scenario == "batch" else "an average"
-        least, above = format_duration(figures["bound_s"]), f"{figures['above_bound']:.1%}"
+        least, above = format_duration(figures["bound_s"]), format_share(figures["above_bound"])
         rows.append(("bound", f"no plan has {what} below {least}; this one is {above} above"))
     if "run" in figures:
         rows.append(("run", _run_in_words(figures["run"])))
@@ -234,5 +240,5 @@ def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
 
 def _run_in_words(run: dict[str, Any]) -> str:
     makespan, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
-    off = f"{run['mean_error']:.0%} off on average, {run['later']:.0%} too late"
+    off = f"{format_share(run['mean_error'])} off on average, {format_share(run['later'])} too late"
     return f"makespan {makespan}, average {average}; planned ends of jobs are {off}"

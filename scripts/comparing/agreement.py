@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from railyard.cluster.units import format_change
 from railyard.scripts.comparing.estimates import TOGETHER
 from railyard.scripts.comparing.metrics import METRICS, Metric
 from railyard.scripts.comparing.rows import Contender, Row
@@ -66,7 +67,7 @@ class Agreement:
         }
 
     def _off(self) -> str:
-        return f"{self.difference:+.1%}"
+        return format_change(self.difference)
 
 
 def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agreement]:

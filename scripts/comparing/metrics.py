@@ -10,17 +10,15 @@ from railyard.cluster.units import (
     NO_UNIT,
     PERCENT,
     Unit,
+    format_digits,
     format_duration,
+    format_share,
     format_size,
     size_unit,
     time_unit,
 )
 
 Summary = dict[str, Any]
-
-
-def _share(value: float) -> str:
-    return f"{value:.0%}" if value >= 0.1 else f"{value:.1%}"
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class Kind:
 
 _TIME = Kind(format_duration, time_unit)
 _SIZE = Kind(format_size, size_unit)
-_SHARE = Kind(_share, lambda _: PERCENT)
-_NUMBER = Kind("{:.2f}".format, lambda _: NO_UNIT)
+_SHARE = Kind(format_share, lambda _: PERCENT)
+_NUMBER = Kind(format_digits, lambda _: NO_UNIT)
 
 
 @dataclass(frozen=True)

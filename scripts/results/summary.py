@@ -15,27 +15,37 @@ import click
 from railyard.cluster.ids import job_of
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_number, format_size
+from railyard.cluster.units import (
+    format_count,
+    format_digits,
+    format_duration,
+    format_number,
+    format_share,
+    format_size,
+    size_unit,
+    time_unit,
+)
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
 from railyard.scripts.results.trust import fidelity_words, is_trusted
-from railyard.scripts.terminal.tables import cell, plain_console
+from railyard.scripts.terminal.tables import Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-#: Of a mix's table, between a job's name and its verdict.
 _COLUMNS = (
-    "submitted",
-    "job time",
-    "shuffle time",
-    "input",
-    "shuffle",
-    "its skew",
-    "output",
-    "tasks",
+    Column("job"),
+    Column("submitted", time_unit, rank=1),
+    Column("job time", time_unit),
+    Column("shuffle time", time_unit, rank=2),
+    Column("input", size_unit, rank=4),
+    Column("shuffle", size_unit, rank=3),
+    Column("its skew", plain_numbers, rank=7),
+    Column("output", size_unit, rank=6),
+    Column("tasks", plain_numbers, rank=5),
+    Column(""),
 )
 
 
@@ -65,27 +75,20 @@ def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology)
 
 def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
     """Print a table of a mix's jobs, and their common numbers below it."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    table = Table(box=SIMPLE)
-    table.add_column("job")
-    for column in _COLUMNS:
-        table.add_column(column, justify="right")
-    table.add_column("")
     begin_s = min(job["submitted_s"] for job in summary["jobs"])
-    for job, result in zip(summary["jobs"], outcome.results, strict=True):
-        table.add_row(
-            cell(job["name"]),
-            format_duration(job["submitted_s"] - begin_s),
-            *(_time_or_dash(job[key]) for key in ("jct_s", "cct_s")),
-            *(format_size(job[f"{part}_bytes"]) for part in ("input", "shuffle")),
-            "-" if job["shuffle_skew"] is None else f"{job['shuffle_skew']:.2f}",
-            format_size(job["output_bytes"]),
-            str(job["maps"] + job["reduces"]),
+    table = [
+        [
+            job["name"],
+            job["submitted_s"] - begin_s,
+            *(job[key] for key in ("jct_s", "cct_s", "input_bytes", "shuffle_bytes")),
+            job["shuffle_skew"],
+            job["output_bytes"],
+            job["maps"] + job["reduces"],
             _verdict(result),
-        )
-    plain_console().print(table)
+        ]
+        for job, result in zip(summary["jobs"], outcome.results, strict=True)
+    ]
+    show_table(plain_console(), _COLUMNS, table, elsewhere="--json")
     tasks = summary["tasks"]
     jct_s, cct_s = summary["jct_s"], summary["cct_s"]
     rows = [
@@ -118,10 +121,14 @@ def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Bytes that were moved, and the share of slots x time that was held, and computed in."""
     moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
     used, computing = summary["slot_utilization"], summary["compute_utilization"]
-    rows = [("moved", moved), ("slots", f"{used:.0%} used, {computing:.0%} computing")]
+    rows = [("moved", moved), ("slots", _used(used) + f", {format_share(computing)} computing")]
     if layers := summary.get("layer_utilization"):
-        rows.append(("switches", ", ".join(f"{layer} {n:.0%} used" for layer, n in layers.items())))
+        rows.append(("switches", ", ".join(f"{layer} {_used(n)}" for layer, n in layers.items())))
     return rows
+
+
+def _used(share: float) -> str:
+    return f"{format_share(share)} used"
 
 
 def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -182,7 +189,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
 
 
 def _skew(skew: float | None) -> str:
-    return "" if skew is None else f", skew {skew:.2f} over the racks' links"
+    return "" if skew is None else f", skew {format_digits(skew)} over the racks' links"
 
 
 def schedulers_of(summary: dict[str, Any]) -> str:
@@ -223,7 +230,9 @@ def attempts_of(tasks: dict[str, int], *also: str) -> str:
 def _shares(counts: dict[str, int]) -> str:
     total = sum(counts.values())
     words = {"node": "on the map's node", "rack": "in its rack", "remote": "further away"}
-    return ", ".join(f"{n / total:.0%} {words[level]}" for level, n in counts.items() if n)
+    return ", ".join(
+        f"{format_share(n / total)} {words[level]}" for level, n in counts.items() if n
+    )
 
 
 def _died(deaths: list[dict[str, Any]]) -> str:
@@ -240,7 +249,8 @@ def _machine(machine: dict[str, Any], fidelity: dict[str, Any]) -> str:
     """How busy the machine was, and what attempts waited for it."""
     launch_s, permit_s = fidelity["launch_s"], fidelity["permit_s"]
     words = (
-        f"load at most {machine['load_max']:.1f} on {format_count(machine['cpus'], 'CPU')}, "
+        f"load at most {format_digits(machine['load_max'])} "
+        f"on {format_count(machine['cpus'], 'CPU')}, "
         f"{format_size(machine['memory_bytes_max'])} of memory; "
         f"an attempt waited {format_duration(launch_s['mean'])} to start "
         f"(at most {format_duration(launch_s['max'])}), "

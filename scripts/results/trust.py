@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import RailyardError
-from railyard.cluster.units import format_count
+from railyard.cluster.units import format_count, format_duration, format_share
 
 #: Beyond these the emulated network was not what the model says (see the README).
 _LAG_MS_MAX = 20.0
@@ -27,8 +27,9 @@ def is_trusted(summary: Mapping[str, Any]) -> bool:
 
 def fidelity_words(fidelity: Mapping[str, float]) -> str:
     """How late the network was, and how busy the CPUs."""
-    lag_ms, saturated = fidelity["grant_lag_ms_p99"], fidelity["cpu_saturated"]
-    return f"grants at most {lag_ms:.1f} ms late (p99), CPUs saturated {saturated:.0%} of the time"
+    lag = format_duration(fidelity["grant_lag_ms_p99"] / 1e3)
+    saturated = format_share(fidelity["cpu_saturated"])
+    return f"grants at most {lag} late (p99), CPUs saturated {saturated} of the time"
 
 
 def require_trusted(summaries: Iterable[Mapping[str, Any]]) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.topology import Topology, load_topology
-from railyard.cluster.units import format_duration, format_size
+from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.simulating.request import SimulateRequest
 from railyard.scripts.terminal.options import TextPairs
@@ -49,7 +49,7 @@ def _run(run: CoflowRun, name: str) -> float:
     def state() -> State:
         done, total = run.finished, len(run.records)
         flows, now_s = run.fabric.open_flows, run.fabric.now_s
-        words = f"{name}  {done}/{total} coflows  {flows} flows  at {now_s:.0f} s"
+        words = f"{name}  {done}/{total} coflows  {flows} flows  at {format_duration(now_s)}"
         return State(done, total, words)
 
     with watching(state) as watch:
@@ -70,25 +70,31 @@ def _topology(request: SimulateRequest, trace: CoflowTrace) -> Topology:
 
 
 def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    from railyard.scripts.terminal.tables import cell, plain_console
+    from railyard.scripts.terminal.tables import Column, plain_console, show_table
 
     sent = format_size(sum(coflow.size_bytes for coflow in trace.coflows))
-    title = f"{trace.name}: {len(trace.coflows)} coflows, {trace.width} flows, {sent}"
-    table = Table(title=cell(f"{title}, on {topology.name}"), title_justify="left", box=SIMPLE)
-    table.add_column("flow scheduler")
-    columns = ("CCT mean", "median", "p95", "p99", "last ended after", "network used", "CPU")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for summary in summaries:
-        cct_s = summary["cct_s"]
-        table.add_row(
+    coflows, flows = format_count(len(trace.coflows), "coflow"), format_count(trace.width, "flow")
+    title = f"{trace.name}: {coflows}, {flows}, {sent}"
+    of_cct = time_unit(max(summary["cct_s"]["p99"] or 0.0 for summary in summaries))
+    columns = [
+        Column("flow scheduler"),
+        Column("CCT mean", lambda _: of_cct),
+        Column("CCT median", lambda _: of_cct, rank=1),
+        Column("CCT p95", lambda _: of_cct),
+        Column("CCT p99", lambda _: of_cct, rank=2),
+        Column("last end", time_unit, rank=3),
+        Column("network used", lambda _: PERCENT, rank=4),
+        Column("CPU time", time_unit, rank=5),
+    ]
+    rows = [
+        [
             summary["flow_scheduler"],
-            *(format_duration(cct_s[key]) for key in ("mean", "p50", "p95", "p99")),
-            format_duration(summary["makespan_s"]),
-            f"{summary['network_utilization']:.0%}",
-            format_duration(summary["cpu_s"]),
-        )
-    plain_console().print(table)
+            *(summary["cct_s"][key] for key in ("mean", "p50", "p95", "p99")),
+            summary["makespan_s"],
+            summary["network_utilization"],
+            summary["cpu_s"],
+        ]
+        for summary in summaries
+    ]
+    title = f"{title}, on {topology.name}"
+    show_table(plain_console(), columns, rows, title=title, elsewhere="--json")

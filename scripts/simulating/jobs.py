@@ -11,7 +11,7 @@ import click
 
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_number
+from railyard.cluster.units import format_count, format_duration, format_number, format_share
 from railyard.jobs.mixes.mixes import Defaults
 from railyard.jobs.samples.sample import default_reduces
 from railyard.jobs.workloads.model import Workload
@@ -119,11 +119,14 @@ def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[
         ("job time", _spread(summary["jct_s"])),
         ("shuffles", _spread(summary["cct_s"])),
         ("tasks", attempts_of(summary["tasks"], "copies")),
-        ("map input", ", ".join(f"{locality[k] / maps:.0%} {words[k]}" for k in words)),
+        ("map input", ", ".join(f"{format_share(locality[k] / maps)} {words[k]}" for k in words)),
         ("skew", _spread(summary["shuffle_skew"], format_number)),
         *usage_rows(summary),
         *figure_rows(summary),
-        ("simulated", f"in {format_duration(cpu_s)} of CPU time, {ratio:.0f} times as fast"),
+        (
+            "simulated",
+            f"in {format_duration(cpu_s)} of CPU time, {format_number(ratio)} times as fast",
+        ),
     ]
     broken = [job for job in run.core.records.values() if job.ok is False]
     rows += [("FAILED", f"{job.name}: {job.reason}") for job in broken[:5]]

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.cluster.shown import printable_lines
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import format_count, format_duration, format_share, format_size
 from railyard.resourcemanager.process.messages import JobProgress, StageProgress
 from railyard.scripts.terminal.tables import cell
 
@@ -88,7 +88,9 @@ class Lines:
         if now_s < self._said_s + _LINE_EVERY_S:
             return
         self._said_s = now_s
-        shares = ", ".join(f"{name} {_share(job):.0%}" for name, job in batch.running.items())
+        shares = ", ".join(
+            f"{name} {format_share(_share(job))}" for name, job in batch.running.items()
+        )
         running = f", under way: {shares}" if shares else ""
         self.say(f"{_headline(batch)}{running}")
 

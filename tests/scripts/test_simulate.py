@@ -16,7 +16,7 @@ def test_a_trace_gives_a_table_and_a_summary(railyard, trace, tmp_path):
     said = railyard.ok("simulate", "--workload", trace, "--json", tmp_path / "s.json")
     assert "small.txt: 2 coflows, 2 flows, 375 MB, on ports-150x1,racks.count=3" in said
     assert "maxmin" in said
-    assert "2.50 s" in said
+    assert said.split("\n")[-2].split()[:6] == ["maxmin", "2.50", "2.50", "2.95", "2.99", "3.00"]
     summary = json.loads((tmp_path / "s.json").read_text())
     assert (summary["workload"], summary["clock"]) == (trace, "virtual")
     assert summary["cct_s"]["mean"] == pytest.approx(2.5)
@@ -27,8 +27,8 @@ def test_network_and_number_of_coflows_can_be_chosen(railyard, trace):
         "simulate", "--workload", trace, "--first", "1",
         "--topology", "hybrid-8x4", "--network", "uplink=100Mbps",
     )  # fmt: skip
-    assert "1 coflows, 1 flows, 250 MB, on hybrid-8x4,uplink=100Mbps" in said
-    assert "20.00 s" in said
+    assert "1 coflow, 1 flow, 250 MB, on hybrid-8x4,uplink=100Mbps" in said
+    assert "20.0" in said.split()
 
 
 def test_a_scheduler_of_circuits_without_any_is_reported(railyard, trace):

@@ -37,4 +37,4 @@ def death(pid, next_="it is started again"):
 )
 def test_state_of_a_daemon(answer, deaths, words):
     said = _state(answer, deaths, pid=2)
-    assert said.replace("[red]", "").replace("[/]", "") == words
+    assert said.plain == words

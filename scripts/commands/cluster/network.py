@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.units import format_duration, format_rate, parse_rate
+from railyard.cluster.units import format_count, format_duration, format_rate, parse_rate, rate_unit
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.netemu.model.network import Network
 from railyard.scripts.clusters.session import running_session
 from railyard.scripts.terminal.request import Commands
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from railyard.scripts.terminal.tables import Cell
 
 #: A capacity that means: as the topology states it.
 _DEFAULT = "default"
@@ -51,36 +51,38 @@ def set_capacity(link: str, rate: str) -> None:
 @click.option("--all", "with_nics", is_flag=True, help="The nodes' NICs too.")
 def show(with_nics: bool) -> None:
     """Show each link's capacity and what flows use of it now, and the circuits that there are."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
+    from railyard.scripts.terminal.tables import Column, plain_console, show_table
 
     with running_session() as session:
         view = session.link("network").call(WatchNetwork(), NetworkView)
         links = Network(session.config.topology)
     shown = links.number if with_nics else (*links.cross_rack, *links.ports)
-    table = Table("link", "capacity", "stated", "used", "free", box=SIMPLE)
+    table: list[list[Cell]] = []
     for name in shown:
         state, stated = view.links[name], float(links.capacities[links.number[name]])
         capacity, free = state.capacity_bytes_per_s, state.free_bytes_per_s
-        used = format_rate(capacity - free) if math.isfinite(capacity) else ""
-        if_changed = "" if capacity == stated else format_rate(stated)
-        table.add_row(name, format_rate(capacity), if_changed, used, format_rate(free))
-    console = Console(highlight=False)
-    console.print(table)
+        used = capacity - free if math.isfinite(capacity) else ""
+        if_changed = "" if capacity == stated else _limit(stated)
+        table.append([name, _limit(capacity), if_changed, used, _limit(free)])
+    console = plain_console(highlight=False)
+    rates = [Column(heading, rate_unit) for heading in ("capacity", "stated", "used")]
+    show_table(console, [Column("link"), *rates, Column("free", rate_unit, rank=1)], table)
     if view.circuits:
-        console.print(_circuits(view))
-    click.echo(f"{view.flows_open} flows are open")
+        columns = [Column("circuit"), Column("coflow", rank=1), Column("state")]
+        show_table(console, columns, _circuits(view))
+    click.echo(f"{format_count(view.flows_open, 'flow')} open")
 
 
-def _circuits(view: NetworkView) -> Table:
-    from rich.box import SIMPLE
-    from rich.table import Table
+def _limit(bytes_per_s: float) -> Cell:
+    """As a cell of a column of rates."""
+    return bytes_per_s if math.isfinite(bytes_per_s) else "unlimited"
 
-    table = Table("circuit", "coflow", "state", box=SIMPLE)
+
+def _circuits(view: NetworkView) -> list[list[Cell]]:
+    table: list[list[Cell]] = []
     for circuit in view.circuits:
         since_s = view.now_s - circuit.ready_s
         dark = f"dark for {format_duration(-since_s)} more"
         state = dark if since_s < 0 else f"lit for {format_duration(since_s)}"
-        table.add_row(f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state)
+        table.append([f"{circuit.src} to {circuit.dst}", circuit.coflow or "", state])
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from railyard.cluster.units import format_count, whole_number
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
 from railyard.scripts.clusters.session import running_session
 from railyard.scripts.terminal.request import Commands
+
+if TYPE_CHECKING:
+    from railyard.scripts.terminal.tables import Cell
 
 #: A number of slots that means: as the topology states it.
 _DEFAULT = "default"
@@ -50,25 +54,24 @@ def set_slots(nodes: tuple[str, ...], number: str) -> None:
 @slots.command()
 def show() -> None:
     """Show each node's slots, and how many of them attempts hold."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    from railyard.scripts.terminal.tables import plain_console
+    from railyard.scripts.terminal.tables import Column, plain_console, plain_numbers, show_table
 
     with running_session() as session:
         status = session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
         stated = _stated(session.config.topology)
-    table = Table("node", "slots", "stated", "held", "", box=SIMPLE)
+    table: list[list[Cell]] = []
     known = {node.node: node for node in status.nodes}
     for name, if_stated in stated.items():
         node = known.get(name)
         if node is None:
-            table.add_row(name, "", str(if_stated), "", "has not joined")
+            table.append([name, "", if_stated, "", "has not joined"])
             continue
-        changed = "" if node.slots == if_stated else str(if_stated)
-        held = str(len(node.attempts)) if node.alive else ""
-        table.add_row(name, str(node.slots), changed, held, "" if node.alive else "lost")
-    plain_console(highlight=False).print(table)
+        changed = "" if node.slots == if_stated else if_stated
+        held = len(node.attempts) if node.alive else ""
+        table.append([name, node.slots, changed, held, "" if node.alive else "lost"])
+    numbers = [Column(heading, plain_numbers) for heading in ("slots", "stated", "held")]
+    columns = [Column("node"), *numbers, Column("state")]
+    show_table(plain_console(highlight=False), columns, table)
 
 
 def _stated(topology: Topology) -> dict[NodeId, int]:

@@ -6,21 +6,51 @@ import functools
 from typing import Any
 
 import click
-from rich.box import SIMPLE
-from rich.table import Table
+from rich.text import Text
 
 from railyard.cluster.errors import PeerLost, Refused
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.shown import printable
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.client import DfsClient
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
 from railyard.scripts.clusters.session import Session, running_session
-from railyard.scripts.terminal.tables import cell, plain_console
+from railyard.scripts.terminal.tables import (
+    Cell,
+    Column,
+    cell,
+    plain_console,
+    plain_numbers,
+    show_table,
+)
 
 _ANSWER_TIMEOUT_S = 3.0
+
+_DAEMONS = (
+    Column("daemon"),
+    Column("process", plain_numbers, rank=2),
+    Column("messages", plain_numbers, rank=3),
+    Column("refused", plain_numbers, rank=1),
+    Column(""),
+)
+_RACKS = (
+    Column("rack"),
+    Column("nodes", plain_numbers, rank=1),
+    Column("slots", plain_numbers),
+    Column("running"),
+)
+_JOBS = (
+    Column("job"),
+    Column("name"),
+    Column("user", rank=2),
+    Column("queue", rank=3),
+    Column("state"),
+    Column("done", lambda _: PERCENT),
+    Column("time", time_unit, rank=1),
+    Column("waits"),
+)
 
 
 @click.command()
@@ -33,12 +63,16 @@ def status() -> None:
         described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
         cluster = _ask_manager(session) if "resourcemanager" in described else None
         console.print(_headline(session, cluster), markup=False)
-        console.print(_daemons(rows, deaths, described))
+        console.print()
+        show_table(console, _DAEMONS, _daemons(rows, deaths, described))
         if cluster is not None:
-            console.print(_nodes(cluster))
+            console.print()
+            show_table(console, _RACKS, _racks(cluster))
             if cluster.jobs:
-                console.print(_jobs(cluster))
+                console.print()
+                show_table(console, _JOBS, _jobs(cluster))
         if "namenode" in described:
+            console.print()
             console.print(_files(session), markup=False)
 
 
@@ -62,29 +96,30 @@ def _headline(session: Session, cluster: ClusterStatus | None) -> str:
 
 def _daemons(
     rows: list[dict[str, Any]], deaths: list[dict[str, Any]], described: dict[str, Description]
-) -> Table:
-    table = Table("daemon", "process", "messages", "refused", "", box=SIMPLE)
+) -> list[list[Cell]]:
+    table: list[list[Cell]] = []
     for row in rows:
         name = row["name"]
         answer = described.get(name)
-        counts = ("", "") if answer is None else (str(answer.requests), str(answer.refused))
+        counts = ("", "") if answer is None else (answer.requests, answer.refused)
         state = _state(answer, [death for death in deaths if death["name"] == name], row["pid"])
-        table.add_row(name, str(row["pid"]), *counts, state)
+        table.append([name, str(row["pid"]), *counts, state])
     return table
 
 
-def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> str:
+def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
     """The state of a daemon that runs, or ran last, as process ``pid``."""
     if deaths and deaths[-1]["pid"] == pid:
-        return f"[red]died: {deaths[-1]['how']}; {deaths[-1]['next']}[/]"
+        return cell(f"died: {deaths[-1]['how']}; {deaths[-1]['next']}", "red")
     if answer is None:
-        return "[red]does not answer[/]"
+        return cell("does not answer", "red")
     said = []
     if answer.unreachable:
-        said.append(f"[red]waits for a connection to {', '.join(answer.unreachable)}[/]")
+        said.append(cell(f"waits for a connection to {', '.join(answer.unreachable)}", "red"))
     if deaths:
-        said.append(f"started again; died {format_count(len(deaths), 'time')}: {deaths[-1]['how']}")
-    return "; ".join(said)
+        times = format_count(len(deaths), "time")
+        said.append(cell(f"started again; died {times}: {deaths[-1]['how']}"))
+    return Text("; ").join(said)
 
 
 def _describe_all(session: Session, names: list[str]) -> dict[str, Description]:
@@ -104,8 +139,8 @@ def _note(answers: dict[str, Any], name: str, answer: object, _payload: object) 
     answers[name] = answer
 
 
-def _nodes(cluster: ClusterStatus) -> Table:
-    table = Table("rack", "nodes", "slots", "running", box=SIMPLE)
+def _racks(cluster: ClusterStatus) -> list[list[Cell]]:
+    table: list[list[Cell]] = []
     racks = sorted({node.rack for node in cluster.nodes}, key=lambda rack: int(rack[1:]))
     for rack in racks:
         nodes = [node for node in cluster.nodes if node.rack == rack]
@@ -113,29 +148,19 @@ def _nodes(cluster: ClusterStatus) -> Table:
         lost = [f"{node.node} lost: {node.lost_because}" for node in nodes if not node.alive]
         running = " ".join(attempt for node in alive for attempt in node.attempts)
         waiting = [f"{each} waits for a slot" for node in alive for each in node.reserved]
-        table.add_row(
-            rack,
-            str(len(alive)),
-            str(sum(node.slots for node in alive)),
-            cell("  ".join([running, *waiting, *lost]).strip()),
-        )
+        slots = sum(node.slots for node in alive)
+        words = "  ".join([running, *waiting, *lost]).strip()
+        table.append([rack, len(alive), slots, words])
     return table
 
 
-def _jobs(cluster: ClusterStatus) -> Table:
-    table = Table("job", "name", "user", "queue", "state", "done", "time", "", box=SIMPLE)
+def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
+    table: list[list[Cell]] = []
     for job in cluster.jobs:
         end_s = cluster.now_s if job.finished_s is None else job.finished_s
-        table.add_row(
-            job.job,
-            cell(job.name),
-            cell(job.user),
-            cell(job.queue),
-            job.state,
-            f"{job.progress:.0%}",
-            format_duration(end_s - job.submitted_s),
-            cell(job.waiting),
-        )
+        time_s = end_s - job.submitted_s
+        about = (job.job, job.name, job.user, job.queue, job.state)
+        table.append([*about, float(job.progress), time_s, job.waiting])
     return table
 
 

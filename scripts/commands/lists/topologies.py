@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from railyard.cluster.topology import Topology, load_topology, topology_names
-from railyard.cluster.units import format_duration, format_rate, format_size
+from railyard.cluster.units import format_duration, format_rate, format_share, format_size
 
 
 @click.command()
@@ -41,7 +41,7 @@ def _core(topology: Topology) -> str:
         if any(rack.uplink_bytes_per_s != rack.downlink_bytes_per_s for rack in racks):
             words.append(f"downlink {_rates([rack.downlink_bytes_per_s for rack in racks])}")
     if background:
-        words.append(f"{background:.0%} of the core already taken off for other traffic")
+        words.append(f"{format_share(background)} of the core already taken off for other traffic")
     if ocs is not None:
         waves = f" x {ocs.wavelengths} wavelengths" if ocs.wavelengths > 1 else ""
         words.append(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from railyard.cluster.units import format_duration, format_number, format_size
+from railyard.cluster.shown import printable
+from railyard.cluster.units import format_duration, format_number, format_share, format_size
 from railyard.scripts.simulating.fetch import fetch
 from railyard.scripts.terminal.options import SEED
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Statistic, Workload
+    from railyard.scripts.terminal.tables import Cell
 
 
 @click.group(invoke_without_command=True)
@@ -48,27 +50,27 @@ def show(name: str, seed: int) -> None:
 
 
 def _table(made: Workload, seed: int) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
     from railyard.jobs.workloads.statistics import general
-    from railyard.scripts.terminal.tables import cell, plain_console
+    from railyard.scripts.terminal.tables import Column, plain_console, plain_numbers, show_table
 
-    title = f"{made.name}, seed {seed}\n{made.source}"
-    table = Table(title=cell(title), title_justify="left", box=SIMPLE)
-    table.add_column("")
-    table.add_column("here", justify="right")
-    table.add_column("published", justify="right")
-    table.add_column("")
-    for statistic in made.statistics:
-        here = _value(statistic.measured, statistic.unit)
-        table.add_row(cell(statistic.name), here, *_published(statistic))
-    table.add_section()
+    console = plain_console(highlight=False)
+    click.echo(printable(f"{made.name}, seed {seed}"))
+    click.echo(f"{printable(made.source)}\n")
+    rows: list[list[Cell]] = [
+        [statistic.name, _value(statistic.measured, statistic.unit), *_published(statistic)]
+        for statistic in made.statistics
+    ]
+    columns = [Column(""), Column("here", plain_numbers), Column("published", plain_numbers)]
+    if rows:
+        show_table(console, [*columns, Column("source")], rows)
+        click.echo()
     named = {statistic.name for statistic in made.statistics}
-    for statistic in general(made.jobs):
-        if statistic.name not in named:
-            table.add_row(statistic.name, _value(statistic.measured, statistic.unit))
-    plain_console().print(table)
+    rows = [
+        [statistic.name, _value(statistic.measured, statistic.unit)]
+        for statistic in general(made.jobs)
+        if statistic.name not in named
+    ]
+    show_table(console, columns[:2], rows)
 
 
 def _published(statistic: Statistic) -> tuple[str, str]:
@@ -77,8 +79,10 @@ def _published(statistic: Statistic) -> tuple[str, str]:
         return "", statistic.note
     least, most = (_value(value, statistic.unit) for value in statistic.published)
     words = least if least == most else f"{least} to {most}"
-    missed = "" if statistic.holds else f"missed by more than {statistic.tolerance:.1%}; "
-    return words, missed + statistic.note
+    if statistic.holds:
+        return words, statistic.note
+    by = f" by more than {format_share(statistic.tolerance)}" if statistic.tolerance else ""
+    return words, f"missed{by}; {statistic.note}"
 
 
 def _value(value: float, unit: str) -> str:
@@ -87,5 +91,5 @@ def _value(value: float, unit: str) -> str:
     if unit == "s":
         return format_duration(value)
     if unit == "share":
-        return f"{value:.3g}" if 0 < value < 0.001 else f"{value:.1%}"
+        return format_share(value)
     return format_number(value)

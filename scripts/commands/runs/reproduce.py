@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from railyard.cluster.errors import unknown_name
+from railyard.cluster.units import format_duration
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.simulating.workers import Workers, on_option
 from railyard.scripts.terminal.options import (
@@ -95,7 +96,7 @@ def reproduce(request: ReproduceRequest) -> None:
         show(figure, results, seeds)
         shown[name] = as_json(figure, results)
     cpu_s = sum(summary["cpu_s"] for runs in found.values() for summary in runs)
-    click.echo(f"{len(found) * len(seeds)} runs of {cpu_s:.0f} s of CPU time in all")
+    click.echo(f"{len(found) * len(seeds)} runs of {format_duration(cpu_s)} of CPU time in all")
     numbers = {
         "paper": request.paper,
         "title": chosen.title,
