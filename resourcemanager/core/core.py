@@ -49,6 +49,7 @@ from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.observer import Observer
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import explain, why_waiting
 from railyard.resourcemanager.interface.events import (
@@ -162,6 +163,10 @@ class Core:
     def fetches(self) -> Mapping[FlowId, Fetch]:
         """The fetches under way."""
         return self._shuffle.fetches
+
+    def observe(self, observer: Observer) -> None:
+        """Tell ``observer`` of policies' answers and proposals from now on."""
+        self.state.observer = observer
 
     def check_invariants(self) -> None:
         """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Job, Task, stuck
 from railyard.resourcemanager.interface.decisions import Wait
 
 
+class Cause(NamedTuple):
+    """What a pending task waits for."""
+
+    #: "order", "tasks" or "shuffle": that policy's answer; "nodes": one that is alive; "sources": a
+    #: task of a stage that it reads; "slots": one that is free
+    what: Literal["order", "tasks", "shuffle", "nodes", "sources", "slots"]
+    why: str  #: in a few words
+
+
+def cause_of(state: ClusterState, task: Task) -> Cause:
+    """What a pending task waits for."""
+    stage, job, policies = task.stage, task.stage.job, state.policies
+    if state.empty_since_s is not None:
+        return Cause("nodes", "no node is alive")
+    if stage.reads and stage.held >= policies.ask_number(policies.shuffle.limit, stage):
+        return Cause("shuffle", policies.ask(policies.shuffle.why, stage))
+    for source in filter(stuck, stage.reads):
+        return Cause("sources", f"no task of {source.name}, which it reads, has a slot")
+    if not state.free:
+        return Cause("slots", "no slot is free" if state.slots else "no node has a slot")
+    if job.answer is not None:
+        return Cause("tasks", job.answer.reason)
+    return Cause("order", policies.ask(policies.order.why, job))
+
+
 def why_waiting(state: ClusterState, task: Task) -> str:
     """Why a pending task has no slot, in a few words."""
-    stage, job, policies = task.stage, task.stage.job, state.policies
     if task.state != "pending":
         return f"it does not wait: it is {task.state}"
-    if state.empty_since_s is not None:
-        return "no node is alive"
-    if stage.reads and stage.held >= policies.ask_number(policies.shuffle.limit, stage):
-        return policies.ask(policies.shuffle.why, stage)
-    for source in filter(stuck, stage.reads):
-        return f"no task of {source.name}, which it reads, has a slot"
-    if not state.free:
-        return "no slot is free" if state.slots else "no node has a slot"
-    if job.answer is not None:
-        return job.answer.reason
-    return policies.ask(policies.order.why, job)
+    return cause_of(state, task).why
 
 
 def explain(state: ClusterState, task: Task, now_s: float) -> str:

@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from railyard.cluster.files.resources import cause_of, is_full
 from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.cluster.messaging.wire import Command, Event, to_map
 from railyard.cluster.topology import with_keys_now
+from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
@@ -169,7 +170,11 @@ def replay(path: Path) -> Iterator[Step]:
     Raises ``Diverged`` at the first that leads to other commands than it did.
     """
     config, events = read_log(path)
-    core = core_for(config)
+    yield from replay_on(core_for(config), path, events)
+
+
+def replay_on(core: Core, path: Path, events: Iterable[LoggedEvent]) -> Iterator[Step]:
+    """Let a fresh core, made as the log says, handle its events; raises as ``replay`` does."""
     for number, logged in enumerate(events, start=2):
         attempt = None
         if isinstance(logged.event, AttemptSucceeded):

@@ -27,6 +27,10 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 
+#: Why tasks go before pending maps.
+RERUN = "it runs again, and readers may wait for it"
+REDUCE = "reduces go before maps"
+
 
 def ready_first(job: JobView) -> TaskView | None:
     """The task that goes before pending maps: a re-run that readers wait for, or a reduce.
@@ -36,13 +40,18 @@ def ready_first(job: JobView) -> TaskView | None:
     return job.next_rerun() or job.next_pending_reduce()
 
 
+def why_first(task: TaskView) -> str:
+    """Why a task that ``ready_first`` gave goes before pending maps."""
+    return REDUCE if task.stage.reads else RERUN
+
+
 class ClosestTasks(TaskPolicy):
     """Answers "tasks": the task nearest to its input, without waiting for a better slot."""
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         task = ready_first(job)
         if task is not None:
-            return Place(task)
+            return Place(task, why_first(task))
         task, level = job.closest_pending_map(slot)
         return Pass("no task is ready for a slot") if task is None else Place(task, level)
 

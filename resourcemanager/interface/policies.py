@@ -223,6 +223,13 @@ class TaskPolicy(Policy):
         """A free slot is offered to this job: place one of its tasks, wait or pass."""
         raise NotImplementedError
 
+    def planned(self, task: TaskView) -> str:
+        """What is planned for a task, such as "its job keeps to r0 r3"; "" = nothing.
+
+        Asked for explanations only, right after an answer about the task; it must change nothing.
+        """
+        return ""
+
 
 class ShufflePolicy(Policy):
     """Answers "shuffle": when reduces start, and when they fetch."""

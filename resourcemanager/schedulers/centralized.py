@@ -29,11 +29,17 @@ import numpy as np
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.defaults import ready_first
+from railyard.resourcemanager.interface.defaults import ready_first, why_first
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import DataPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    TaskView,
+)
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.shared.blockmoves import BlockKey, BlockMoves, blocks_read
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
@@ -83,9 +89,12 @@ class Centralized(DataPolicy, TaskPolicy):
             return Pass(f"it runs in {self._central}")
         task = ready_first(job)
         if task is not None:
-            return Place(task)
+            return Place(task, why_first(task))
         task, level = job.closest_pending_map(slot)
         return Pass("no task is ready for a slot") if task is None else Place(task, level)
+
+    def planned(self, task: TaskView) -> str:
+        return f"the central site is {self._central}"
 
     def reconsider(self) -> Iterable[JobView]:
         changed, self._changed = self._changed, {}

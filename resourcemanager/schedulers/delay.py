@@ -16,7 +16,7 @@ import msgspec
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
-from railyard.resourcemanager.interface.defaults import ready_first
+from railyard.resourcemanager.interface.defaults import ready_first, why_first
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, Level, SlotView, TaskView
@@ -64,7 +64,7 @@ class DelayTasks(TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         ready = ready_first(job)
         if ready is not None:
-            return Place(ready)
+            return Place(ready, why_first(ready))
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("no task is ready for a slot")

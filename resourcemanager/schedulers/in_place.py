@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
-from railyard.resourcemanager.interface.defaults import ready_first
+from railyard.resourcemanager.interface.defaults import ready_first, why_first
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, Level, SlotView, TaskView
@@ -35,7 +35,7 @@ class InPlaceTasks(TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         ready = ready_first(job)
         if ready is not None:
-            return Place(ready)
+            return Place(ready, why_first(ready))
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("no task is ready for a slot")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
+from railyard.resourcemanager.interface.defaults import RERUN
 from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
@@ -55,14 +56,20 @@ class IridiumTasks(TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         rerun = job.next_rerun()
         if rerun is not None:
-            return Place(rerun)
+            return Place(rerun, RERUN)
         reduce = self._reduce_at(job, self._sites.number[slot.rack])
         if reduce is not None:
-            return Place(reduce)
+            return Place(reduce, "its plan has a reduce for this site")
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("its reduces are for other sites")
         return self._maps.offer_map(job, task, level)
+
+    def planned(self, task: TaskView) -> str:
+        planned = self._plans.of.get(task.stage.id)
+        if planned is None:
+            return ""
+        return f"reduces yet to start at sites: {self._sites.counted(planned)}"
 
     def _reduce_at(self, job: JobView, site: int) -> TaskView | None:
         """A pending reduce that should run at this site."""

@@ -22,7 +22,7 @@ from railyard.cluster.ids import RackId, rack_of
 from railyard.resourcemanager.interface.decisions import Decision
 from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 
 
@@ -63,6 +63,9 @@ class ShuffleWatcher(OrderPolicy, TaskPolicy):
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         return self.bound.offer(job, slot, now_s)
+
+    def planned(self, task: TaskView) -> str:
+        return self.bound.planned(task)
 
     # Racks ---------------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:

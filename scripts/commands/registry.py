@@ -25,6 +25,7 @@ COMMANDS = {
     "reproduce": ("runs.reproduce", "Run a paper's experiments again, beside its own numbers."),
     "validation": ("runs.validation", "Set published headlines beside recorded numbers of ours."),
     "replay": ("runs.replay", "Check that a run's events lead to the same once more."),
+    "explain": ("runs.explain", "Say why a task, job, flow or file of a run went where it did."),
     "plan": ("plan", "Plan ahead which racks each job of a workload gets, and when."),
     "bench": ("bench", "Run the benchmarks."),
 }

@@ -21,6 +21,7 @@ from railyard.netemu.model.network import Network
 from railyard.netemu.model.observed import LinkState, links_as_stated
 from railyard.resourcemanager.core.state.data import InputBlock, StoredData
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Position, Stage, Task
+from railyard.resourcemanager.core.state.observer import Observer
 from railyard.resourcemanager.core.state.policies import Policies
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.state.slothistory import SlotHistory
@@ -67,6 +68,7 @@ class ClusterState:
             links_as_stated(Network(topology)) if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
+        self.observer: Observer | None = None  #: is told of policies' answers
 
     @property
     def held(self) -> int:

@@ -41,6 +41,12 @@ class MapGuide:
         #: {rack: bytes of input on it that no rack in use holds}; None = to be computed
         self._gain_bytes: Counter[RackId] | None = None
 
+    def __str__(self) -> str:
+        if not self.bound:
+            return "no guideline for its maps: any rack"
+        used = " ".join(self.used) or "none so far"
+        return f"its maps on {self.racks_max} racks: {used}"
+
     @property
     def bound(self) -> bool:
         """Whether its maps are to run on some racks only."""
@@ -116,6 +122,12 @@ class ReduceGuide:
     #: {rack: number of its tasks that run or are done}
     taken: Counter[RackId] = field(default_factory=Counter)
     _claims: dict[RackId, int] = field(default_factory=dict)  #: {rack: index of its group}
+
+    def __str__(self) -> str:
+        if not self.groups:
+            return "no schedule for its reduces: any rack"
+        groups = [f"{tasks} on {' or '.join(racks)}" for tasks, racks in self.groups]
+        return f"its reduces by schedule: {', '.join(groups)}"
 
     @property
     def bound(self) -> bool:

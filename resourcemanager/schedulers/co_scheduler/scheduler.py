@@ -189,6 +189,10 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
             self._refusing.pop(job.id, None)
         return _place(stage, slot, line)
 
+    def planned(self, task: TaskView) -> str:
+        guide = self._jobs[task.stage.job.id].of(task.stage)
+        return "" if guide is None else str(guide)
+
     def _refuses_until_s(self, job: JobView, stage: StageView, now_s: float) -> float:
         """Until when a job refuses slots off its guideline; if not in the future, it takes them."""
         refusal = self._refusing.get(job.id)

@@ -28,7 +28,7 @@ from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob
 from railyard.resourcemanager.interface.policies import DataPolicy, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
 from railyard.resourcemanager.schedulers.corral.currentplan import Aim, CurrentPlan
 from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
 from railyard.resourcemanager.schedulers.corral.planfile import Plan, load_plan
@@ -93,6 +93,9 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         return self.bound.offer(job, slot, now_s)
+
+    def planned(self, task: TaskView) -> str:
+        return self.bound.planned(task)
 
     # The plan (section 3.1): made from forecasts, followed by jobs that come ---------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:

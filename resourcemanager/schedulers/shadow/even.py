@@ -16,12 +16,20 @@ import msgspec
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId
 from railyard.resourcemanager.interface.decisions import Decision, Place, Wait
+from railyard.resourcemanager.interface.defaults import RERUN
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
+from railyard.resourcemanager.interface.views import (
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.shadow.parameters import HADOOP
 from railyard.resourcemanager.schedulers.shadow.reduces import (
+    TURN,
     RackTurns,
     next_reduce,
     usable_racks,
@@ -61,25 +69,28 @@ class EvenTasks(TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         rerun = job.next_rerun()
         if rerun is not None:
-            return Place(rerun)
+            return Place(rerun, RERUN)
         reduce = next_reduce(job, slot, self._turns, now_s)
         if isinstance(reduce, Place):
             return reduce
         waiting = [s for s in job.stages.values() if not s.reads and s.pending.count]
         for stage in waiting:
             if self._turns.is_turn(stage, slot):
-                return self._first(stage)
+                return self._first(stage, TURN)
         if not waiting:
             return reduce
         until_s = self._turns.until_s(job)
         if now_s >= until_s:
-            return self._first(waiting[0])
+            return self._first(waiting[0], f"no slot where it was its turn until {until_s:g} s")
         return Wait("its maps are for other racks", until_s=until_s)
 
-    def _first(self, stage: StageView) -> Place:
+    def planned(self, task: TaskView) -> str:
+        return self._turns.planned(task.stage)
+
+    def _first(self, stage: StageView, why: str) -> Place:
         index = stage.pending.first()
         assert index is not None, f"{stage.id} has pending tasks"
-        return Place(stage.tasks[index])
+        return Place(stage.tasks[index], why)
 
 
 RECIPE = Recipe(

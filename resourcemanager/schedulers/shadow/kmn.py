@@ -24,6 +24,7 @@ import msgspec
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId, StageId
 from railyard.resourcemanager.interface.decisions import Decision, Place, Proposal, Take
+from railyard.resourcemanager.interface.defaults import RERUN
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.speculation import Speculation, SpeculationConfig
@@ -90,7 +91,10 @@ class Kmn(Pairs, TaskPolicy):
         if not any(map(self._has_enough, job.stages.values())):
             return self._tasks.offer(job, slot, now_s)
         rerun = job.next_rerun()
-        return Place(rerun) if rerun else next_reduce(job, slot, self._tasks.turns, now_s)
+        return Place(rerun, RERUN) if rerun else next_reduce(job, slot, self._tasks.turns, now_s)
+
+    def planned(self, task: TaskView) -> str:
+        return self._tasks.planned(task)
 
     def _has_enough(self, stage: StageView) -> bool:
         """Whether M of its maps have been launched."""

@@ -247,7 +247,7 @@ class Pairs(CopyPolicy):
         (original,) = task.live
         self._duplicated[task.id] = None
         instead_of = original if replaces else None
-        why = f"a duplicate for {node.rack}"
+        why = f"a duplicate for {node.rack}, of a map in {original.node.rack}"
         yield Copy(task, node.id, instead_of=instead_of, why=why)
         duplicate = task.live[-1]
         wave.pairs[task.id] = Pair(task, original, duplicate, chosen=replaces, replaces=replaces)

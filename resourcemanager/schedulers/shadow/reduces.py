@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from railyard.cluster.ids import JobId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
+from railyard.resourcemanager.interface.defaults import RERUN
 from railyard.resourcemanager.interface.policies import NoConfig, Policy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -27,6 +28,9 @@ from railyard.resourcemanager.interface.views import (
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.shared.plans import Plans
+
+#: Why a task starts in a rack.
+TURN = "it is the turn of its rack"
 
 
 def round_robin(maps: Mapping[RackId, int]) -> list[RackId]:
@@ -104,6 +108,12 @@ class RackTurns(Policy):
             planned = self._plans.of[stage.id] = self._deal(stage)
         return not planned or planned.get(slot.rack, 0) > 0
 
+    def planned(self, stage: StageView) -> str:
+        """Say how many pending tasks of a stage are for which racks; "" if none were dealt."""
+        planned = self._plans.of.get(stage.id, {})
+        racks = ", ".join(f"{rack} {count}" for rack, count in planned.items() if count)
+        return f"tasks yet to start in racks: {racks}" if racks else ""
+
     def until_s(self, job: JobView) -> float:
         """Until when a job waits for a slot of another rack; in the past: it takes any."""
         return self._waiting_since_s.setdefault(job.id, self.cluster.now_s) + self._wait_s
@@ -144,7 +154,7 @@ class RoundRobinReduces(TaskPolicy):
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         rerun = job.next_rerun()
         if rerun is not None:
-            return Place(rerun)
+            return Place(rerun, RERUN)
         reduce = next_reduce(job, slot, self.turns, now_s)
         if isinstance(reduce, Place):
             return reduce
@@ -158,6 +168,9 @@ class RoundRobinReduces(TaskPolicy):
             return Wait(answer.reason, until_s=min(times_s))
         return answer
 
+    def planned(self, task: TaskView) -> str:
+        return self.turns.planned(task.stage)
+
 
 def next_reduce(job: JobView, slot: SlotView, turns: RackTurns, now_s: float) -> Decision:
     """A reduce for this slot, or wait for one in a rack whose turn it is."""
@@ -166,7 +179,7 @@ def next_reduce(job: JobView, slot: SlotView, turns: RackTurns, now_s: float) ->
         if stage.reads and stage.pending.count:
             task = stage.next_reduce()
             if task is not None and turns.is_turn(stage, slot):
-                return Place(task)
+                return Place(task, TURN)
             elsewhere = elsewhere or task
     if elsewhere is None:
         return Pass("no task is ready for a slot")

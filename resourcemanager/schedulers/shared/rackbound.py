@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.defaults import ClosestTasks
+from railyard.resourcemanager.interface.defaults import REDUCE, RERUN, ClosestTasks
 from railyard.resourcemanager.interface.policies import NoConfig, OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -201,10 +201,10 @@ class RackBound(OrderPolicy, TaskPolicy):
             return self._unbound.offer(job, slot, now_s)
         rerun = job.next_rerun()
         if rerun is not None:
-            return Place(rerun)
+            return Place(rerun, RERUN)
         reduce = job.next_pending_reduce()
         if reduce is not None and self._may_reduce(reduce, job, racks):
-            return Place(reduce)
+            return Place(reduce, REDUCE)
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("reduces have their share of its racks' slots")
@@ -213,6 +213,12 @@ class RackBound(OrderPolicy, TaskPolicy):
         if level == "remote" and not _has_input_in(job, racks):
             return Place(task, "its input is in none of its racks")
         return self._delay.offer_map(job, task, level, now_s)
+
+    def planned(self, task: TaskView) -> str:
+        racks = self.racks_of(task.stage.job)
+        return (
+            "its job may run anywhere" if racks is None else f"its job keeps to {' '.join(racks)}"
+        )
 
     def _may_reduce(self, reduce: TaskView, job: JobView, racks: Iterable[RackId]) -> bool:
         """Whether a job may have one more slot for a reduce, as far as its maps are concerned."""

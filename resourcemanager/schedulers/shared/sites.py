@@ -94,6 +94,11 @@ class SiteView:
             return tasks[0]
         return next((task for task in tasks if slot.id in task.input.nodes), tasks[0])
 
+    def counted(self, tasks: Numbers) -> str:
+        """Say "r0 3, r2 1" of tasks [sites]; "none" if there are none."""
+        some = zip(self.names, tasks.tolist(), strict=True)
+        return ", ".join(f"{site} {count}" for site, count in some if count) or "none"
+
     def shuffle_at(self, stage: StageView) -> Floats:
         """Bytes that the stages which ``stage`` reads have left at each site [sites]: Q."""
         found = np.zeros(len(self))

@@ -102,8 +102,12 @@ class TetriumTasks(TaskPolicy):
             task = self._sites.nearest_to(slot, waiting)
             waiting.remove(task)
             if task.state == "pending" and task.stage.open:
-                return Place(task)
+                return Place(task, "its plan has a task for this site now")
         return Pass("its tasks have slots at other sites, or are planned anew")
+
+    def planned(self, task: TaskView) -> str:
+        planned = self._plans.planned(task.stage)
+        return "" if planned is None else f"tasks planned at sites: {self._sites.counted(planned)}"
 
     def figures(self) -> Mapping[str, float]:
         return {"stages_beyond_wan_budget": self._plans.beyond_budget}
@@ -155,6 +159,8 @@ class Tetrium(OrderPolicy, TetriumTasks):
     def why(self, job: JobView) -> str:
         if job.id not in self._instances.wanting:
             return "no task is ready for a slot"
+        if job.id in self._launches:
+            return "it got slots at this instance"
         return "no slot for it at the last instance"
 
 

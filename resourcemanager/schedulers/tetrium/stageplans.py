@@ -48,6 +48,7 @@ class _Known:
         self.order: list[int] = []  #: of its tasks, if it reads stages
         #: [sites] how many of its pending tasks should run where, at the last instance
         self.assigned: Numbers | None = None
+        self.planned: Numbers | None = None  #: [sites] the same before some of them started
         self.holds = False  #: the assignment is to be kept, but for ``k_sites`` at a loss
 
 
@@ -93,7 +94,7 @@ class StagePlans(Policy):
         if given.sum() > most:
             given = whole_tasks(given / given.sum(), most)
         known = self._of(stage)
-        known.assigned = planned - given
+        known.assigned, known.planned = planned - given, planned
         if not given.any():
             return {}
         if known.maps is None:
@@ -102,6 +103,11 @@ class StagePlans(Policy):
             return _dealt(stage, stage.pending, given)
         nodes = self._sites.free_nodes(stage.job.avoid)
         return known.maps.choose(planned, given, self._sites.links()[0], self._config, nodes)
+
+    def planned(self, stage: StageView) -> Numbers | None:
+        """How many pending tasks should run where, as of the last instance [sites]."""
+        known = self._known.get(stage.id)
+        return None if known is None else known.planned
 
     def reassign(self) -> None:
         """Slots or bandwidth were lost: assign stages anew that had been assigned to sites."""

@@ -17,6 +17,9 @@ from railyard.resourcemanager.schedulers.shared.serverqueues.taskgraph import (
     state_of,
 )
 
+#: Why a task has a reservation.
+_RESERVED = "it is in the queue of this server, and its data can be sent"
+
 
 class Allocations:
     """The servers' queues, and the graphs of jobs with tasks in them."""
@@ -61,7 +64,7 @@ class Allocations:
     # What is done --------------------------------------------------------------------------------
     def reserve(self, entry: QueuedTask) -> None:
         """Have a task's data sent to its server before it has a slot there."""
-        self._proposals.append(Reserve(entry.task, self.servers.names[entry.server]))
+        self._proposals.append(Reserve(entry.task, self.servers.names[entry.server], _RESERVED))
 
     def make_ready(self, entry: QueuedTask) -> None:
         """A task can start; it is offered a slot of its server, if one is free."""

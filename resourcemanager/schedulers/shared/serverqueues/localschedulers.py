@@ -21,6 +21,7 @@ from railyard.resourcemanager.interface.views import (
     JobView,
     SlotView,
     StageView,
+    TaskView,
 )
 from railyard.resourcemanager.schedulers.shared.serverqueues.allocations import Allocations
 from railyard.resourcemanager.schedulers.shared.serverqueues.servers import QueuedTask
@@ -80,6 +81,14 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         if entry is None or entry.task.stage.job is not job:
             return Pass("none of its tasks is ready on this server")
         return Place(entry.task, f"{entry.state}, first in the queue of {slot.id}")
+
+    def planned(self, task: TaskView) -> str:
+        servers = self.allocations.servers
+        entry = servers.tasks.get(task.id)
+        if entry is None:
+            return "it is in no server's queue"
+        starts = f"should start at {entry.starts_s:.3f} s"
+        return f"{entry.state} in the queue of {servers.names[entry.server]}, {starts}"
 
     def propose(self) -> Iterable[Proposal]:
         return self.allocations.proposals()
