@@ -1,6 +1,7 @@
-"""Railyard: a data centre that fits in a laptop.  What authors of jobs and schedulers import.
+"""Railyard: a data centre that fits in a laptop.  All that people import is in this one name.
 
-    from railyard import Job, Lines
+    from railyard import Job, Lines         what files of jobs and schedulers need
+    import railyard                         railyard.simulate(...), railyard.compare(...)
 
 The parts are packages of this one: ``railyard.netemu``, ``railyard.jobs``, and so on.  In a
 checkout they are links to the folders beside this one.  Each name below is imported when it is
@@ -13,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from railyard.cluster.errors import require
+    from railyard.cluster.errors import RailyardError, UsageError, require
     from railyard.jobs.formats import FixedRecords, Lines
     from railyard.jobs.model import Job, Stage
     from railyard.jobs.operators import Map, Reduce
@@ -45,12 +46,18 @@ if TYPE_CHECKING:
     )
     from railyard.resourcemanager.interface.recipe import Recipe
     from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
+    from railyard.scripts.api.asked import Advice
+    from railyard.scripts.api.comparison import Comparison
+    from railyard.scripts.api.lists import schedulers, topologies
+    from railyard.scripts.api.pictures import Picture
+    from railyard.scripts.api.results import Run
+    from railyard.scripts.api.studies import compare, simulate
 
 #: name -> the module that has it
 _MODULE_OF = {
     name: f"railyard.{module}"
     for module, names in {
-        "cluster.errors": "require",
+        "cluster.errors": "RailyardError UsageError require",
         "jobs.formats": "FixedRecords Lines",
         "jobs.model": "Job Stage",
         "jobs.operators": "Map Reduce",
@@ -67,13 +74,21 @@ _MODULE_OF = {
         ),
         "resourcemanager.interface.recipe": "Recipe",
         "resourcemanager.interface.views": "ClusterView JobView SlotView StageView",
+        "scripts.api.asked": "Advice",
+        "scripts.api.comparison": "Comparison",
+        "scripts.api.lists": "schedulers topologies",
+        "scripts.api.pictures": "Picture",
+        "scripts.api.results": "Run",
+        "scripts.api.studies": "compare simulate",
     }.items()
     for name in names.split()
 }
 
 __all__ = [
+    "Advice",
     "CircuitPolicy",
     "ClusterView",
+    "Comparison",
     "Copy",
     "CopyPolicy",
     "DataPolicy",
@@ -90,12 +105,15 @@ __all__ = [
     "MoveInput",
     "OrderPolicy",
     "Pass",
+    "Picture",
     "Place",
     "Policy",
     "Proposal",
+    "RailyardError",
     "Recipe",
     "Reduce",
     "Reserve",
+    "Run",
     "ShufflePolicy",
     "SlotView",
     "Stage",
@@ -103,11 +121,16 @@ __all__ = [
     "StatelessPolicy",
     "Take",
     "TaskPolicy",
+    "UsageError",
     "Wait",
     "Withdraw",
+    "compare",
     "fill",
     "require",
+    "schedulers",
     "serve_in_order",
+    "simulate",
+    "topologies",
 ]
 
 
@@ -115,3 +138,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

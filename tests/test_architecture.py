@@ -146,6 +146,7 @@ ROOMS = (
         "scripts.comparing",
         "scripts.report",
         "scripts.reproduce",
+        "scripts.api",
         "scripts.commands",
     ),
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-import click
-
 from railyard.cluster.config import ClusterConfig, TransportKind
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.files.lasting import Durability
@@ -16,6 +14,7 @@ from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.scripts.clusters.pairs import Pair
+from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.options import Settings
 
 V = TypeVar("V")
@@ -84,24 +83,22 @@ def require_known_options(schedulers: Iterable[str], options: Iterable[tuple[str
 
 
 def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:
-    """Warn on standard error if a flow scheduler uses circuits and the topology has none."""
+    """Say so if a flow scheduler uses circuits and the topology has none."""
     kinds = flow_schedulers()
     for name in names:
         if kinds[name].circuit_policy is not None and topology.ocs is None:
             right = "all goes by packets; --network ocs.port_bytes_per_s=100Gbps adds one"
-            click.echo(f"{name}: {topology.name} has no optical switch: {right}", err=True)
+            notice(f"{name}: {topology.name} has no optical switch: {right}")
 
 
 def warn_of_idle_priorities(pairs: Iterable[Pair]) -> None:
-    """Warn on standard error if a scheduler gives priorities to a flow scheduler without any."""
+    """Say so if a scheduler gives priorities to a flow scheduler without any."""
     kinds = flow_schedulers()
     for pair in pairs:
         knows = [name for name, kind in kinds.items() if kind.by_priority]
         if recipe_named(pair.scheduler).has_priorities and pair.flow_scheduler not in knows:
             right = f"they count for nothing; --flow-scheduler {knows[0]} serves by them"
-            click.echo(
-                f"{pair}: flows have priorities, {pair.flow_scheduler} none: {right}", err=True
-            )
+            notice(f"{pair}: flows have priorities, {pair.flow_scheduler} none: {right}")
 
 
 def _sections(recipe: Recipe) -> set[str]:

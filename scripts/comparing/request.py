@@ -14,7 +14,7 @@ from railyard.scripts.terminal.request import argument, option
 
 #: Simulated seeds of each scheduler, if none are asked for: see decision 0113.
 FEW_SEEDS = 5
-_CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual")}
+CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual")}
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, .
 
 
 def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:
-    return _CLOCKS[word]
+    return CLOCKS[word]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class CompareRequest(RunsRequest):
     )
     clocks: tuple[str, ...] = option(
         "--clock",
-        type=click.Choice(list(_CLOCKS)),
+        type=click.Choice(list(CLOCKS)),
         default="both",
         callback=_clocks,
         help="Real processes, simulation, or both (the default), to see whether they agree.",

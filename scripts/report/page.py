@@ -25,7 +25,7 @@ from railyard.scripts.comparing.rows import (
     shown_metrics,
 )
 from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
-from railyard.scripts.report.cdf import Curve, draw_cdf
+from railyard.scripts.report.completion import colours_of, completion
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.style import DARK, LIGHT, Draw, data_uri, render
 from railyard.scripts.report.timeline import draw_run
@@ -48,7 +48,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     plots = folder / "plots"
     plots.mkdir()
     labels = label_rows(rows)
-    colours = _colours(rows, labels)
+    colours = colours_of(rows, labels)
     metrics = shown_metrics(rows)
     said = statements(rows)
     flaws = {row.contender: flaw(row) for row in rows}
@@ -76,7 +76,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
             for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
         ],
         simulations=len(rows[0].twins[0].others) if rows[0].twins else 0,
-        completion=_picture(plots, "completion-times", _completion(rows, labels, colours)),
+        completion=_picture(plots, "completion-times", completion(rows, labels, colours)),
         runs=list(_runs(plots, rows, labels, about["folders"], colours)),
         jobs=_jobs(rows[0]),
         fidelity=_fidelity(rows),
@@ -87,11 +87,6 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 def _readable(value: Any) -> Any:
     """A value for the page: text loses control characters, HTML stays as it is."""
     return printable(value) if type(value) is str else value
-
-
-def _colours(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, int]:
-    """The index in the themes' colours of each label; both clocks share it."""
-    return {label: n for n, label in enumerate(dict.fromkeys(labels[r.contender] for r in rows))}
 
 
 def _line(
@@ -151,36 +146,6 @@ def _picture(plots: Path, name: str, draw: Draw) -> dict[str, str]:
     (plots / f"{name}.svg").write_bytes(light)
     (plots / f"{name}.png").write_bytes(render(draw, LIGHT, "png"))
     return {"light": data_uri(light), "dark": data_uri(dark)}
-
-
-def _completion(
-    rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
-) -> Draw:
-    both = len({row.contender.clock for row in rows}) > 1
-
-    def curves(key: str) -> list[Curve]:
-        return [
-            Curve(
-                label=labels[row.contender]
-                + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
-                + (" !" if flaw(row) else ""),
-                colour=colours[labels[row.contender]],
-                dashed=both and row.contender.clock == "virtual",
-                times_s=sorted(
-                    job[key]
-                    for run in row.runs
-                    for job in run["jobs"]
-                    if job["ok"] and job[key] is not None
-                ),
-            )
-            for row in rows
-        ]
-
-    panels = [
-        ("Job completion time", curves("jct_s")),
-        ("Coflow completion time", curves("cct_s")),
-    ]
-    return partial(draw_cdf, panels)
 
 
 def _runs(

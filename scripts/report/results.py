@@ -79,7 +79,8 @@ class LinkLoads:
 class Results:
     """One run."""
 
-    def __init__(self, folder: Path, summary: dict[str, Any]) -> None:
+    def __init__(self, folder: Path | None, summary: dict[str, Any]) -> None:
+        """Without a folder nothing but its summary is known."""
         self.folder = folder
         self.summary = summary
 
@@ -203,8 +204,8 @@ class Results:
 
     @cached_property
     def _trace(self) -> list[dict[str, Any]]:
-        file = self.folder / TRACE
-        if not file.is_file() or file.stat().st_size > _TRACE_BYTES_MAX:
+        file = None if self.folder is None else self.folder / TRACE
+        if file is None or not file.is_file() or file.stat().st_size > _TRACE_BYTES_MAX:
             return []
         rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["traceEvents"]
         return rows
@@ -217,8 +218,8 @@ class Results:
 
     @cached_property
     def _network(self) -> list[dict[str, Any]]:
-        file = self.folder / NETWORK
-        if not file.is_file():
+        file = None if self.folder is None else self.folder / NETWORK
+        if file is None or not file.is_file():
             return []
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 

@@ -6,10 +6,9 @@ each with fewer and faster slots.  See ``jobs.workloads.coarse`` for the tasks.
 
 from __future__ import annotations
 
-import click
-
 from railyard.cluster.overrides import SHORT, split_changes
 from railyard.cluster.topology import Topology, load_topology
+from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.options import TextPairs
 
 #: Whoever changes any of these has made the topology as coarse as it should be.
@@ -54,13 +53,13 @@ def topology_for(workload: str, name: str, network: TextPairs) -> Topology:
     machines = _machines(topology, tasks)
     if machines is None:
         said = f"{topology.name} has no racks of machines whose slots can be merged so: kept as is"
-        click.echo(f"grain={tasks}: {said}", err=True)
+        notice(f"grain={tasks}: {said}")
         return topology
     made = load_topology(name, (*coarse_network(topology, tasks, machines), *network))
     racks, before = made.racks, topology.racks
     said = f"{racks.nodes} machines a rack with {racks.slots} slots each, as fast together as "
     said += f"{before.nodes} with {before.slots}"
-    click.echo(f"grain={tasks}: {tasks} tasks are one; {said}", err=True)
+    notice(f"grain={tasks}: {tasks} tasks are one; {said}")
     return made
 
 

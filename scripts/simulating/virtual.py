@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from railyard.cluster.config import ClusterConfig
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.scripts.results.folder import EVENTS, save_results
 from railyard.scripts.results.networkrecord import NetworkRecord
+from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.watching import Watch
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.coarsening import Coarse, coarsened
@@ -96,9 +95,9 @@ def simulate(
 
 
 def say_what_is_coarse(runs: Iterable[VirtualRun]) -> None:
-    """Say on standard error how runs were made coarser, one line for all that are equally so."""
+    """Say how runs were made coarser, one line for all that are equally so."""
     for line in dict.fromkeys(str(run.coarse) for run in runs if run.coarse is not None):
-        click.echo(line, err=True)
+        notice(line)
 
 
 def require_faults(run: VirtualRun) -> None:

@@ -21,6 +21,7 @@ from rich.text import Text
 from railyard.cluster.shown import printable_lines
 from railyard.cluster.units import format_count, format_duration, format_share, format_size
 from railyard.resourcemanager.process.messages import JobProgress, StageProgress
+from railyard.scripts.terminal.notices import wants_progress
 from railyard.scripts.terminal.tables import cell
 
 _LINE_EVERY_S = 2.0
@@ -55,13 +56,26 @@ class View(Protocol):
 
 @contextmanager
 def progress_view() -> Iterator[View]:
-    """Bars if standard error is a terminal, else lines."""
+    """Bars if standard error is a terminal, else lines; nothing if nobody wants progress."""
+    if not wants_progress():
+        yield Silent()
+        return
     if not sys.stderr.isatty():
         yield Lines()
         return
     console = Console(stderr=True)
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield Bars(live)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def show(self, title: str, progress: JobProgress) -> None: ...
+
+    def show_all(self, batch: BatchProgress) -> None: ...
+
+    def say(self, words: str) -> None: ...
 
 
 class Lines:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from railyard.cluster.units import format_count
+from railyard.scripts.terminal.notices import wants_progress
 
 
 @contextmanager
@@ -16,7 +17,7 @@ def steps_done(doing: str, done: str, steps: int, noun: str) -> Iterator[Callabl
     ``doing`` and ``done`` are words such as "simulating" and "simulated"; ``noun`` is what a step
     is, "run".  A single step has no progress.  All goes to standard error.
     """
-    if steps == 1:
+    if steps == 1 or not wants_progress():
         yield lambda: None
         return
     if not sys.stderr.isatty():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from railyard.scripts.terminal import interrupts
+from railyard.scripts.terminal.notices import wants_progress
 
 _SHOW_EVERY_S = 0.1
 _LINE_EVERY_S = 5.0
@@ -28,6 +29,9 @@ class State(NamedTuple):
 @contextmanager
 def watching(state: Callable[[], State]) -> Iterator[Watch]:
     """A function to call while a simulation runs; it shows ``state()`` from time to time."""
+    if not wants_progress():
+        yield interrupts.check
+        return
     if not sys.stderr.isatty():
         yield _seldom(_LINE_EVERY_S, lambda: print(state().words, file=sys.stderr))
         return

@@ -10,12 +10,11 @@ from railyard.cluster.errors import RailyardError
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count
 from railyard.scripts.comparing.request import CompareRequest
-from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.trust import require_trusted
 from railyard.scripts.terminal.request import command
 
 if TYPE_CHECKING:
-    from railyard.scripts.comparing.rows import Row
+    from railyard.scripts.api.comparison import Comparison
     from railyard.scripts.simulating.request import RunsRequest
 
 
@@ -31,32 +30,26 @@ def compare(request: CompareRequest) -> None:
     mix,jobs=20,window=30s, or jobs.toml.  With --clock virtual it may be a workload for the
     simulator: railyard workloads lists them.
     """
-    rows = carry_out(request)
-    bad = [run for row in rows for run in row.runs if run["verified"] is False]
+    comparison = carry_out(request)
+    bad = [run for run in comparison.runs if run.verified is False]
     if bad:
         runs = format_count(len(bad), "run")
         raise NotAllVerified(f"{runs} had jobs that failed or have wrong output")
     if request.strict:
-        require_trusted(run for row in rows for run in row.runs)
+        require_trusted(run.summary for run in comparison.runs)
 
 
-def carry_out(request: RunsRequest) -> list[Row]:
+def carry_out(request: RunsRequest) -> Comparison:
     """Carry out a comparison; print its table, write its files."""
-    from railyard.scripts.comparing.asjson import as_json
-    from railyard.scripts.comparing.comparison import Comparison
-    from railyard.scripts.comparing.table import show
+    from railyard.scripts.api.studies import compared
     from railyard.scripts.results.summary import require_figures
 
-    comparison = Comparison(request)
-    rows = comparison.run()
-    show(rows, comparison.title)
+    comparison = compared(request)
+    click.echo(str(comparison))
     if request.json_file is not None:
-        write_json(as_json(rows), request.json_file)
-    if request.results is not None:
-        from railyard.scripts.report.page import write_page
-
-        write_page(request.results, rows, comparison.described())
-        page = printable(str(request.results / "index.html"))
+        comparison.save_json(request.json_file)
+    if comparison.folder is not None:
+        page = printable(str(comparison.write_page()))
         click.echo(f"{page} has it all, with pictures", err=True)
-    require_figures(run for row in rows for run in row.runs)
-    return rows
+    require_figures(run.summary for run in comparison.runs)
+    return comparison

@@ -9,6 +9,8 @@ import click
 from click.core import ParameterSource
 
 from railyard.cluster.errors import UsageError
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.summary import require_figures
 from railyard.scripts.simulating.request import SimulateRequest
 from railyard.scripts.terminal.request import command
 
@@ -38,11 +40,16 @@ def simulate(request: SimulateRequest) -> int:
     if several or request.seeds is not None or request.on is not None:
         from railyard.scripts.commands.runs.compare import carry_out
 
-        jobs = [job for row in carry_out(request) for run in row.runs for job in run["jobs"]]
-        return 0 if all(job["ok"] for job in jobs) else 1
-    from railyard.scripts.simulating.jobs import simulate_jobs
+        return 0 if carry_out(request).ok else 1
+    from railyard.scripts.api.studies import simulated
+    from railyard.scripts.simulating.shown import show
 
-    return simulate_jobs(request)
+    done, run = simulated(request)
+    if request.json_file is not None:
+        write_json(run.summary, request.json_file)
+    show(done)
+    require_figures([run.summary])
+    return 0 if run.ok else 1
 
 
 def _require_only(names: tuple[str, ...]) -> None:

@@ -1,0 +1,124 @@
+"""The figures of a run as typed objects: ``summary.json`` with names and types (docs/summary.md).
+
+Bytes are the model's, times are seconds of the model's clock.  None is what is not known, such as
+the time of a shuffle that there was none of.  Keys that are not named here are in ``Run.summary``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from railyard.scripts.results.trust import is_trusted
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean, percentiles and maximum of a quantity; None if there are no values."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that were read and fetched, by distance, and those between racks by way."""
+
+    local: int  #: stayed on their node
+    rack: int  #: within a rack
+    cross_rack: int  #: between racks
+    eps: int = 0  #: of ``cross_rack``, by packets
+    ocs: int = 0  #: by optical circuits
+    wan: int = 0  #: between sites
+
+
+class Locality(msgspec.Struct, frozen=True, kw_only=True):
+    """Map attempts by where their input was."""
+
+    node: int
+    rack: int
+    remote: int
+
+
+class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts there were."""
+
+    launched: int
+    succeeded: int
+    failed: int
+    killed: int
+    copies: int  #: second attempts of running tasks
+    copies_chosen: int  #: of these, those whose output counts
+
+
+class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """How well the machine kept up with an emulated run."""
+
+    grant_lag_ms_p99: float  #: 99 % of the network's grants came at most so late
+    cpu_saturated: float  #: share of the time with open flows in which all CPUs were busy
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a run."""
+
+    id: str  #: "j3"
+    name: str  #: "terasort-2"
+    submitted_s: float
+    finished_s: float | None
+    jct_s: float | None  #: job completion time: from submission to end
+    cct_s: float | None  #: coflow completion time: of its longest shuffle
+    input_bytes: int
+    shuffle_bytes: int
+    cross_rack_shuffle_bytes: int
+    shuffle_skew: float | None  #: of its shuffle over the racks' links; 1: even
+    output_bytes: int
+    maps: int
+    reduces: int
+    slot_s: float  #: for which its attempts held slots
+    computed_s: float  #: for which those that succeeded computed
+    reduce_s: float | None  #: mean of a reduce
+    ok: bool | None  #: None: it has not ended
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of one or several jobs under a scheduler, on either clock."""
+
+    scheduler: str
+    flow_scheduler: str
+    topology: str
+    workload: str
+    clock: str  #: "wall": real processes; "virtual": simulated
+    seed: int
+    scale: int  #: bytes of the model per real byte
+    makespan_s: float  #: from the first job's submission to the last one's end
+    jct_s: Spread  #: of jobs that succeeded
+    cct_s: Spread  #: of coflows
+    shuffle_skew: Spread
+    bytes: Moved
+    locality: Locality
+    tasks: Attempts
+    link_skew: float | None = None  #: bytes of the busiest link between racks over the least busy
+    slot_utilization: float  #: share of slots x time that attempts held
+    compute_utilization: float | None = None  #: share of slots x time in which they computed
+    network_utilization: float | None = None  #: share of the capacity between racks
+    #: the policies' own figures: {policy: {name: value}}
+    figures: dict[str, dict[str, float]] = {}
+    fidelity: Fidelity | None = None  #: None: simulated
+    verified: bool | None = None  #: whether the output is right; None: it could not be checked
+    jobs: tuple[JobResult, ...]
+    output: str | None = None  #: folder of the block store, of a single job on a ``Cluster``
+    folder: Path | None = None  #: with all files of the run; None: none were asked for
+    summary: dict[str, Any]  #: everything, as in ``summary.json``
+
+    @property
+    def ok(self) -> bool:
+        """Whether all jobs succeeded, and no output is wrong."""
+        return self.verified is not False and all(job.ok for job in self.jobs)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the machine kept up, so that times can be trusted; always if simulated."""
+        return is_trusted(self.summary)

@@ -1,0 +1,146 @@
+"""Jobs of one's own as the words that name them: a class, an object of it, a file or a name.
+
+A class in a module is that module's file.  One that was defined in a notebook, or in the script
+that runs, cannot be: running it once more would run the whole study.  Its source is written to a
+file of its own, with what it uses of the names around it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import re
+import symtable
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.shown import printable, shown_value
+from railyard.jobs.model import Job
+from railyard.jobs.params import params_of
+
+_MAIN = "__main__"
+
+
+@contextmanager
+def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[tuple[str, ...]]:
+    """The words for jobs, as commands take them, while the block runs; ``UsageError``."""
+    if not jobs:
+        raise UsageError("jobs: need at least one, such as terasort")
+    with tempfile.TemporaryDirectory(prefix="railyard-") as folder:
+        yield tuple(job_word(job, Path(folder)) for job in jobs)
+
+
+def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
+    """The word for a job; ``folder`` is for files that need to be written."""
+    if isinstance(job, str | Path):
+        return str(job)
+    kind = job if isinstance(job, type) else type(job)
+    if not issubclass(kind, Job) or kind is Job:
+        raise UsageError(f"job {shown_value(job)}: need a name, a file, or a class of railyard.Job")
+    options = [] if isinstance(job, type) else _options(job)
+    return ",".join([f"{_file_of(kind, folder)}:{kind.__name__}", *options])
+
+
+def _options(job: Job) -> Iterator[str]:
+    """The parameters of a job that are not its class's defaults."""
+    for name, param in params_of(type(job)).items():
+        value = getattr(job, name)
+        if param.required or value != param.default:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if isinstance(value, bytes | list) or "," in text:
+                right = "need a default in the class, or a jobs.toml"
+                raise UsageError(f"{type(job).__name__}: {name} = {shown_value(value)}: {right}")
+            yield f"param.{name}={text}"
+
+
+def _file_of(kind: type[Job], folder: Path) -> Path:
+    if kind.__module__ != _MAIN:
+        file = inspect.getsourcefile(kind)
+        if file is not None:
+            return Path(file)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+    path = folder / f"{name}.py"
+    path.write_text(_Written(sys.modules[kind.__module__]).source(kind), encoding="utf-8")
+    return path
+
+
+class _Written:
+    """The source of one class, after all that it uses of its module's names."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._parts: dict[str, str] = {}  #: by name, each after those that it uses
+
+    def source(self, kind: type[Job]) -> str:
+        """A file with this class; ``UsageError`` for what it uses and cannot be written down."""
+        self._add(kind.__name__, kind)
+        return "\n\n".join(self._parts.values()) + "\n"
+
+    def _add(self, name: str, value: Any) -> None:
+        if name in self._parts:
+            return
+        self._parts[name] = ""  # so that names which use each other end
+        text = self._text(name, value)
+        del self._parts[name]
+        self._parts[name] = text
+
+    def _text(self, name: str, value: Any) -> str:
+        if isinstance(value, ModuleType):
+            return f"import {value.__name__} as {name}"
+        own = getattr(value, "__module__", None)
+        called = getattr(value, "__qualname__", None)
+        if own == self._module.__name__ and isinstance(value, type | FunctionType):
+            return self._with_uses(_definition(value))
+        if own and called and getattr(sys.modules.get(own), called, None) is value:
+            return f"from {own} import {called} as {name}"
+        if _is_literal(value):
+            return f"{name} = {value!r}"
+        right = "need it in a module, or in a file with the job"
+        raise UsageError(f"job: uses {printable(name)}, a {type(value).__name__}: {right}")
+
+    def _with_uses(self, text: str) -> str:
+        for name in _globals_of(symtable.symtable(text, "<job>", "exec")):
+            if name in vars(self._module):
+                self._add(name, vars(self._module)[name])
+        return text
+
+
+def _definition(value: type | FunctionType) -> str:
+    """The source of a class or function at the top of a script or of a notebook's cell."""
+    name = value.__name__
+    functions = [value] if isinstance(value, FunctionType) else vars(value).values()
+    codes = [inspect.unwrap(each).__code__ for each in functions if isinstance(each, FunctionType)]
+    for file in dict.fromkeys(code.co_filename for code in codes):
+        text = "".join(linecache.getlines(file))
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+                return ast.get_source_segment(text, node) or ""
+    raise UsageError(f"job {name}: its source is not known: need it in a file or a notebook's cell")
+
+
+def _globals_of(table: symtable.SymbolTable) -> list[str]:
+    """The names that a piece of source takes from around it."""
+    names = [
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced()
+        and (symbol.is_global() or table.get_type() == "module")
+        and not hasattr(builtins, symbol.get_name())
+    ]
+    inner = [name for child in table.get_children() for name in _globals_of(child)]
+    return list(dict.fromkeys([*names, *inner]))
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, TypeError):
+        return False

@@ -1,0 +1,191 @@
+"""``import railyard``: simulations and comparisons from Python, their results and pictures."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import railyard
+from railyard.scripts.api.results import run_of
+from railyard.scripts.comparing.statements import Verdict
+
+SMALL = {"topology": "flat-4x4", "size": "500MB"}
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    out = tmp_path_factory.mktemp("compared") / "out"
+    return railyard.compare(
+        "terasort",
+        "wordcount,submit=1s",
+        schedulers="fair,delay + sjf",
+        clock="virtual",
+        seeds=2,
+        out=out,
+        **SMALL,
+    )
+
+
+def test_the_name_is_quick_and_jobs_do_not_import_the_command_line():
+    code = (
+        "import sys; import railyard; from railyard import Job, Lines, Stage, Map, Reduce\n"
+        "print([name for name in sys.modules if name.startswith('railyard.scripts')\n"
+        "       or name in ('click', 'rich', 'numpy', 'matplotlib', 'pandas')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_all_names_are_there():
+    for name in railyard.__all__:
+        assert getattr(railyard, name) is not None
+        assert name in dir(railyard)
+    assert sorted(railyard.__all__) == railyard.__all__
+    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
+        railyard.simulat  # noqa: B018
+
+
+def test_a_simulation_prints_nothing_and_is_that_of_the_command(railyard_, capfd):
+    run = railyard.simulate("terasort", scheduler="delay", seed=3, **SMALL)
+    assert capfd.readouterr() == ("", "")
+    file = railyard_.home / "summary.json"
+    options = ("--scheduler", "delay", "--seed", "3", "--topology", "flat-4x4", "--size", "500MB")
+    railyard_.call("simulate", "--workload", "terasort", *options, "--json", file)
+    said = json.loads(file.read_text())
+    for key in ("makespan_s", "jct_s", "cct_s", "bytes", "tasks", "jobs"):
+        assert run.summary[key] == said[key], key
+    assert run.jct_s.p95 == said["jct_s"]["p95"]
+    assert run.bytes.cross_rack == said["bytes"]["cross_rack"]
+    assert run.jobs[0].jct_s == said["jobs"][0]["jct_s"]
+    assert (run.ok, run.trusted, run.verified, run.fidelity) == (True, True, None, None)
+
+
+def test_every_key_of_a_job_is_a_field():
+    run = railyard.simulate("terasort", **SMALL)
+    assert set(run.summary["jobs"][0]) == set(type(run.jobs[0]).__struct_fields__)
+
+
+def test_progress_is_shown_if_it_is_wanted(capfd):
+    study = {"schedulers": ["fair"], "clock": "virtual", "seeds": 2, **SMALL}
+    railyard.compare("terasort", progress=True, **study)
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "simulated 2 of 2 runs" in said.err
+
+
+def test_a_setting_without_effect_is_a_warning_at_the_call():
+    with pytest.warns(railyard.Advice, match="no optical switch") as found:
+        railyard.simulate("terasort", flow_scheduler="sunflow", **SMALL)
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"scheduler": "deley"}, 'unknown scheduler "deley": did you mean "delay"'),
+        ({"topology": "flat"}, "flat-4x4"),
+        ({"size": "much"}, "size = 'much': need a size such as 10GB"),
+        ({"seed": -1}, "seed = -1: need a whole number"),
+        ({"reduces": 0}, "reduces = 0: need a whole number from 1 on"),
+        ({"behaviour": {"stragler": 1}}, 'unknown key "stragler"'),
+        ({"settings": {"delay.wait": 1}}, 'unknown scheduler option "delay.wait"'),
+        ({"out": "/nowhere/at/all"}, "out = /nowhere/at/all: need a new folder"),
+        ({"faults": "fire"}, "fire"),
+    ],
+)
+def test_mistakes_are_errors_of_one_line(wrong, words):
+    with pytest.raises(railyard.UsageError) as error:
+        railyard.simulate("terasort", **SMALL | wrong)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ((), "jobs: need at least one"),
+        ((3,), "job 3: need a name, a file, or a class of railyard.Job"),
+        (("terrasort",), 'did you mean "terasort"'),
+        (("terasort", "corral-w1"), "corral-w1: is a whole workload: need nothing beside it"),
+    ],
+)
+def test_jobs_that_there_are_not(jobs, words):
+    with pytest.raises(railyard.UsageError, match=words):
+        railyard.simulate(*jobs, **SMALL)
+
+
+def test_a_comparison_has_typed_runs_and_statements(compared):
+    assert [(run.scheduler, run.flow_scheduler, run.seed) for run in compared.runs] == [
+        ("fair", "maxmin", 1),
+        ("fair", "maxmin", 2),
+        ("delay", "sjf", 1),
+        ("delay", "sjf", 2),
+    ]
+    assert compared.ok
+    run = compared.run("delay + sjf", seed=2)
+    assert run is compared.runs[3]
+    assert run is compared.run("delay", clock="virtual", seed=2)
+    assert run.folder is not None
+    assert (run.folder / "summary.json").is_file()
+    with pytest.raises(railyard.UsageError, match=r"there are: fair virtual with seed 1"):
+        compared.run("delay", clock="wall")
+    assert {one.who.scheduler for one in compared.statements} == {"delay"}
+    assert {one.verdict for one in compared.statements} <= {Verdict.SAME, Verdict.CHANCE}
+    assert all(one.words.count("\n") == 0 for one in compared.statements)
+
+
+def test_data_frames_have_a_row_for_each(compared):
+    pytest.importorskip("pandas", reason="pip install railyard[pandas]")
+    runs, jobs, said = (compared.to_pandas(of) for of in ("runs", "jobs", "statements"))
+    assert (len(runs), len(jobs), len(said)) == (4, 8, len(compared.statements))
+    first = compared.runs[0]
+    assert runs.loc[0, "jct_s_mean"] == first.jct_s.mean
+    assert runs.loc[0, "bytes_cross_rack"] == first.bytes.cross_rack
+    assert list(jobs[jobs.seed == 2].name) == ["terasort", "wordcount"] * 2
+    assert first.to_pandas().equals(jobs[:2])
+    with pytest.raises(railyard.UsageError, match="need runs, jobs or statements"):
+        compared.to_pandas("job")
+
+
+def test_without_pandas_it_says_what_to_install(compared, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(railyard.UsageError, match=r"pip install railyard\[pandas\]"):
+        compared.to_pandas()
+
+
+def test_pictures_are_shown_and_saved(compared, tmp_path):
+    run = compared.run("fair")
+    assert len(run.timeline().figure().axes) > 1  # it has its files: slots and links, too
+    assert len(run_of(run.summary).timeline().figure().axes) == 1
+    assert compared.bars("makespan_s")._repr_png_().startswith(b"\x89PNG")
+    compared.cdf().save(tmp_path / "cdf.svg", dark=True)
+    assert "<svg" in (tmp_path / "cdf.svg").read_text()
+    with pytest.raises(railyard.UsageError, match=r"ends with \.png or \.svg"):
+        run.cdf().save(tmp_path / "cdf.pdf")
+    with pytest.raises(railyard.UsageError, match="unknown metric"):
+        compared.bars("speed")
+
+
+def test_a_comparison_is_shown_as_the_command_prints_it(compared, tmp_path):
+    assert str(compared).startswith("terasort wordcount,submit=1s on flat-4x4\n")
+    assert "against fair" in compared._repr_html_()
+    assert "4 runs" in repr(compared)
+    assert "<th" in compared.runs[0]._repr_html_()
+    assert compared.folder is not None
+    assert (compared.folder / "index.html").is_file()
+    compared.save_json(tmp_path / "compared.json")
+    assert len(json.loads((tmp_path / "compared.json").read_text())) == 2
+
+
+def test_what_there_is():
+    topologies, schedulers = railyard.topologies(), railyard.schedulers()
+    assert (topologies["corral-7x30"].racks, topologies["hybrid-8x4"].has_circuits) == (7, True)
+    assert schedulers["co-scheduler"].flow_scheduler == "sunflow"
+    assert "delay.node_wait_s" in schedulers["delay"].settings
+    assert "Zaharia" in schedulers._repr_html_()
+
+
+@pytest.fixture(name="railyard_")
+def command(railyard):
+    return railyard
