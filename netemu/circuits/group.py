@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from railyard.netemu.circuits.served import ServedClass
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Floats, Numbers, floats
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.links import Path, stack, unpack
+from railyard.netemu.model.links import Path, load_of, stack, unpack
 from railyard.netemu.model.openflows import ROUNDING, Flow
 
 
@@ -34,6 +34,10 @@ class CircuitGroup:
         self._classes: list[ServedClass] = []
         self._by_limits: dict[Path, ServedClass] = {}
         self._flows = 0
+        #: what schedulers see of the classes; None: not as it was, and made when somebody asks
+        self._paths: Numbers | None = None
+        self._crossed: int | None = None
+        self._weights: Floats | None = None
         self._settled_s = 0.0  #: all services, and the bytes sent, are as of then
         self._sent_bytes = 0.0
 
@@ -55,25 +59,29 @@ class CircuitGroup:
     @property
     def paths(self) -> Numbers:
         """[position, row]: numbers of the limited links, the circuit's ports included."""
-        filler, classes = self._context.links - 1, self._classes
-        links = stack(
-            [self._context.path(served_class.route) for served_class in classes], filler
-        ).T
-        return links if len(links) else np.full((1, len(classes)), filler)
+        if self._paths is None:
+            filler, classes = self._context.links - 1, self._classes
+            links = stack(self._context.paths([each.route for each in classes]), filler).T
+            self._paths = links if len(links) else np.full((1, len(classes)), filler)
+        return self._paths
 
     @property
     def crossed(self) -> int:
         """The links on these paths, as the bits of an int: 1 << link."""
-        there = 0
-        for served_class in self._classes:
-            for link in unpack(self._context.path(served_class.route)):
-                there |= 1 << link
-        return there
+        if self._crossed is None:
+            there = 0
+            for path in self._context.paths([each.route for each in self._classes]):
+                for link in unpack(path):
+                    there |= 1 << link
+            self._crossed = there
+        return self._crossed
 
     @property
     def weights(self) -> Floats:
         """[row]: the sum of the weights of a class's flows."""
-        return np.array([served_class.weight for served_class in self._classes])
+        if self._weights is None:
+            self._weights = floats([served_class.weight for served_class in self._classes])
+        return self._weights
 
     @property
     def rates(self) -> Floats:
@@ -92,12 +100,10 @@ class CircuitGroup:
     @property
     def load(self) -> Floats:
         """[link]: bytes/s that it puts on each link."""
-        load = np.zeros(self._context.links)
-        if self._carries:
-            for served_class in self._classes:
-                links = np.frombuffer(self._context.path(served_class.route), np.int64)
-                load[links] += served_class.rate * served_class.weight
-        return load
+        links = self._context.links
+        if not self._carries or not self._classes:
+            return np.zeros(links)
+        return load_of(self.paths, self.rates * self.weights, links)
 
     def class_key(self, row: int) -> Any:
         """The empty key: no flow scheduler with circuits divides flows of one route."""
@@ -158,7 +164,9 @@ class CircuitGroup:
             served_class = ServedClass(route=flow.route, row=len(self._classes))
             self._by_limits[limits] = served_class
             self._classes.append(served_class)
+            self._paths = self._crossed = None
         served_class.enter(flow)
+        self._weights = None
         self._flows += 1
         self.stale = True
 
@@ -229,6 +237,7 @@ class CircuitGroup:
 
     def limits_changed(self) -> None:
         """Note that links have got limits, or lost them: rates must be set anew."""
+        self._paths = self._crossed = None
         self.stale = True
 
     # Inside --------------------------------------------------------------------------------------
@@ -250,10 +259,12 @@ class CircuitGroup:
 
     def _left(self, flows: int) -> None:
         self._flows -= flows
+        self._weights = None
         self.stale = True
         if not self._flows:
             self._classes.clear()
             self._by_limits.clear()
+            self._paths = self._crossed = None
 
     def _retime(self) -> None:
         began_s = max(self._settled_s, self.from_s)

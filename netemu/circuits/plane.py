@@ -393,7 +393,10 @@ def coflow_key(spec: FlowSpec) -> str:
 def elephant_bytes_of(pair: RackPairDemand, switch: OpticalSwitch, least_bytes: float) -> float:
     """Bytes that a pair has left to send if they are enough to go by circuit; otherwise 0."""
     works = switch.out_bytes_per_s[pair.src] and switch.in_bytes_per_s[pair.dst]
-    left_bytes = _left_bytes_of(pair.flows) if works else 0.0
+    # most pairs never have enough, and sizes cost a tenth of what is left of each flow
+    if not works or sum([flow.size_bytes for flow in pair.flows]) < least_bytes:
+        return 0.0
+    left_bytes = _left_bytes_of(pair.flows)
     return left_bytes if left_bytes >= least_bytes else 0.0
 
 

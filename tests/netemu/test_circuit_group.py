@@ -2,8 +2,10 @@
 
 from itertools import count
 
+import numpy as np
 import pytest
 
+from railyard.netemu.model.arrays import places
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.reference.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, fabric
@@ -47,3 +49,42 @@ def test_a_group_counts_what_all_its_flows_have_sent():
     assert "A" not in open_flows
     network.cancel("A2")
     assert decided_bytes() == pytest.approx(sent_bytes)
+
+
+class Looking(Sunflow):
+    """Notes the weights of A's rows, and the links of NICs on their paths."""
+
+    def decide(self, traffic):
+        ports = {*np.flatnonzero(traffic.is_port).tolist(), len(traffic.capacities) - 1}
+        for group in traffic.groups:
+            if group.key == "A":
+                ways = [frozenset(way) - ports for way in group.paths.T.tolist()]
+                self.seen = list(zip(ways, group.weights.tolist(), strict=True))
+                assert frozenset().union(*group.paths.T.tolist()) == set(places(group.crossed))
+        return super().decide(traffic)
+
+
+def test_a_group_s_rows_follow_the_flows_that_come_and_go():
+    scheduler = Looking()
+    network = fabric(scheduler)
+    network.register_coflow("A")
+
+    def start(flow, src, dst):
+        network.start(FlowSpec(flow=flow, src=src, dst=dst, size_bytes=9 * GB, coflow="A"))
+
+    def weights():
+        network.next_event_s()
+        return {way: weight for way, weight in scheduler.seen if weight}
+
+    start("A", "r0n0", "r1n0")
+    network.advance(0.1)
+    assert list(weights().values()) == [1.0]
+    start("A2", "r0n0", "r1n0")
+    start("A3", "r0n1", "r1n0")
+    seen = weights()
+    assert sorted(seen.values()) == [1.0, 2.0]
+    assert len(frozenset.intersection(*seen)) == 1, "the NIC of r1n0"
+    network.cancel("A3")
+    assert list(weights().values()) == [2.0]
+    network.cancel("A")
+    assert list(weights().values()) == [1.0]

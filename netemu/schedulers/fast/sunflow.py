@@ -8,6 +8,7 @@ from railyard.netemu.model.arrays import Floats, bits
 from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.fast.fairshares import CompiledMaxMin
+from railyard.netemu.schedulers.fast.loops.rounds import fill_in_rounds
 from railyard.netemu.schedulers.reference.sunflow import Sunflow, share
 
 
@@ -32,7 +33,7 @@ class CompiledSunflow(Sunflow):
             self._packets = self._packets or self.packets()
             return self._packets.decide(traffic)
         self._packets = None  # its memory is out of date from here on
-        share(self._reached(traffic), traffic)
+        share(self._reached(traffic), traffic, fill_in_rounds)
         return np.inf
 
     # Inside --------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Numbers, places
+from railyard.netemu.model.arrays import Floats, Numbers, places
 from railyard.netemu.model.traffic import Group, Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
@@ -72,7 +72,11 @@ def _path(group: Group, traffic: Traffic) -> Numbers:
     return np.where(traffic.is_port[paths], len(traffic.capacities) - 1, paths)
 
 
-def share(groups: Sequence[Group], traffic: Traffic) -> None:
+def share(
+    groups: Sequence[Group],
+    traffic: Traffic,
+    filling: Callable[[Numbers, Floats, Floats], Floats] = fill,
+) -> None:
     """Set max-min rates of all flows of these groups; a circuit is a link of its own."""
     groups = _serve_alone(groups, traffic)
     if not groups:
@@ -88,7 +92,7 @@ def share(groups: Sequence[Group], traffic: Traffic) -> None:
         together[-1, span] = links + number  # unlimited where a group goes by packets
         together[: len(path), span] = path
     weights = np.concatenate([group.weights for group in groups])
-    rates = fill(together, weights, left)
+    rates = filling(together, weights, left)
     for group, span in zip(groups, spans, strict=True):
         if group in traffic.changed or not np.array_equal(group.rates, rates[span]):
             group.set_rates(rates[span])
