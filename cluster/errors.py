@@ -14,6 +14,8 @@ from railyard.cluster.shown import printable, shown_value
 
 #: Letters of a name that an error shows.
 _NAME_LETTERS_MAX = 80
+#: Names that an error lists.
+_NAMES_MAX = 60
 #: Maximum of any count that users give: jobs, users, tasks of a stage.
 COUNT_MAX = 1_000_000
 
@@ -101,4 +103,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     near = difflib.get_close_matches(name[:_NAME_LETTERS_MAX], names, n=1, cutoff=0.5)
     hint = f': did you mean "{near[0]}"?' if near else "."
     asked = printable(name, _NAME_LETTERS_MAX)
-    return UsageError(f'unknown {kind} "{asked}"{hint} There are: {", ".join(names) or "none"}')
+    more = len(names) - _NAMES_MAX
+    listed = [*names[:_NAMES_MAX], *([f"and {more} more"] if more > 0 else [])]
+    return UsageError(f'unknown {kind} "{asked}"{hint} There are: {", ".join(listed) or "none"}')

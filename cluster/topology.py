@@ -26,6 +26,7 @@ from railyard.cluster.errors import UsageError, require, require_count, unknown_
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
 from railyard.cluster.overrides import Change, apply_changes, split_changes
 from railyard.cluster.tomlfile import build, read_toml, warn_of_renamed
+from railyard.cluster.topologies.linknames import place_named
 from railyard.cluster.topologies.tables import (
     MOST,
     Compute,
@@ -121,6 +122,10 @@ class Topology(Table, frozen=True, kw_only=True):
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, rack by rack."""
         return tuple(node for rack in self.rack_list() for node in rack.nodes)
+
+    def places(self) -> dict[str, str]:
+        """{name of each rack or site: its id}"""
+        return {rack.name: str(rack.id) for rack in self.rack_list()}
 
     @property
     def slots(self) -> int:
@@ -236,9 +241,9 @@ def topology_names() -> list[str]:
 def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology:
     """Load a built-in topology by its name, or one from a ``.toml`` file.
 
-    ``changes`` are overrides such as ("delta", "1ms") or ("links.nic", "1Gbps"); see
-    ``cluster.overrides``.  They become part of the topology's name, by which the same topology can
-    be loaded again: "hybrid-8x4,delta=1ms".
+    ``changes`` are overrides such as ("delta", "1ms"), ("links.nic", "1Gbps") or a link,
+    ("r3.up", "1Gbps"); see ``cluster.overrides``.  They become part of the topology's name, by
+    which the same topology can be loaded again: "hybrid-8x4,delta=1ms".
 
     Raises ``UsageError`` for an unknown name, a file that cannot be read, an unknown key and an
     impossible value; the message says where, what, and what would be right.
@@ -249,7 +254,9 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     if changes:
         suffix = ",".join(f"{key}={value}" for key, value in changes)
         source = f"{base} with {suffix}"
-        data = apply_changes(data, changes, TABLES, source)
+        for key, value in changes:
+            same = _of_link(key, value, data, source)
+            data = apply_changes(data, same, TABLES, source)
         data["name"] = f"{data.get('name', base)},{suffix}"
     return build(data, Topology, source)
 
@@ -291,6 +298,25 @@ def _key_now(key: str) -> str:
         return key
     warn_of_renamed(key, f"{table}.{renamed[field]}")
     return f"{table}.{renamed[field]}"
+
+
+def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Change]:
+    """A change of a rack's link, "r3.up", as changes of its figures; any other change as it is."""
+    place, _, way = key.rpartition(".")
+    if way not in ("up", "down") or not place:
+        return [(key, value)]
+    topology = build(data, Topology, source)
+    racks = {str(rack.id): rack for rack in topology.rack_list()}
+    name = place_named(place, topology.places())
+    if name not in racks:
+        known = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
+        raise unknown_name("link of the network", key, known)
+    if way == "down":
+        return [(f"rack.{name}.downlink", value)]
+    # [rack.rN] with an uplink alone means both ways
+    down = racks[name].downlink_bytes_per_s / topology.usable
+    stated = f"{down!r}B/s" if math.isfinite(down) else "unlimited"
+    return [(f"rack.{name}.uplink", value), (f"rack.{name}.downlink", stated)]
 
 
 def _read(name_or_file: str) -> tuple[dict[str, Any], str]:

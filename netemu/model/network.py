@@ -9,7 +9,6 @@ switches, since those are what has a limit there.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
@@ -18,14 +17,10 @@ from numpy.typing import NDArray
 
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.ids import NodeId
+from railyard.cluster.topologies.linknames import link_name
 from railyard.cluster.topologies.tables import Ocs, SwitchTree
 from railyard.cluster.topology import Rack, Topology
 from railyard.netemu.model.links import Categories, Path, Route, pack
-
-#: Other words that people use for parts of a link's name.
-_WORDS = {"uplink": "up", "downlink": "down"}
-_SPELLED = re.compile(r"(?:rack|site)(\d+)")
-
 
 #: Those of millions of pairs of nodes would take a gigabyte, and are seldom asked for twice.
 _ROUTES_KEPT = 2**15
@@ -62,6 +57,7 @@ class Network:
         #: {node: number of its rack}
         self.rack_number = {node.id: r for r, rack in enumerate(racks) for node in rack.nodes}
         self._racks = tuple(rack.id for rack in racks)
+        self._places = topology.places()
         self._core: Categories = ("cross_rack", topology.links.way)
         self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
         self._ends: dict[NodeId, _End] = {}
@@ -83,12 +79,11 @@ class Network:
         self.circuit: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_circuit)
 
     def link_named(self, text: str) -> str:
-        """The link that a person means by "r3.up", "rack3.uplink" or "site3.uplink".
+        """The link that a person means by "r3.up", or by "Tokyo.up" where sites have names.
 
         Raises ``UsageError`` with the nearest name if there is none.
         """
-        words = _SPELLED.sub(r"r\1", text.strip()).split(".")
-        name = ".".join(_WORDS.get(word, word) for word in words)
+        name = link_name(text, self._places)
         if name in self.number:
             return name
         raise unknown_name("link", name, [*self.cross_rack, *self.ports])

@@ -45,7 +45,7 @@ class TopologyRequest:
         multiple=True,
         help="A figure of the topology to change: oversubscription=10, delta=1ms, "
         "elephant=1GB, wavelengths=4, ocs=off, background=0.5, or a key of its file such "
-        "as rack.r3.uplink=1Gbps or racks.count=9; repeatable.",
+        "as racks.count=9, or a link: r3.up=1Gbps, Tokyo.down=50Mbps; repeatable.",
     )
 
     @cached_property

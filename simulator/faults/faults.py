@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from railyard.cluster.errors import require
+from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import NodeJoined, NodeLost, SlotsChanged
 from railyard.cluster.topology import Topology
@@ -94,8 +94,8 @@ def check_faults(faults: Sequence[Fault], topology: Topology, links: Sequence[st
         if isinstance(fault, BlocksLost):
             require(fault.every >= 1, f"{where}: every", fault.every, "a whole number >= 1")
         if isinstance(fault, CapacityDrop):
-            right = f"one of {', '.join(links)}"
-            require(fault.link in links, f"{where}: link", fault.link, right)
+            if fault.link not in links:
+                raise unknown_name("link", fault.link, links)
             require(0 <= fault.share <= 1, f"{where}: share", fault.share, "a share in [0, 1]")
         if isinstance(fault, SlotsChange):
             right = f"a number from 0 to {_SHARE_MAX}"

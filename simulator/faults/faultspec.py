@@ -8,7 +8,8 @@
                            (with *0 none, with *2 twice as many); what runs there runs on
     blocks:r0n0/3@10s      every third replica on the node's disk is lost
 
-Several are separated by commas.  A number alone is a seed for random faults of all kinds.
+Sites may be called by their names: link:Tokyo.up, rack:Tokyo.  Several faults are separated by
+commas.  A number alone is a seed for random faults of all kinds.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.shown import printable
+from railyard.cluster.topologies.linknames import link_name, place_named
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import parse_duration, whole_number
 from railyard.simulator.faults.faults import (
@@ -33,7 +35,7 @@ from railyard.simulator.faults.faults import (
     SlotsChange,
 )
 
-_FAULT = re.compile(r"(\w+):([\w.]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
+_FAULT = re.compile(r"(\w+):([\w. -]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = (
     "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.., slots:r3n0*0.5@.. "
     "or blocks:r0n0/3@10s"
@@ -50,7 +52,8 @@ def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
     seed = whole_number(text)
     if seed is not None:
         return random_faults(random.Random(seed), topology, until_s)
-    return [_parse(part) for part in text.split(",")]
+    places = topology.places()
+    return [_parse(part, places) for part in text.split(",")]
 
 
 def random_faults(dice: random.Random, topology: Topology, until_s: float) -> list[Fault]:
@@ -97,7 +100,7 @@ def _draw(
             return BlocksLost(node=dice.choice(nodes), every=dice.randint(1, 4), at_s=when["at_s"])
 
 
-def _parse(text: str) -> Fault:
+def _parse(text: str, places: Mapping[str, str]) -> Fault:
     found = _FAULT.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"--faults {text}: need {_RIGHT}")
@@ -110,11 +113,12 @@ def _parse(text: str) -> Fault:
         case "node", None:
             return NodeDown(node=NodeId(what), at_s=at_s, lasts_s=lasts_s)
         case "rack", None:
-            return RackDown(rack=RackId(what), at_s=at_s, lasts_s=lasts_s)
+            return RackDown(rack=RackId(place_named(what, places)), at_s=at_s, lasts_s=lasts_s)
         case "slow", str():
             return NodeSlow(node=NodeId(what), factor=float(number), at_s=at_s, lasts_s=lasts_s)
         case "link", str():
-            return CapacityDrop(link=what, share=float(number), at_s=at_s, lasts_s=lasts_s)
+            link = link_name(what, places)
+            return CapacityDrop(link=link, share=float(number), at_s=at_s, lasts_s=lasts_s)
         case "slots", str():
             return SlotsChange(node=NodeId(what), share=float(number), at_s=at_s, lasts_s=lasts_s)
         case "blocks", _ if lasts is None and "." not in (number or ""):

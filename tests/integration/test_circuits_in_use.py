@@ -71,7 +71,7 @@ def test_ports_can_fail_and_work_again_while_a_job_runs(railyard, tmp_path):
         said = railyard.ok("network", "set", f"r{rack}.ocs.up", "0")
         assert f"r{rack}.ocs.up carries 0 bps, stated 100 Gbps" in said
     assert " to r" not in railyard.ok("network", "show")
-    railyard.ok("network", "set", "rack3.ocs.uplink", "default")
+    railyard.ok("network", "set", "r3.ocs.up", "default")
     assert job.wait(60) == 0, job.communicate()
     assert "records in order" in job.communicate()[0]
     railyard.ok("down")

@@ -78,7 +78,7 @@ def test_a_running_transfer_slows_with_its_link_and_the_view_shows_it(
     network.wait(lambda: network.from_rack_0())
     flow, rate = next(iter(network.from_rack_0().items()))
     assert network.view.links["r0.up"].free_bytes_per_s == pytest.approx(0, abs=1)
-    said = railyard.ok("network", "set", "rack0.uplink", "1Mbps")
+    said = railyard.ok("network", "set", "r0.up", "1Mbps")
     assert "r0.up carries 1 Mbps, stated 10 Gbps" in said
     network.wait(lambda: network.view.links["r0.up"].capacity_bytes_per_s == MBPS)
     assert network.view.rates_bytes_per_s[flow] < rate / 2
@@ -91,7 +91,7 @@ def test_a_running_transfer_slows_with_its_link_and_the_view_shows_it(
     assert 0 < after - before <= (ended_s - began_s) * MBPS + 2
     assert job.poll() is None
 
-    railyard.ok("network", "set", "rack0.uplink", "default")
+    railyard.ok("network", "set", "r0.up", "default")
     assert job.wait(60) == 0, job.communicate()
     assert json.loads(report.read_text())["verified"] is True
     job.communicate()

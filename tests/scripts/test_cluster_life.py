@@ -212,11 +212,11 @@ def test_a_killed_command_leaves_nothing(railyard):
 
 def test_links_of_the_cluster_that_is_up_can_be_seen_and_changed(cluster):
     assert "r1.down unlimited unlimited" in " ".join(cluster.ok("network", "show").split())
-    said = cluster.ok("network", "set", "rack1.uplink", "1Gbps")
+    said = cluster.ok("network", "set", "r1.up", "1Gbps")
     assert "r1.up carries 1 Gbps, stated unlimited" in said
     assert "r1.up carries unlimited" in cluster.ok("network", "set", "r1.up", "default")
     for arguments, words in (
-        (("set", "rack9.uplink", "1Gbps"), 'unknown link "r9.up": did you mean "r'),
+        (("set", "r9.up", "1Gbps"), 'unknown link "r9.up": did you mean "r'),
         (("set", "r1.up", "fast"), "r1.up = 'fast': need a rate such as 10Gbps"),
         (("sett", "r1.up", "1Gbps"), 'unknown network command "sett": did you mean "set"?'),
     ):

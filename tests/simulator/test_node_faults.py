@@ -165,7 +165,7 @@ def test_what_is_no_fault_is_refused(text: str):
     [
         (NodeDown(node="r9n9", at_s=1.0), "a node of the topology"),
         (RackDown(rack="r9", at_s=1.0), "a rack of the topology"),
-        (CapacityDrop(link="r9.up", share=0.5, at_s=1.0), "one of r0.up"),
+        (CapacityDrop(link="r9.up", share=0.5, at_s=1.0), 'unknown link "r9.up"'),
         (NodeSlow(node="r0n0", factor=0.5, at_s=1.0), "a number >= 1"),
         (SlotsChange(node="r9n9", share=0.5, at_s=1.0), "a node of the topology"),
         (SlotsChange(node="r0n0", share=101.0, at_s=1.0), "a number from 0 to 100"),

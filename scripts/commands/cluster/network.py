@@ -34,8 +34,9 @@ def network() -> None:
 def set_capacity(link: str, rate: str) -> None:
     """Give LINK another capacity from now on, while jobs run.
 
-    LINK is as rack3.uplink, rack3.downlink, r3n1.up (a NIC), r3.ocs.up (an optical port), r3.tor,
-    agg0, root; RATE as 1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
+    LINK is as r3.up or r3.down (from and to a rack), Tokyo.up (of a site with a name), r3n1.up (a
+    NIC), r3.ocs.up (an optical port), r3.tor, agg0, root: network show lists them.  RATE is as
+    1Gbps, 0 (stops it), unlimited, or default (as the topology states it).
     """
     with running_session() as session:
         links = Network(session.config.topology)
@@ -56,6 +57,7 @@ def show(with_nics: bool) -> None:
     with running_session() as session:
         view = session.link("network").call(WatchNetwork(), NetworkView)
         links = Network(session.config.topology)
+    named = {rack: name for name, rack in session.config.topology.places().items() if name != rack}
     shown = links.number if with_nics else (*links.cross_rack, *links.ports)
     table: list[list[Cell]] = []
     for name in shown:
@@ -63,10 +65,12 @@ def show(with_nics: bool) -> None:
         capacity, free = state.capacity_bytes_per_s, state.free_bytes_per_s
         used = capacity - free if math.isfinite(capacity) else ""
         if_changed = "" if capacity == stated else _limit(stated)
-        table.append([name, _limit(capacity), if_changed, used, _limit(free)])
+        site = named.get(name.split(".")[0], "")
+        table.append([name, site, _limit(capacity), if_changed, used, _limit(free)])
     console = plain_console(highlight=False)
     rates = [Column(heading, rate_unit) for heading in ("capacity", "stated", "used")]
-    show_table(console, [Column("link"), *rates, Column("free", rate_unit, rank=1)], table)
+    about = [Column("link"), Column("site", rank=2)]
+    show_table(console, [*about, *rates, Column("free", rate_unit, rank=1)], table)
     if view.circuits:
         columns = [Column("circuit"), Column("coflow", rank=1), Column("state")]
         show_table(console, columns, _circuits(view))

@@ -10,6 +10,7 @@ import click
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done
+from railyard.cluster.topologies.linknames import place_named
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_count, whole_number
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
@@ -36,9 +37,9 @@ def slots() -> None:
 def set_slots(nodes: tuple[str, ...], number: str) -> None:
     """Give nodes another number of slots each from now on, while jobs run.
 
-    NODE is as r3n0, RACK as r3 (all of its nodes); NUMBER as 2, 0 (no more tasks), or default (as
-    the topology states it).  What runs there runs on: with more attempts than slots, a slot is
-    free once enough of them have ended.
+    NODE is as r3n0, RACK as r3 or its site's name (all of its nodes); NUMBER as 2, 0 (no more
+    tasks), or default (as the topology states it).  What runs there runs on: with more attempts
+    than slots, a slot is free once enough of them have ended.
     """
     with running_session() as session:
         stated = _stated(session.config.topology)
@@ -82,6 +83,7 @@ def _chosen(words: Iterable[str], topology: Topology) -> list[NodeId]:
     """The nodes that are named, by themselves or by their racks, each once; ``UsageError``."""
     known = {str(rack.id): [node.id for node in rack.nodes] for rack in topology.rack_list()}
     known |= {str(node.id): [node.id] for node in topology.nodes()}
+    words = [place_named(word, topology.places()) for word in words]
     for word in words:
         if word not in known:
             raise unknown_name("node or rack", word, known)
