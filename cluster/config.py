@@ -25,6 +25,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     seed: int = 1
     transport: TransportKind = "ipc"
     durability: Durability = "safe"
+    http: int | None = None  #: the gateway's port; 0 = any that is free; None = no gateway
     #: serve messages for tests (``LoseNode``), and accept daemons' messages from clients
     for_tests: bool = False
     #: the scheduler's own settings, such as {"delay.node_wait_s": 3.0}
@@ -47,8 +48,9 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Daemon:
     """A daemon's name, run folder and configuration: the argument of every daemon's ``main``."""
 
-    role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode"
-    name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", "datanode-r0"
+    role: str  #: "ResourceManager", "NameNode", "NetworkEmulator", "NodeManager", "DataNode",
+    #: "Gateway"
+    name: str  #: "resourcemanager", "namenode", "network", "nodemanager-r0", ..., "gateway"
     folder: RunFolder
     config: ClusterConfig
     ready: Callable[[], None]  #: to be called once, when the daemon has registered and can serve

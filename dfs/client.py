@@ -52,6 +52,7 @@ from railyard.dfs.messages.files import (
     StoredBlock,
     Usage,
 )
+from railyard.dfs.paths import IS_FOLDER, MISSING
 from railyard.dfs.peers import Peers
 from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
 from railyard.dfs.writing import Buffer, NoRoom, WriteServices, write_blocks
@@ -170,7 +171,7 @@ class DfsClient:
         """The status of the file or folder at ``path``; raises ``Refused`` if there is none."""
         status = self._call(GetStatus(path=path), Status).status
         if status is None:
-            raise Refused(f"{path}: no such file or folder")
+            raise Refused(f"{path}: no such file or folder", MISSING)
         return status
 
     def list(self, path: str) -> tuple[FileStatus, ...]:
@@ -251,7 +252,7 @@ class DfsClient:
     def _locate_file(self, path: str) -> FileBlocks:
         located = self._call(LocateBlocks(path=path), BlocksLocated)
         if located.folder:
-            raise Refused(f"{path}: is a folder")
+            raise Refused(f"{path}: is a folder", IS_FOLDER)
         return located.files[0]
 
     def _read_services(self) -> ReadServices:

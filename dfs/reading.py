@@ -5,7 +5,7 @@ No byte is returned before the reader itself has verified its checksum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 
 from railyard.cluster.errors import PeerUnable, RailyardError
@@ -68,7 +68,7 @@ class DfsFile:
         self._services = services
         self._blocks = blocks.blocks
 
-    def stream(self, offset: int = 0, length: int | None = None) -> Iterator[memoryview]:
+    def stream(self, offset: int = 0, length: int | None = None) -> Generator[memoryview]:
         """Yield the bytes from ``offset`` on as they arrive, ``length`` of them or all.
 
         Stops at the end of the file.  Raises ``BlockUnavailable``.
@@ -89,7 +89,7 @@ class DfsFile:
             filled += len(piece)
         return data
 
-    def _stream(self, offset: int, end: int, *, at_once: bool) -> Iterator[memoryview]:
+    def _stream(self, offset: int, end: int, *, at_once: bool) -> Generator[memoryview]:
         """With ``at_once``, a block that is on the reader's own node comes as one piece."""
         for block in self._blocks:
             first = max(offset, block.stored_offset)

@@ -9,6 +9,8 @@ deaths.jsonl            a line per daemon that died
 supervisor.jsonl        the supervisor's events: see cluster/processes/supervisor.py
 logs/NAME.log           the log of each daemon
 namenode.sqlite         the NameNode's journal
+gateway.json            where the gateway answers HTTP
+client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
 permits                 byte n is locked by the NodeManager that uses permit n
@@ -103,6 +105,16 @@ class RunFolder:
     def permits(self) -> Path:
         """The file of the permits to compute: see ``nodemanager.permits``."""
         return self.path / "permits"
+
+    @property
+    def gateway(self) -> Path:
+        """The file that says where the gateway is; only of a cluster that has one."""
+        return self.path / "gateway.json"
+
+    @property
+    def client_files(self) -> Path:
+        """Settings for Hadoop's clients; only of a cluster with a gateway."""
+        return self.path / "client-files"
 
     @property
     def journal(self) -> Path:

@@ -10,17 +10,18 @@ import sys
 
 import railyard.dfs.datanode.process
 import railyard.dfs.namenode.process
+import railyard.gateway.main
 import railyard.netemu.emulator.process
 import railyard.nodemanager.process
 import railyard.resourcemanager.process.main
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
-from railyard.cluster.topology import Topology
 
 
-def daemons(topology: Topology) -> list[DaemonSpec]:
+def daemons(config: ClusterConfig) -> list[DaemonSpec]:
     """The daemons of a cluster, in the order in which they are started."""
+    topology = config.topology
     central = {
         "NetworkEmulator": ("network", railyard.netemu.emulator.process.main),
         "NameNode": ("namenode", railyard.dfs.namenode.process.main),
@@ -30,14 +31,23 @@ def daemons(topology: Topology) -> list[DaemonSpec]:
         "DataNode": railyard.dfs.datanode.process.main,
         "NodeManager": railyard.nodemanager.process.main,
     }
-    return [
-        DaemonSpec(role=role, name=name, main=main, critical=True)
-        for role, (name, main) in central.items()
-    ] + [
-        DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
-        for rack in topology.rack_list()
-        for role, main in of_a_rack.items()
-    ]
+    return (
+        [
+            DaemonSpec(role=role, name=name, main=main, critical=True)
+            for role, (name, main) in central.items()
+        ]
+        + [
+            DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
+            for rack in topology.rack_list()
+            for role, main in of_a_rack.items()
+        ]
+        + [
+            DaemonSpec(
+                role="Gateway", name="gateway", main=railyard.gateway.main.main, critical=False
+            )
+            for _ in (() if config.http is None else (config.http,))
+        ]
+    )
 
 
 def main() -> None:
@@ -45,7 +55,7 @@ def main() -> None:
     folder = RunFolder(sys.argv[1])
     lifeline = int(sys.argv[2]) if len(sys.argv) > 2 else None
     config = ClusterConfig.load(folder)
-    sys.exit(Supervisor(folder, config, daemons(config.topology), lifeline).run())
+    sys.exit(Supervisor(folder, config, daemons(config), lifeline).run())
 
 
 if __name__ == "__main__":

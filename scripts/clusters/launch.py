@@ -41,7 +41,7 @@ from railyard.scripts.terminal.interrupts import check, deferred
 #: Roles of daemons that a cluster can't do without.
 CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
 #: Roles of all daemons; a run folder's processes are also their helpers and attempts.
-DAEMONS = (*CENTRAL, "DataNode", "NodeManager")
+DAEMONS = (*CENTRAL, "DataNode", "NodeManager", "Gateway")
 #: A little more than the supervisor itself allows for starting and stopping.
 _START_TIMEOUT_S = 40.0
 _STOP_TIMEOUT_S = 10.0

@@ -22,7 +22,8 @@ NAME_NODE = "namenode"
 NETWORK = "network"
 NODE_MANAGER = "nodemanager"
 DATA_NODE = "datanode"
-DAEMONS = (RESOURCE_MANAGER, NAME_NODE, NETWORK, NODE_MANAGER, DATA_NODE)
+GATEWAY = "gateway"  #: clients that speak HTTP
+DAEMONS = (RESOURCE_MANAGER, NAME_NODE, NETWORK, NODE_MANAGER, DATA_NODE, GATEWAY)
 ROLES = (CLIENT, ATTEMPT, *DAEMONS)
 #: This process itself, or the one that it was forked from.
 OWN = "own"

@@ -14,6 +14,7 @@ from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.shown import printable
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.client import DfsClient
+from railyard.gateway.address import gateway_lines
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
 from railyard.scripts.clusters.session import Session, running_session
@@ -74,6 +75,8 @@ def status() -> None:
         if "namenode" in described:
             console.print()
             console.print(_files(session), markup=False)
+        for line in gateway_lines(session.folder):
+            console.print(line, markup=False)
 
 
 def _ask_manager(session: Session) -> ClusterStatus:

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import click
+import msgspec
 
 from railyard.cluster.units import format_duration
+from railyard.gateway.address import gateway_lines, listen
 from railyard.scripts.clusters.launch import daemons_of, leave_running
 from railyard.scripts.clusters.request import ClusterRequest
-from railyard.scripts.terminal.request import command
+from railyard.scripts.terminal.options import http_port
+from railyard.scripts.terminal.request import command, option
 
 
-@command(ClusterRequest)
-def up(request: ClusterRequest) -> None:
+@dataclass(frozen=True, kw_only=True)
+class UpRequest(ClusterRequest):
+    """Options of ``railyard up``."""
+
+    http: int | None = option(
+        "--http",
+        metavar="auto|none|PORT",
+        default="auto",
+        callback=http_port,
+        help="Where the gateway answers HTTP on this machine; default: auto, a port that is free.",
+    )
+
+
+@command(UpRequest)
+def up(request: UpRequest) -> None:
     """Start a cluster and leave it running."""
     begun_s = time.monotonic()
-    config = request.config()
+    if request.http:
+        listen(request.http).close()  # says so at once if it is taken
+    config = msgspec.structs.replace(request.config(), http=request.http)
     cluster = leave_running(config)
     daemons = len(daemons_of(cluster.folder))
     topology = config.topology
@@ -25,3 +44,5 @@ def up(request: ClusterRequest) -> None:
         f"daemons, {topology.racks.count} racks, {topology.slots} slots, "
         f"scheduler {config.scheduler}.  railyard run JOB uses it, railyard down ends it."
     )
+    for line in gateway_lines(cluster.folder):
+        click.echo(line)

@@ -1,0 +1,89 @@
+"""Errors as Hadoop's interfaces tell them: JSON with an exception's name, never a stack trace."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from railyard.cluster.errors import NotDone, PeerLost, Refused
+from railyard.cluster.shown import shortened
+from railyard.dfs.client import BlockUnavailable
+from railyard.dfs.paths import (
+    BAD_PATH,
+    BUSY,
+    EXISTS,
+    IS_FOLDER,
+    MISSING,
+    NO_FOLDER,
+    NOT_EMPTY,
+)
+
+#: {name of an exception: its package}; others are in java.io
+_PACKAGES = {
+    "FileAlreadyExistsException": "org.apache.hadoop.fs",
+    "ParentNotDirectoryException": "org.apache.hadoop.fs",
+    "PathIsNotEmptyDirectoryException": "org.apache.hadoop.fs",
+    "AlreadyBeingCreatedException": "org.apache.hadoop.hdfs.protocol",
+    "RetriableException": "org.apache.hadoop.ipc",
+    "AccessControlException": "org.apache.hadoop.security",
+    "IllegalArgumentException": "java.lang",
+    "UnsupportedOperationException": "java.lang",
+    "SecurityException": "java.lang",
+}
+#: {kind of a refusal: status, exception}
+_KINDS = {
+    MISSING: (404, "FileNotFoundException"),
+    EXISTS: (403, "FileAlreadyExistsException"),
+    IS_FOLDER: (403, "FileAlreadyExistsException"),
+    NO_FOLDER: (403, "ParentNotDirectoryException"),
+    NOT_EMPTY: (403, "PathIsNotEmptyDirectoryException"),
+    BUSY: (403, "AlreadyBeingCreatedException"),
+    BAD_PATH: (400, "IllegalArgumentException"),
+}
+_LETTERS_MAX = 2000
+
+
+class RemoteError(Exception):
+    """An error that a client gets: an HTTP status and the name of one of Hadoop's exceptions."""
+
+    def __init__(self, status: int, exception: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.exception = exception
+
+    def response(self) -> web.Response:
+        """The answer that says so."""
+        package = _PACKAGES.get(self.exception, "java.io")
+        told = {
+            "exception": self.exception,
+            "javaClassName": f"{package}.{self.exception}",
+            "message": shortened(str(self), _LETTERS_MAX),
+        }
+        return web.json_response({"RemoteException": told}, status=self.status)
+
+
+def illegal(why: str) -> RemoteError:
+    """A parameter, path or operation is wrong."""
+    return RemoteError(400, "IllegalArgumentException", why)
+
+
+def missing(what: str) -> RemoteError:
+    """There is no such file; clients look for the words "does not exist"."""
+    return RemoteError(404, "FileNotFoundException", f"File does not exist: {what}")
+
+
+def remote_error(error: Exception) -> RemoteError | None:
+    """What a client gets for an error of ours; None for one that is a defect."""
+    if isinstance(error, RemoteError):
+        return error
+    if isinstance(error, NotDone):
+        return RemoteError(403, "IOException", str(error))
+    if isinstance(error, Refused):
+        if error.kind == MISSING:
+            return missing(str(error))
+        status, exception = _KINDS.get(error.kind, (403, "IOException"))
+        return RemoteError(status, exception, str(error))
+    if isinstance(error, PeerLost):
+        return RemoteError(403, "RetriableException", str(error))
+    if isinstance(error, BlockUnavailable):
+        return RemoteError(403, "IOException", str(error))
+    return None

@@ -1,0 +1,64 @@
+"""Who may ask, and what nobody gets to see: checks of each request, and errors as JSON.
+
+Only requests for this machine's own names are answered, so that no page of another site can reach
+the gateway by a name of its own (DNS rebinding); and a page of another site may not change
+anything.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from railyard.gateway.errors import RemoteError, remote_error
+
+log = logging.getLogger(__name__)
+
+_OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_READING = ("GET", "HEAD", "OPTIONS")
+
+
+def guard(token: str) -> Middleware:
+    """The check of every request; with a ``token``, only those who have it are answered."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _check(request, token)
+            return await handler(request)
+        except web.HTTPException as error:
+            return RemoteError(error.status, "IOException", error.reason).response()
+        except ConnectionError:
+            raise  # nobody is there to be answered
+        except Exception as error:
+            told = remote_error(error)
+            if told is None:
+                log.exception("%s %s failed", request.method, request.path)
+                told = RemoteError(500, "IOException", "the gateway failed: its log says why")
+            return told.response()
+
+    return check
+
+
+def _check(request: web.Request, token: str) -> None:
+    if token:
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+            why = "Authentication required: need the header Authorization: Bearer TOKEN"
+            raise RemoteError(401, "SecurityException", why)
+    elif _name(request.host) not in _OWN_NAMES:
+        why = f"Host {request.host[:80]!r}: need {', '.join(_OWN_NAMES)}"
+        raise RemoteError(403, "AccessControlException", why)
+    origin = request.headers.get("Origin", "")
+    own = f"{request.scheme}://{request.host}"
+    if origin not in ("", own) and request.method not in _READING:
+        why = f"Origin {origin[:80]!r}: pages of other sites may not change anything"
+        raise RemoteError(403, "AccessControlException", why)
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    return host.rsplit(":", 1)[0] if not host.endswith("]") else host

@@ -1,0 +1,88 @@
+"""The gateway's process: an HTTP server in a thread beside the daemon's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+
+from aiohttp import web
+
+from railyard.cluster.config import ClusterConfig, Daemon
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.gateway.address import HOST, known_port, listen, publish
+from railyard.gateway.clientfiles import write_client_files
+from railyard.gateway.guard import guard
+from railyard.gateway.stores import Stores
+from railyard.gateway.webhdfs.operations import WebHdfs
+
+log = logging.getLogger(__name__)
+
+_HEADER_BYTES_MAX = 16 * 2**10
+
+
+def main(daemon: Daemon) -> None:
+    """Serve HTTP until told to stop, at the port where an earlier gateway of the cluster was."""
+    folder, config = daemon.folder, daemon.config
+    listening = listen(known_port(folder) or config.http or 0)
+    transport = Transport.of(daemon)
+    stop_on_sigterm(transport.reactor)
+    transport.server("gateway")  # says who it is, as each daemon does
+    url = f"http://{HOST}:{listening.getsockname()[1]}"
+    publish(folder, url)
+    write_client_files(folder.client_files, url)
+    server = Server(folder, config, listening)
+    server.start()
+    daemon.ready()
+    transport.reactor.run()
+    server.stop()
+    transport.close()
+
+
+class Server:
+    """The HTTP server, with an event loop in a thread of its own."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig, listening: socket.socket) -> None:
+        self._folder = folder
+        self._config = config
+        self._listening = listening
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._started = threading.Event()
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        stores = Stores(self._folder, self._config)
+        runner = web.AppRunner(
+            application(stores, self._config),
+            access_log=None,
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
+        )
+        self._loop.run_until_complete(runner.setup())
+        site = web.SockSite(runner, self._listening)
+        self._loop.run_until_complete(site.start())
+        self._started.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(runner.cleanup())
+        stores.close()
+
+
+def application(stores: Stores, config: ClusterConfig) -> web.Application:
+    """All that the gateway answers."""
+    app = web.Application(middlewares=[guard(token="")])
+    WebHdfs(stores, config).add_to(app)
+    return app

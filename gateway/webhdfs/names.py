@@ -1,0 +1,250 @@
+"""Operations on names and attributes: nothing that moves a file's bytes.
+
+Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from railyard.cluster.errors import Refused
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages.changes import Concatenate, SetAttributes, SetReplication
+from railyard.dfs.messages.files import BlockLocation, FileStatus
+from railyard.dfs.paths import EXISTS, IS_FOLDER, MISSING, NO_FOLDER, NOT_EMPTY
+from railyard.gateway.errors import RemoteError, illegal, missing
+from railyard.gateway.webhdfs import shapes
+from railyard.gateway.webhdfs.parameters import Call
+
+#: What an operation answers; None: an answer without a body.
+Answer = Mapping[str, Any] | None
+_LISTED_MAX = 1000  #: entries of a listing in parts
+
+
+# Looking -----------------------------------------------------------------------------------------
+def get_file_status(call: Call, store: DfsClient) -> Answer:
+    """The status of a file or folder."""
+    status = existing(store, call.path)
+    return {"FileStatus": shapes.file_status(status, call.place.stored_block_bytes)}
+
+
+def list_status(call: Call, store: DfsClient) -> Answer:
+    """The entries of a folder, by name."""
+    return shapes.file_statuses(store.list(call.path), call.path, call.place.stored_block_bytes)
+
+
+def list_status_batch(call: Call, store: DfsClient) -> Answer:
+    """The same in parts, the next of which begin after a name."""
+    after = call.text("startafter", "") or ""
+    entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
+    shown = shapes.file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
+    left = max(0, len(entries) - _LISTED_MAX)
+    return {"DirectoryListing": {"partialListing": shown, "remainingEntries": left}}
+
+
+def get_content_summary(call: Call, store: DfsClient) -> Answer:
+    """How much is below a path."""
+    return shapes.content_summary(store.usage(call.path))
+
+
+def get_home_directory(call: Call, _: DfsClient) -> Answer:
+    """Where a user's own files are."""
+    return {"Path": f"/user/{call.user}"}
+
+
+def get_trash_root(call: Call, _: DfsClient) -> Answer:
+    """Where clients would move what they delete; nothing else uses it."""
+    return {"Path": f"/user/{call.user}/.Trash"}
+
+
+def get_server_defaults(call: Call, _: DfsClient) -> Answer:
+    """What clients take for granted of new files."""
+    return {
+        "FsServerDefaults": {
+            "blockSize": call.place.stored_block_bytes,
+            "bytesPerChecksum": 512,
+            "checksumType": 2,  # CRC32C
+            "defaultStoragePolicyId": 0,
+            "encryptDataTransfer": False,
+            "fileBufferSize": 4096,
+            "keyProviderUri": "",
+            "replication": call.place.replication,
+            "trashInterval": 0,
+            "writePacketSize": 65536,
+        }
+    }
+
+
+def check_access(call: Call, store: DfsClient) -> Answer:
+    """Whether a path exists: permissions are shown, not enforced."""
+    existing(store, call.path)
+    return None
+
+
+def get_acl_status(call: Call, store: DfsClient) -> Answer:
+    """Owner and permission; there are no access lists."""
+    status = existing(store, call.path)
+    return {
+        "AclStatus": {
+            "entries": [],
+            "group": status.group,
+            "owner": status.owner,
+            "permission": f"{status.permission & 0o777:o}",
+            "stickyBit": bool(status.permission & 0o1000),
+        }
+    }
+
+
+def get_block_locations(call: Call, store: DfsClient) -> Answer:
+    """Where a file's blocks are, for older clients."""
+    blocks, within = _blocks(call, store)
+    stored_length = sum(block.stored_length for block in blocks)
+    return shapes.located_blocks(within, blocks[-1] if blocks else None, stored_length)
+
+
+def get_file_block_locations(call: Call, store: DfsClient) -> Answer:
+    """Where the blocks are that a range meets."""
+    return shapes.block_locations(_blocks(call, store)[1])
+
+
+def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[BlockLocation]]:
+    """All blocks of a file, and those that the range that is asked for meets."""
+    begin, length = call.whole("offset", 0) or 0, call.whole("length")
+    if existing(store, call.path).folder:
+        raise RemoteError(404, "FileNotFoundException", f"File does not exist: {call.path}")
+    blocks = list(store.locations(call.path))
+    end = float("inf") if length is None else begin + length
+    within = [
+        b for b in blocks if b.stored_offset < end and b.stored_offset + b.stored_length > begin
+    ]
+    return blocks, within
+
+
+# Changing ----------------------------------------------------------------------------------------
+def make_directories(call: Call, store: DfsClient) -> Answer:
+    """Make a folder and its parents."""
+    try:
+        store.mkdir(call.path, call.user, call.permission())
+    except Refused as refused:
+        if refused.kind == NO_FOLDER and _status(store, call.path) is not None:
+            why = f"Path is not a directory: {call.path}"
+            raise RemoteError(403, "FileAlreadyExistsException", why) from None
+        raise
+    return {"boolean": True}
+
+
+def rename(call: Call, store: DfsClient) -> Answer:
+    """False for what HDFS does not do: no source, a file in the way, no folder to go to."""
+    target = call.stored_path("destination")
+    source = call.path
+    there = _status(store, target)
+    if there is not None and there.folder and source != target:
+        target = f"{target.rstrip('/')}/{source.rsplit('/', 1)[1]}"
+    parent = _status(store, target.rsplit("/", 1)[0] or "/")
+    if parent is None or not parent.folder:
+        return {"boolean": False}
+    if source == target:  # onto itself: true for a file, as in HDFS
+        status = _status(store, source)
+        return {"boolean": status is not None and not status.folder}
+    if source == "/" or f"{target}/".startswith(f"{source}/"):
+        return {"boolean": False}
+    try:
+        store.rename(source, target)
+    except Refused as refused:
+        if refused.kind in (MISSING, EXISTS, IS_FOLDER, NO_FOLDER):
+            return {"boolean": False}
+        raise
+    return {"boolean": True}
+
+
+def delete(call: Call, store: DfsClient) -> Answer:
+    """False for what does not exist, and for /."""
+    if call.path == "/":
+        return {"boolean": False}
+    try:
+        store.remove(call.path, call.boolean("recursive", False))
+    except Refused as refused:
+        if refused.kind == MISSING:
+            return {"boolean": False}
+        if refused.kind == NOT_EMPTY:
+            why = f"`{call.path} is non empty': Directory is not empty"
+            raise RemoteError(403, "PathIsNotEmptyDirectoryException", why) from None
+        raise
+    return {"boolean": True}
+
+
+def set_permission(call: Call, store: DfsClient) -> Answer:
+    """Change the bits of chmod."""
+    permission = call.permission()
+    store.change(
+        SetAttributes(path=call.path, permission=0o755 if permission is None else permission)
+    )
+    return None
+
+
+def set_owner(call: Call, store: DfsClient) -> Answer:
+    """Change owner or group."""
+    owner, group = call.text("owner"), call.text("group")
+    if owner is None and group is None:
+        raise illegal("Both owner and group are empty.")
+    store.change(SetAttributes(path=call.path, owner=owner, group=group))
+    return None
+
+
+def set_times(call: Call, store: DfsClient) -> Answer:
+    """Milliseconds; -1 leaves a time as it is."""
+    times_ms = [call.whole(name, -1, least=-1) for name in ("modificationtime", "accesstime")]
+    modified_s, accessed_s = (None if ms is None or ms < 0 else ms / 1000 for ms in times_ms)
+    store.change(SetAttributes(path=call.path, modified_s=modified_s, accessed_s=accessed_s))
+    return None
+
+
+def set_replication(call: Call, store: DfsClient) -> Answer:
+    """Change how many replicas there are; false for a folder."""
+    if existing(store, call.path).folder:
+        return {"boolean": False}
+    replication = replication_of(call) or call.place.replication
+    store.change(SetReplication(path=call.path, replication=replication))
+    return {"boolean": True}
+
+
+def concatenate(call: Call, store: DfsClient) -> Answer:
+    """Move the blocks of files to the end of another."""
+    sources = call.stored_paths("sources")
+    store.change(Concatenate(target=call.path, sources=sources))
+    return None
+
+
+def truncate(call: Call, store: DfsClient) -> Answer:
+    """Cut a file."""
+    length = call.whole("newlength")
+    if length is None:
+        raise illegal('Invalid value for webhdfs parameter "newlength": need bytes')
+    if existing(store, call.path).folder:
+        raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
+    store.truncate(call.path, length)
+    return {"boolean": True}
+
+
+# Helpers -----------------------------------------------------------------------------------------
+def replication_of(call: Call) -> int:
+    """The replicas that are asked for, as far as there are nodes; 0: the cluster's default."""
+    return min(call.whole("replication", 0) or 0, call.place.nodes)
+
+
+def existing(store: DfsClient, path: str) -> FileStatus:
+    """The status of a path; ``RemoteError`` if there is none."""
+    status = _status(store, path)
+    if status is None:
+        raise missing(path)
+    return status
+
+
+def _status(store: DfsClient, path: str) -> FileStatus | None:
+    try:
+        return store.status(path)
+    except Refused as refused:
+        if refused.kind == MISSING:
+            return None
+        raise

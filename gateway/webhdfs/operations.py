@@ -1,0 +1,166 @@
+"""WebHDFS: which operation a request asks for, and those that move a file's bytes.
+
+A write has two steps, as clients expect: the first is answered with where to send the bytes, which
+is here again.  A file exists once all of it has come; of two who create it, one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+
+from aiohttp import web
+
+from railyard.cluster.config import ClusterConfig
+from railyard.dfs.client import DfsClient
+from railyard.gateway.errors import RemoteError, illegal, missing
+from railyard.gateway.stores import Store, Stores
+from railyard.gateway.webhdfs import names
+from railyard.gateway.webhdfs.checksum import FileChecksum
+from railyard.gateway.webhdfs.names import Answer, existing, replication_of
+from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
+
+_OnNames = Callable[[Call, DfsClient], Answer]
+_OnBytes = Callable[[Call, Store], Awaitable[web.StreamResponse]]
+#: {(verb, operation): what carries it out}
+_NAMES: dict[tuple[str, str], _OnNames] = {
+    ("GET", "GETFILESTATUS"): names.get_file_status,
+    ("GET", "LISTSTATUS"): names.list_status,
+    ("GET", "LISTSTATUS_BATCH"): names.list_status_batch,
+    ("GET", "GETCONTENTSUMMARY"): names.get_content_summary,
+    ("GET", "GETHOMEDIRECTORY"): names.get_home_directory,
+    ("GET", "GETTRASHROOT"): names.get_trash_root,
+    ("GET", "GETSERVERDEFAULTS"): names.get_server_defaults,
+    ("GET", "CHECKACCESS"): names.check_access,
+    ("GET", "GETACLSTATUS"): names.get_acl_status,
+    ("GET", "GET_BLOCK_LOCATIONS"): names.get_block_locations,
+    ("GET", "GETFILEBLOCKLOCATIONS"): names.get_file_block_locations,
+    ("PUT", "MKDIRS"): names.make_directories,
+    ("PUT", "RENAME"): names.rename,
+    ("PUT", "SETPERMISSION"): names.set_permission,
+    ("PUT", "SETOWNER"): names.set_owner,
+    ("PUT", "SETTIMES"): names.set_times,
+    ("PUT", "SETREPLICATION"): names.set_replication,
+    ("POST", "CONCAT"): names.concatenate,
+    ("POST", "TRUNCATE"): names.truncate,
+    ("DELETE", "DELETE"): names.delete,
+}
+
+
+async def _open(call: Call, store: Store) -> web.StreamResponse:
+    offset, length = call.whole("offset", 0) or 0, call.whole("length")
+    status = await store.call(lambda client: existing(client, call.path))
+    if status.folder:
+        raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
+    if offset > status.stored_length:
+        why = f"Offset={offset} out of the range [0, {status.stored_length})"
+        raise RemoteError(403, "IOException", f"{why}; OPEN, path={call.path}")
+    if not call.is_data:
+        return _elsewhere(call)
+    left = status.stored_length - offset
+    length = left if length is None else min(length, left)
+    response = web.StreamResponse()
+    response.content_type = "application/octet-stream"
+    response.content_length = length
+    await response.prepare(call.request)
+    async with aclosing(store.pieces(call.path, offset, length)) as pieces:
+        async for piece in pieces:
+            await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+async def _create(call: Call, store: Store) -> web.StreamResponse:
+    overwrite, permission = call.boolean("overwrite", False), call.permission()
+    replication, owner = replication_of(call), call.user
+    if not call.is_data:
+        return _elsewhere(call)
+
+    def write(client: DfsClient, pieces: Iterator[bytes]) -> object:
+        created = client.create(
+            call.path, replication, overwrite, owner=owner, permission=permission
+        )
+        return client.fill(call.path, created, pieces)
+
+    await store.send(call.request.content, write)
+    location = f"hdfs://{call.request.host}{call.path}"
+    return web.Response(status=201, headers={"Location": location})
+
+
+async def _append(call: Call, store: Store) -> web.StreamResponse:
+    status = await store.call(lambda client: existing(client, call.path))
+    if status.folder:
+        raise missing(call.path)
+    if not call.is_data:
+        return _elsewhere(call)
+    await store.send(call.request.content, lambda client, pieces: client.append(call.path, pieces))
+    return web.Response()
+
+
+async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
+    def read(client: DfsClient) -> dict[str, object]:
+        if existing(client, call.path).folder:
+            raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
+        checksum = FileChecksum(call.place.stored_block_bytes)
+        checksum.take(client.read(call.path))
+        return checksum.told()
+
+    return web.json_response(await store.call(read))
+
+
+_BYTES: dict[tuple[str, str], _OnBytes] = {
+    ("GET", "OPEN"): _open,
+    ("GET", "GETFILECHECKSUM"): _get_file_checksum,
+    ("PUT", "CREATE"): _create,
+    ("POST", "APPEND"): _append,
+}
+
+
+class WebHdfs:
+    """Answers all requests below ``PREFIX``."""
+
+    def __init__(self, stores: Stores, config: ClusterConfig) -> None:
+        topology = config.topology
+        self._stores = stores
+        self._place = Place(
+            topology.stored_block_bytes, len(topology.nodes()), topology.storage.replication
+        )
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        handle, expect = self._handle, self._expect
+        app.router.add_route("*", PREFIX, handle, expect_handler=expect)
+        app.router.add_route("*", PREFIX + "/{path:.*}", handle, expect_handler=expect)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request, self._place)
+        verb, operation = request.method, call.operation
+        if not operation:
+            why = "no operation is given: need op="
+            raise RemoteError(400, "UnsupportedOperationException", why)
+        on_bytes, on_names = _BYTES.get((verb, operation)), _NAMES.get((verb, operation))
+        async with self._stores.one() as store:
+            if on_bytes is not None:
+                return await on_bytes(call, store)
+            if on_names is None:
+                known = sorted(name for each, name in (*_NAMES, *_BYTES) if each == verb)
+                why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
+                raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
+            answer = await store.call(partial(on_names, call))
+        return web.Response() if answer is None else web.json_response(answer)
+
+    async def _expect(self, request: web.Request) -> web.StreamResponse | None:
+        """A client that asks before it sends a body is told to where bytes are taken only."""
+        if Call(request, self._place).is_data and request.version >= (1, 1):
+            assert request.transport is not None
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return None
+
+
+def _elsewhere(call: Call) -> web.Response:
+    """The answer to a first step: where the second one is sent to."""
+    location = call.location()
+    if call.boolean("noredirect", False):
+        return web.json_response({"Location": location})
+    return web.Response(status=307, headers={"Location": location})

@@ -1,0 +1,127 @@
+"""A WebHDFS request: its path in the block store, its operation, its parameters.
+
+Names of operations and parameters may have any case, and unknown parameters are ignored, as
+clients rely on both.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from aiohttp import web
+
+from railyard.gateway.errors import illegal
+
+PREFIX = "/webhdfs/v1"
+#: Marks the second step of a request, at which the bytes are sent.
+DATA = "data"
+#: The user of whom nobody says the name; as in HDFS.
+NOBODY = "dr.who"
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}\$?")
+_WHOLE_MAX = 2**60
+
+
+class Place(NamedTuple):
+    """What operations need to know of the cluster."""
+
+    stored_block_bytes: int
+    nodes: int
+    replication: int  #: the default
+
+
+class Call:
+    """What a request asks for; its properties raise ``RemoteError`` for what is wrong."""
+
+    def __init__(self, request: web.Request, place: Place) -> None:
+        self.request = request
+        self.place = place
+        url = request.rel_url
+        try:
+            path = unquote(url.raw_path.removeprefix(PREFIX), errors="strict")
+            given = parse_qsl(url.raw_query_string, keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise illegal("the URL is not UTF-8") from None
+        self.path = _one_slash(path)
+        self._given = {name.lower(): value for name, value in given}
+
+    @property
+    def operation(self) -> str:
+        return self._given.get("op", "").upper()
+
+    @property
+    def user(self) -> str:
+        """Who asks, as he says; the owner of what is made."""
+        user = self._given.get("user.name", NOBODY)
+        if not _USER.fullmatch(user):
+            raise self._invalid("user.name", user)
+        return user
+
+    @property
+    def is_data(self) -> bool:
+        """Whether this is the second step, at which bytes are sent."""
+        return self.boolean(DATA, False)
+
+    def location(self) -> str:
+        """Where the second step is sent to; may be used again and again."""
+        query = urlencode({**self._given, DATA: "true"}, quote_via=quote)
+        path = quote(self.path, safe="/")
+        return f"{self.request.scheme}://{self.request.host}{PREFIX}{path}?{query}"
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """A parameter as it is; an empty one counts as absent."""
+        return self._given.get(name) or default
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """True or false, in any case."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise self._invalid(name, value)
+        return value.lower() == "true"
+
+    def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
+        """A whole number."""
+        value = self.text(name)
+        if value is None or value == "null":
+            return default
+        if not re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
+            raise self._invalid(name, value)
+        if not least <= int(value) <= _WHOLE_MAX:
+            raise self._invalid(name, value)
+        return int(value)
+
+    def permission(self) -> int | None:
+        """The bits of chmod in octal digits; None if they are not given."""
+        value = self.text("permission")
+        if value is None:
+            return None
+        if not re.fullmatch(r"[0-1]?[0-7]{1,3}", value, re.ASCII):
+            raise self._invalid("permission", value)
+        return int(value, 8)
+
+    def stored_path(self, name: str) -> str:
+        """An absolute path of the block store; ``..`` never leads out of it."""
+        return self._normal(name, self.text(name, ""))
+
+    def stored_paths(self, name: str) -> tuple[str, ...]:
+        """Several of them, with commas between."""
+        given = (self.text(name, "") or "").split(",")
+        return tuple(self._normal(name, path) for path in given)
+
+    def _normal(self, name: str, path: str | None) -> str:
+        if path is None or not path.startswith("/"):
+            why = "need an absolute path"
+            raise illegal(f'Invalid value for webhdfs parameter "{name}": {path!r}: {why}')
+        return posixpath.normpath(_one_slash(path))
+
+    def _invalid(self, name: str, value: str) -> Exception:
+        return illegal(f'Invalid value for webhdfs parameter "{name}": {value[:100]!r}')
+
+
+def _one_slash(path: str) -> str:
+    """Without slashes that say nothing: several in a row, and the last one."""
+    return "/" + "/".join(name for name in path.split("/") if name)
