@@ -1,0 +1,34 @@
+"""The reference pages in ``docs/reference/``: which there are, and writing them.
+
+``scripts/reference-pages`` writes them; a test compares them with the code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from railyard.scripts.documents.commandpage import command_page
+from railyard.scripts.documents.pythonpage import python_page
+from railyard.scripts.documents.schedulerpage import flow_scheduler_page, scheduler_page
+from railyard.scripts.documents.topologypage import topology_page
+
+#: {file in ``docs/reference/``: what makes its text}
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": command_page,
+    "flow-schedulers.md": flow_scheduler_page,
+    "python.md": python_page,
+    "schedulers.md": scheduler_page,
+    "topology-keys.md": topology_page,
+}
+
+
+def write_pages(folder: Path) -> None:
+    """Write all pages into a folder that exists."""
+    for name, made in PAGES.items():
+        (folder / name).write_text(made(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))
