@@ -71,7 +71,10 @@ CASES = {
     "workload on the wall clock": (["compare", "corral-w1"], "need --clock virtual"),
     "workload beside a job": (["compare", "corral-w1", "terasort"], "need nothing beside it"),
     "nowhere to simulate": (["compare", "terasort", "--on", "dsk:x"], 'did you mean "dask"?'),
-    "no trace": (["simulate", "--workload", "coflow-benchmark:/no"], "/no: cannot be read"),
+    "no trace": (
+        ["simulate", "--workload", "coflow-benchmark:/no"],
+        "/no: cannot be read: No such file or directory: railyard workloads fetch puts the",
+    ),
     "no such benchmark": (["bench", "startupp"], 'did you mean "startup"?'),
     "impossible size": (["run", "terasort", "--size", "10GBit"], "need a size such as 10GB"),
     "negative size": (["run", "terasort", "--size", "-1"], "need a size such as 10GB"),

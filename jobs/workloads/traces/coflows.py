@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.errors import COUNT_MAX, UsageError
-from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.shown import shown_value
 from railyard.cluster.units import NUMBER_MAX, whole_number
+from railyard.jobs.workloads.traces.files import read_trace
 
 _MB = 10**6
 
@@ -72,7 +72,7 @@ class CoflowTrace:
 
 def load_coflow_benchmark(path: Path) -> CoflowTrace:
     """Read a trace; raises ``UsageError`` with file, line, the error and what is needed."""
-    lines = read_text_file(path, "coflow-benchmark trace", "ascii").splitlines()
+    lines = read_trace(path, "coflow-benchmark trace").splitlines()
     head = _Line(f"{path}:1", lines[0] if lines else "")
     racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
     head.end()

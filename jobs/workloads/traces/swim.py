@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from railyard.cluster.errors import UsageError, require, require_count
-from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.shown import shown_value
 from railyard.cluster.tomlfile import Duration, Rate, Size
 from railyard.cluster.units import SIZE_BYTES_MAX, format_size, whole_number
@@ -32,6 +31,7 @@ from railyard.jobs.workloads.model import Statistic, Workload
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
 from railyard.jobs.workloads.shapes import map_reduce
 from railyard.jobs.workloads.statistics import share, statistic
+from railyard.jobs.workloads.traces.files import read_trace
 
 _FIELDS = ("job id", "submit time", "gap", "input bytes", "shuffle bytes", "output bytes")
 _NAME = re.compile(r"[\w-][\w.-]{0,200}")  # also used as the name of a file
@@ -110,7 +110,7 @@ def load_swim(path: Path) -> list[SwimJob]:
 
     Raises ``UsageError`` with file, line, the error and what is needed.
     """
-    text = read_text_file(path, "SWIM trace", "ascii")
+    text = read_trace(path, "SWIM trace")
     jobs: list[SwimJob] = []
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):

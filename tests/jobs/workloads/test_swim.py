@@ -129,6 +129,8 @@ def test_a_malformed_line_is_reported_with_its_place_and_a_correction(tmp_path, 
 
 
 def test_files_that_are_no_traces(tmp_path):
+    with pytest.raises(UsageError, match="No such file or directory: railyard workloads fetch"):
+        load_swim(tmp_path / "none.tsv")
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         load_swim(tmp_path)
     path = tmp_path / "binary"
