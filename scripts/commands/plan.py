@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from railyard.cluster.units import (
     format_share,
     format_size,
 )
-from railyard.scripts.clusters.request import DEFAULT_SIZE_BYTES, TopologyRequest
+from railyard.scripts.clusters.request import DEFAULT_SIZE_BYTES, DEFAULT_TOPOLOGY, TopologyRequest
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import SEED, settings_of, writable_file
 from railyard.scripts.terminal.request import command, option
@@ -95,6 +96,13 @@ class PlanRequest(TopologyRequest):
     json_file: Path | None = option(
         "--json", callback=writable_file, help="Write the figures to this file."
     )
+
+    @cached_property
+    def place(self) -> Topology:
+        """The topology with its changes, and as coarse as the workload's tasks."""
+        from railyard.scripts.simulating.grain import topology_for
+
+        return topology_for(self.workload or "", self.topology or DEFAULT_TOPOLOGY, self.network)
 
 
 @command(PlanRequest)

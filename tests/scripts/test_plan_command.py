@@ -7,6 +7,7 @@ import pytest
 from railyard.resourcemanager.schedulers.corral.planfile import load_plan
 from railyard.resourcemanager.schedulers.corral.prediction import Run, record
 from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+from railyard.scripts.simulating.request import SimulateRequest
 
 
 def test_a_workload_is_planned_into_a_file(railyard, tmp_path):
@@ -70,6 +71,17 @@ def test_a_plan_is_shown_beside_a_run_of_its_jobs(railyard, tmp_path):
     assert (len(run["jobs"]), run["later"]) == (3, 0.0)
     assert max(job["planned_s"] / job["actual_s"] for job in run["jobs"]) == pytest.approx(0.5)
     assert 0.5 <= run["mean_error"] < 1.0
+
+
+def test_a_plan_has_the_topology_that_simulate_makes_for_merged_tasks(railyard, tmp_path):
+    asked = ("--workload", "corral-w1,jobs=6,grain=12", "--topology", "corral-7x30")
+    done = railyard.run("plan", *asked, cwd=tmp_path)
+    assert done.stderr == (
+        "grain=12: 12 tasks are one; 10 machines a rack with 2 slots each, as fast together as "
+        "30 with 8\n"
+    )
+    request = SimulateRequest(words=asked[1:2], topology="corral-7x30")
+    assert load_plan(tmp_path / "plan.toml").topology == request.place.name
 
 
 @pytest.mark.parametrize(
