@@ -100,8 +100,8 @@ _SHADOW = (
     *_of("shadow", "fig16", "duplicates, of the maps", "all six"),
     *_of("shadow", "fig16", "chosen, of the duplicates", "all six"),
     *_of("shadow", "fig20", "skew, mean of each", "mean, against delay", "mean, against kmn"),
-    *_of("delay", "fig23", "skew", "60GB"),
-    *_of("shadow", "fig23", "skew", "60GB"),
+    *_of("delay", "fig23", "shuffle skew", "60GB"),
+    *_of("shadow", "fig23", "shuffle skew", "60GB"),
     *_of("shadow", "fig23", "shuffle time", "60GB"),
     *_of("shadow", "fig23", "JCT mean", "60GB"),
 )

@@ -113,5 +113,15 @@ def test_every_headline_is_a_published_line_of_its_paper(name: str):
         each.in_paper(known)
 
 
+@pytest.mark.parametrize("quick", [False, True], ids=["whole", "quick"])
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_number_is_found_by_its_words(name: str, quick: bool):
+    """A record has a line's words; two lines with the same words would share a record."""
+    for make in paper(name).figures.values():
+        lines = make(quick).lines
+        words = [(line.case, line.subject, line.measure.title) for line in lines]
+        assert len(set(words)) == len(words)
+
+
 def test_headlines_are_of_papers():
     assert set(HEADLINES) <= set(PAPERS)

@@ -143,7 +143,7 @@ def mean_over_jobs(
 EACH_JOB = mean_over_jobs("job time, mean of each", job_time_s("mean"), "jct_s", seconds)
 SHUFFLE = reduction("shuffle time", of_jobs("cct_s", "mean"), seconds)
 SKEW = reduction("skew", of_jobs("shuffle_skew", "mean"), times)
-SKEW_ITSELF = plain("skew", "", of_jobs("shuffle_skew", "mean"), times)
+SKEW_ITSELF = plain("shuffle skew", "", of_jobs("shuffle_skew", "mean"), times)
 
 
 def job_time(app: str) -> Measure:
