@@ -18,6 +18,7 @@ from railyard.scripts.api.results import Run, run_of
 from railyard.scripts.api.sources import job_words
 from railyard.scripts.comparing.comparison import Comparison as Comparing
 from railyard.scripts.comparing.request import CLOCKS, CompareRequest
+from railyard.scripts.report.runpage import finish_folder
 from railyard.scripts.simulating.jobs import simulate_jobs
 from railyard.scripts.simulating.request import RunsRequest, SimulateRequest
 from railyard.scripts.simulating.virtual import Simulated
@@ -143,6 +144,8 @@ def compare(
 def simulated(request: SimulateRequest) -> tuple[Simulated, Run]:
     """Carry out a simulation: its last state, and its results."""
     done = simulate_jobs(request)
+    if request.results is not None:
+        finish_folder(request.results, done.summary, done.simulation.config.topology)
     return done, run_of(done.summary, request.results)
 
 

@@ -19,6 +19,13 @@ def colours_of(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str
 def completion(
     rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
 ) -> Draw:
+    """A picture of the completion times."""
+    return partial(draw_cdf, completion_panels(rows, labels, colours))
+
+
+def completion_panels(
+    rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
+) -> list[tuple[str, Sequence[Curve]]]:
     """Distributions over all jobs of all seeds; simulated ones are dashed beside emulated ones."""
     both = len({row.contender.clock for row in rows}) > 1
 
@@ -40,7 +47,7 @@ def completion(
             for row in rows
         ]
 
-    return partial(draw_cdf, panels_of(curves("jct_s"), curves("cct_s")))
+    return panels_of(curves("jct_s"), curves("cct_s"))
 
 
 def panels_of(jobs: Sequence[Curve], coflows: Sequence[Curve]) -> list[tuple[str, Sequence[Curve]]]:

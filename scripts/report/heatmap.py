@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
     """Draw a row for each link: links out of racks first, then links into them."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    order = sorted(range(len(loads.links)), key=lambda number: _kind(loads.links[number]))
+    order = in_order(loads.links)
     names = [loads.links[number] for number in order]
     mesh = axes.pcolormesh(
         loads.edges_s,
@@ -44,6 +45,11 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
     bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"], fontsize=8)
     bar.ax.tick_params(length=0)
     bar.outline.set_visible(False)
+
+
+def in_order(links: Sequence[str]) -> list[int]:
+    """The links' indices in the order in which they are shown."""
+    return sorted(range(len(links)), key=lambda number: _kind(links[number]))
 
 
 def _kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:

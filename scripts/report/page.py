@@ -7,13 +7,13 @@ times of all seeds; slots, circuits and links of each contender's first seed, on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster.shown import printable
-from railyard.cluster.units import format_count, format_duration, format_size
+from railyard.cluster.units import format_duration
 from railyard.scripts.comparing.agreement import agreements
 from railyard.scripts.comparing.metrics import Metric
 from railyard.scripts.comparing.rows import (
@@ -25,17 +25,22 @@ from railyard.scripts.comparing.rows import (
     shown_metrics,
 )
 from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
-from railyard.scripts.report.completion import colours_of, completion
+from railyard.scripts.report.cdf import draw_cdf
+from railyard.scripts.report.completion import colours_of, completion_panels
+from railyard.scripts.report.html import embedded, write_html
 from railyard.scripts.report.results import Results
-from railyard.scripts.report.style import DARK, LIGHT, Draw, data_uri, render
+from railyard.scripts.report.rundata import DRAWN_MAX, curve_data, run_data
+from railyard.scripts.report.runpage import job_rows
+from railyard.scripts.report.style import LIGHT, Draw, render
 from railyard.scripts.report.timeline import draw_run
-from railyard.scripts.results.outputfile import write_text
+from railyard.scripts.results.folder import ORIGIN, PAGE
+from railyard.scripts.results.origin import origin_now
+from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.trust import fidelity_words, is_trusted
 
 #: Classes of the page's style sheet.
 _STYLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNTRUSTED: "doubt"}
 _DIFFERENCES = (Verdict.BETTER, Verdict.WORSE)
-_TEMPLATE = Path(__file__).parent / "page.html"
 
 
 def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
@@ -43,50 +48,44 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 
     ``about`` is what ``Comparison.described`` says of its runs.
     """
-    from jinja2 import Environment
-
+    origin = origin_now()
+    write_json(asdict(origin), folder / ORIGIN)
     plots = folder / "plots"
-    plots.mkdir()
+    plots.mkdir(exist_ok=True)
     labels = label_rows(rows)
     colours = colours_of(rows, labels)
     metrics = shown_metrics(rows)
     said = statements(rows)
     flaws = {row.contender: flaw(row) for row in rows}
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_readable
-    )
-    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    page = template.render(
-        about=about,
-        title=_listed(list(dict.fromkeys(labels.values()))),
-        clocks=[CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)],
-        seeds=[(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
-        several=max(len(row.runs) for row in rows) > 1,
-        said=_said(rows, labels, said),
-        rule=said.rule(rows),
-        first=labels[rows[0].contender],
-        metrics=metrics,
-        table=[_line(row, metrics, labels, colours, said) for row in rows],
-        agreements=[
+    values = {
+        "about": about,
+        "title": _listed(list(dict.fromkeys(labels.values()))),
+        "clocks": [
+            CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)
+        ],
+        "seeds": [(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
+        "several": max(len(row.runs) for row in rows) > 1,
+        "said": _said(rows, labels, said),
+        "rule": said.rule(rows),
+        "first": labels[rows[0].contender],
+        "metrics": metrics,
+        "table": [_line(row, metrics, labels, colours, said) for row in rows],
+        "agreements": [
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
         ],
-        own=[
+        "own": [
             (labels[of], CLOCK_WORDS[of.clock], flaws[of], list(same))
             for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
         ],
-        simulations=len(rows[0].twins[0].others) if rows[0].twins else 0,
-        completion=_picture(plots, "completion-times", completion(rows, labels, colours)),
-        runs=list(_runs(plots, rows, labels, about["folders"], colours)),
-        jobs=_jobs(rows[0]),
-        fidelity=_fidelity(rows),
-    )
-    write_text(page, folder / "index.html")
-
-
-def _readable(value: Any) -> Any:
-    """A value for the page: text loses control characters, HTML stays as it is."""
-    return printable(value) if type(value) is str else value
+        "simulations": len(rows[0].twins[0].others) if rows[0].twins else 0,
+        "completion": embedded(_completion(plots, rows, labels, colours)),
+        "origin": list(origin.rows()),
+        "runs": list(_runs(plots, rows, labels, about["folders"], colours)),
+        "jobs": job_rows(rows[0].runs[0]["jobs"]),
+        "fidelity": _fidelity(rows),
+    }
+    write_html("comparison.html", folder / PAGE, values)
 
 
 def _line(
@@ -112,8 +111,7 @@ def _line(
         )
     return {
         "label": label,
-        "colour": LIGHT.colours[colours[label] % len(LIGHT.colours)],
-        "dark_colour": DARK.colours[colours[label] % len(DARK.colours)],
+        "colour": colours[label] % len(LIGHT.colours),
         "clock": CLOCK_WORDS[row.contender.clock],
         "cells": cells,
         "verified": [run["verified"] for run in row.runs],
@@ -140,12 +138,22 @@ def _said(
 
 
 # Pictures ----------------------------------------------------------------------------------------
-def _picture(plots: Path, name: str, draw: Draw) -> dict[str, str]:
-    """Draw a picture on both backgrounds: files, and data URIs with the same content."""
-    light, dark = (render(draw, theme, "svg") for theme in (LIGHT, DARK))
-    (plots / f"{name}.svg").write_bytes(light)
-    (plots / f"{name}.png").write_bytes(render(draw, LIGHT, "png"))
-    return {"light": data_uri(light), "dark": data_uri(dark)}
+def _plot(plots: Path, name: str, draw: Draw) -> None:
+    """Draw a picture as files, for papers and slides."""
+    for kind in ("svg", "png"):
+        (plots / f"{name}.{kind}").write_bytes(render(draw, LIGHT, kind))
+
+
+def _completion(
+    plots: Path,
+    rows: Sequence[Row],
+    labels: Mapping[Contender, str],
+    colours: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """Draw the distributions of completion times; returns their data for the page."""
+    panels = completion_panels(rows, labels, colours)
+    _plot(plots, "completion-times", partial(draw_cdf, panels))
+    return [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
 
 
 def _runs(
@@ -155,43 +163,25 @@ def _runs(
     folders: Mapping[tuple[Contender, int], Path],
     colours: Mapping[str, int],
 ) -> Iterator[dict[str, Any]]:
-    """Load slots and links of each contender's first seed."""
+    """Draw slots and links of each contender's first seed; returns their data for the page."""
     until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
     for row in rows:
         summary, contender = row.runs[0], row.contender
         results = Results(folders[contender, summary["seed"]], summary)
         name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
+        _plot(plots, f"run-{name}", partial(draw_run, results, until_s))
         yield {
             "label": labels[contender],
             "clock": CLOCK_WORDS[contender.clock],
-            "colour": LIGHT.colours[colours[labels[contender]] % len(LIGHT.colours)],
-            "dark_colour": DARK.colours[colours[labels[contender]] % len(DARK.colours)],
+            "colour": colours[labels[contender]] % len(LIGHT.colours),
             "makespan": format_duration(summary["makespan_s"]),
             "flaw": flaw(row),
             "seed": summary["seed"],
-            "picture": _picture(plots, f"run-{name}", partial(draw_run, results, until_s)),
+            "data": embedded(run_data(results, until_s, DRAWN_MAX // len(rows))),
         }
 
 
 # Words -------------------------------------------------------------------------------------------
-def _jobs(row: Row) -> list[dict[str, str]]:
-    """The jobs of the first seed, as the first contender ran them."""
-    jobs = row.runs[0]["jobs"]
-    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
-    return [
-        {
-            "name": job["name"],
-            "submitted": format_duration(job["submitted_s"] - begin_s),
-            "input": format_size(job["input_bytes"]),
-            "shuffle": format_size(job["shuffle_bytes"]),
-            "output": format_size(job["output_bytes"]),
-            "skew": "-" if job["shuffle_skew"] is None else f"{job['shuffle_skew']:.2f}",
-            "tasks": ", ".join(format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")),
-        }
-        for job in jobs
-    ]
-
-
 def _fidelity(rows: Sequence[Row]) -> str:
     """A sentence about the worst fidelity of the emulated runs; "" if there are none."""
     runs = [run for row in rows for run in row.runs if "fidelity" in run]

@@ -39,6 +39,7 @@ _OUTCOMES: dict[str, Outcome] = {"succeeded": "counted", TAKEN: "taken", NOT_TAK
 class Held:
     """An attempt in a slot."""
 
+    attempt: str  #: its id
     node: str
     lane: int  #: which of the node's slots
     job: str  #: its name: "terasort-2"
@@ -63,7 +64,9 @@ class Circuit:
 
     src: str
     dst: str
+    coflow: str
     begin_s: float
+    lit_s: float  #: when it was set up; ``end_s`` if it never was
     end_s: float
 
 
@@ -128,6 +131,7 @@ class Results:
             first.setdefault(job_of(row["name"]), stage_of(AttemptId(row["name"])))
         return [
             Held(
+                attempt=row["name"],
                 node=self._node_of[row["pid"]],
                 lane=row["tid"],
                 job=names[job_of(row["name"])],
@@ -161,7 +165,9 @@ class Results:
             Circuit(
                 src=row["src"],
                 dst=row["dst"],
+                coflow=row.get("coflow", ""),
                 begin_s=row["begin_s"] - self.begin_s,
+                lit_s=(row["end_s"] if row.get("lit_s") is None else row["lit_s"]) - self.begin_s,
                 end_s=row["end_s"] - self.begin_s,
             )
             for row in self._network

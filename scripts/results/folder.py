@@ -17,6 +17,18 @@ SUMMARY = "summary.json"
 EVENTS = "events.jsonl"
 NETWORK = "network.jsonl"
 TRACE = "trace.json"
+ORIGIN = "origin.json"
+PAGE = "index.html"
+#: What each is, in the order in which people want them.
+FILES = {
+    SUMMARY: "the figures of the run and of its jobs, as --json writes them",
+    TRACE: "who had which slot when, shuffles, links: open it at ui.perfetto.dev",
+    EVENTS: "every event that the ResourceManager handled; railyard replay runs it again",
+    NETWORK: "bytes that each link had carried, over time, and circuits",
+    ORIGIN: "the command, the version, the date and the machine",
+    "logs": "what the daemons logged",
+    "attempts": "what the jobs' attempts wrote to standard error",
+}
 
 
 def save_logs(cluster: RunFolder, results: Path) -> None:

@@ -11,8 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
 from railyard.cluster.files.resources import Exhausted, cause_of
 from railyard.cluster.shown import printable
+
+#: Of more, only the number is said.
+_FOLDERS_NAMED_MAX = 4
 
 
 class NotWritten(Exhausted):
@@ -39,6 +44,20 @@ def write_text(text: str, file: Path) -> None:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+
+
+def say_written(folder: Path | None, json_file: Path | None) -> None:
+    """Say on standard error what was written: a folder of results, a file with the summary."""
+    if folder is not None and folder.is_dir():
+        page = folder / "index.html"
+        others = sorted(path for path in folder.iterdir() if path != page)
+        names = [path.name for path in others if not path.is_dir()]
+        folders = [f"{path.name}/" for path in others if path.is_dir()]
+        names += folders if len(folders) <= _FOLDERS_NAMED_MAX else [f"{len(folders)} folders"]
+        first = f"{page} shows it" if page.exists() else str(folder)
+        click.echo(f"written: {printable(first)}; beside it {', '.join(names)}", err=True)
+    if json_file is not None:
+        click.echo(f"written: {printable(str(json_file))}", err=True)
 
 
 @contextmanager

@@ -85,6 +85,7 @@ def test_job_from_a_users_file_with_parameters(railyard, tmp_path):
     assert sorted(out.decode().splitlines()) == ["animals\t1", "elephants\t2"]
     names = {path.name for path in (tmp_path / "all").iterdir()}
     records = {"summary.json", "events.jsonl", "trace.json", "network.jsonl"}
+    records |= {"index.html", "origin.json"}
     assert names == records | {"logs", "attempts"}
     assert json.loads((tmp_path / "all" / "summary.json").read_text())["verified"] is None
     assert json.loads((tmp_path / "all" / "trace.json").read_text())["traceEvents"]

@@ -1,9 +1,10 @@
 """The page and its pictures, of simulated runs, which leave the same files as emulated ones."""
 
-import base64
 import json
 import re
+import shutil
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -16,10 +17,14 @@ from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.scripts.comparing.comparison import Comparison
 from railyard.scripts.comparing.rows import Contender, rows_of
-from railyard.scripts.report.page import _readable, write_page
+from railyard.scripts.report.html import readable
+from railyard.scripts.report.page import write_page
 from railyard.scripts.report.results import Results
+from railyard.scripts.report.rundata import run_data
+from railyard.scripts.report.runpage import write_run_page
 from railyard.scripts.report.style import DARK, LIGHT, render
 from railyard.scripts.report.timeline import draw_run
+from railyard.scripts.results.origin import origin_now
 from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
 from railyard.simulator.nodes.behaviour import Behaviour
@@ -136,9 +141,7 @@ def test_a_page_needs_nothing_but_itself(tmp_path):
     comparison = Comparison(request)
     write_page(tmp_path / "out", comparison.run(), comparison.described())
     page = (tmp_path / "out" / "index.html").read_text()
-    for fetched in re.findall(r"""(?:src|srcset|href)="([^"]*)""", page):
-        assert fetched.startswith("data:image/svg+xml;base64,")
-        assert base64.b64decode(fetched.partition(",")[2]).startswith(b"<?xml")
+    assert re.findall(r"""(?:src|srcset|href)="([^"]*)""", page) == []
     assert "@import" not in page
     assert "url(" not in page
     for words in ("fair and delay", "wordcount,size=300MB,times=2", "flat-4x4", "CCT mean"):
@@ -160,11 +163,60 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     (tmp_path / "out").mkdir()
     write_page(tmp_path / "out", rows_of({contender: [summary]}), about)
     page = (tmp_path / "out" / "index.html").read_text()
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_a_single_run_has_a_page_with_where_it_comes_from(railyard, tmp_path):
+    out = tmp_path / "a <b>run"
+    done = railyard.call(
+        *("simulate", "--workload", "wordcount,size=300MB,times=2", "--topology", "flat-4x4"),
+        *("--seed", "3", "--out", out, "--json", tmp_path / "s.json"),
+    )
+    assert done.returncode == 0
+    files = "events.jsonl, network.jsonl, origin.json, summary.json, trace.json"
+    assert done.stderr.splitlines()[-2:] == [
+        f"written: {out}/index.html shows it; beside it {files}",
+        f"written: {tmp_path}/s.json",
+    ]
+    page = (out / "index.html").read_text()
+    origin = json.loads((out / "origin.json").read_text())
+    assert origin["command"].startswith("railyard simulate --workload wordcount,size=300MB,times=2")
+    assert str(out) in origin["command"]
+    command = re.search(r"<dt>Command</dt><dd><code>(.*)</code>", page)[1]
+    assert unescape(command) == origin["command"]
+    for words in ("<dt>Seed</dt><dd>3</dd>", origin["host"], origin["version"], "flat-4x4"):
+        assert words in page
+    links = re.findall(r"""(?:src|srcset|href)="([^"]*)""", page)
+    assert set(links) == {path.name for path in out.iterdir()} - {"index.html"}
+    assert "<b>" not in page
+
+
+def test_a_page_says_what_is_wrong_with_its_run(tmp_path, folder):
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["jobs"][0]["ok"] = False
+    summary["fidelity"] = {"grant_lag_ms_p99": 300.0, "cpu_saturated": 0.9}
+    summary["coarse"] = {"exact_flows": 7_000_000, "off": {"jct_s": 0.02, "cct_s": 0.1}}
+    shutil.copytree(folder, tmp_path / "out")
+    write_run_page(tmp_path / "out", summary, load_topology("flat-4x4"), origin_now())
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "Of 2 jobs, 1 failed: terasort." in page
+    assert "too busy for the times to be trusted: grants at most 300.0 ms late" in page
+    assert "there would have been 7,000,000 flows" in page
+
+
+def test_of_very_many_attempts_the_longest_are_drawn(folder):
+    results = Results.load(folder)
+    data = run_data(results, results.makespan_s, 5)
+    lengths_s = sorted(one.end_s - one.begin_s for one in results.held)
+    drawn = data["attempts"]
+    drawn_s = [end - begin for begin, end in zip(drawn["begin_s"], drawn["end_s"], strict=True)]
+    assert sorted(drawn_s) == pytest.approx(lengths_s[-5:], abs=2e-3)
+    assert data["left_out"] == len(results.held) - 5
+    assert {len(column) for column in drawn.values()} == {5}
 
 
 def test_names_can_only_be_read_in_the_page():
-    assert _readable("a\u202e\x1b<b>") == "a\\u202e\\x1b<b>"  # which Jinja then escapes
+    assert readable("a\u202e\x1b<b>") == "a\\u202e\\x1b<b>"  # which Jinja then escapes
     ours = Markup("<b>\n</b>")
-    assert _readable(ours) is ours
+    assert readable(ours) is ours

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from railyard.cluster.errors import RailyardError
-from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count
 from railyard.scripts.comparing.request import CompareRequest
+from railyard.scripts.results.outputfile import say_written
 from railyard.scripts.results.trust import require_trusted
 from railyard.scripts.terminal.request import command
 
@@ -49,7 +49,7 @@ def carry_out(request: RunsRequest) -> Comparison:
     if request.json_file is not None:
         comparison.save_json(request.json_file)
     if comparison.folder is not None:
-        page = printable(str(comparison.write_page()))
-        click.echo(f"{page} has it all, with pictures", err=True)
+        comparison.write_page()
+    say_written(comparison.folder, request.json_file)
     require_figures(run.summary for run in comparison.runs)
     return comparison

@@ -70,11 +70,12 @@ def reproduce(request: ReproduceRequest) -> None:
     smaller than in the paper.
     """
     from railyard.scripts.clusters.config import require_known_options
-    from railyard.scripts.reproduce.origin import code_state, command_line
+    from railyard.scripts.reproduce.commandline import command_line
     from railyard.scripts.reproduce.papers import paper
     from railyard.scripts.reproduce.runs import carry_out, save
     from railyard.scripts.reproduce.table import show
     from railyard.scripts.reproduce.values import as_json, values
+    from railyard.scripts.results.origin import code_state
     from railyard.scripts.results.summary import require_figures
 
     chosen = paper(request.paper)

@@ -13,7 +13,7 @@ from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.folders import current_folder
 from railyard.scripts.clusters.memory import require_memory
 from railyard.scripts.clusters.session import connected
-from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.outputfile import say_written, write_json
 from railyard.scripts.results.summary import require_figures
 from railyard.scripts.results.trust import require_trusted
 from railyard.scripts.running.inputs import STORE_PREFIX
@@ -55,6 +55,11 @@ def run(request: RunRequest) -> None:
     work.show(ran.summary, config.topology)
     if request.json_file is not None:
         write_json(ran.summary, request.json_file)
+    if request.results is not None and ran.unwritten is None:
+        from railyard.scripts.report.runpage import finish_folder
+
+        finish_folder(request.results, ran.summary, config.topology)
+    say_written(request.results, request.json_file)
     if ran.unwritten is not None:
         raise ran.unwritten
     if ran.outcome.failure is not None:

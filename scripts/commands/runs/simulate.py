@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from railyard.cluster.errors import UsageError
-from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.results.outputfile import say_written, write_json
 from railyard.scripts.results.summary import require_figures
 from railyard.scripts.simulating.request import SimulateRequest
 from railyard.scripts.terminal.request import command
@@ -48,6 +48,7 @@ def simulate(request: SimulateRequest) -> int:
     if request.json_file is not None:
         write_json(run.summary, request.json_file)
     show(done)
+    say_written(run.folder, request.json_file)
     require_figures([run.summary])
     return 0 if run.ok else 1
 

@@ -1,0 +1,46 @@
+// How loaded each link was over time: a row a link, dark where it was full.
+
+const HEAT_STEPS = 8;
+
+// `links`: names, and loads: one text a link, one letter a column, 0 (idle) to z (full).
+function linksPart(all, untilS) {
+  const used = all.names.map((_, row) => row).filter((row) => /[^0]/.test(all.loads[row]));
+  const links = { names: used.map((row) => all.names[row]), loads: used.map((row) => all.loads[row]) };
+  if (!used.length) return null;
+  const idle = all.names.length - used.length;
+  const columns = links.loads[0].length;
+  const step = Math.max(3, Math.min(12, 420 / links.names.length));
+  const share = (row, column) => parseInt(links.loads[row][column], 36) / 35;
+  return {
+    title: `load of the racks' links: up is out of the rack, down into it${idle ? `; ${idle} that were idle are left out` : ""}`,
+    labels: links.names,
+    draw({ left, width, time, x }) {
+      const cells = new Rectangles();
+      const begin = Math.max(0, Math.floor((time.fromS / untilS) * columns));
+      const end = Math.min(columns, Math.ceil((time.toS / untilS) * columns));
+      const edge = (column) => Math.max(left, Math.min(width, x((column / columns) * untilS)));
+      links.names.forEach((_, row) => {
+        for (let column = begin, next; column < end; column = next) {
+          const level = Math.ceil(share(row, column) * HEAT_STEPS);
+          for (next = column + 1; next < end && Math.ceil(share(row, next) * HEAT_STEPS) === level; ) next += 1;
+          cells.add(`h${level}`, edge(column), row * step, edge(next) - edge(column), step > 4 ? step - 0.6 : step);
+        }
+      });
+      return {
+        height: step * links.names.length,
+        elements: cells.elements(),
+        rows: links.names.map((text, row) => ({ text, y: (row + 0.5) * step })),
+        describe(timeS, y) {
+          const row = Math.floor(y / step), column = Math.floor((timeS / untilS) * columns);
+          if (row < 0 || row >= links.names.length || column < 0 || column >= columns) return null;
+          return [links.names[row], `${Math.round(share(row, column) * 100)} % of its capacity at ${duration(timeS)}`];
+        },
+      };
+    },
+  };
+}
+
+function heatLegend() {
+  const steps = Array.from({ length: HEAT_STEPS + 1 }, (_, level) => html("span", { class: `box h${level}` }));
+  return html("span", { class: "legend" }, "idle ", ...steps, " full");
+}

@@ -1,0 +1,189 @@
+// A run over time: its jobs, who held which slot, attempts without a slot, circuits.
+
+// The job whose bar is at a place, and its bars.
+function jobsPart(run) {
+  const named = run.jobs.length <= 28;
+  const step = named ? 17 : Math.max(2, Math.min(8, 360 / run.jobs.length));
+  return {
+    title: `${run.jobs.length} job${run.jobs.length === 1 ? "" : "s"}, from submission to end`,
+    labels: named ? run.jobs.map((job) => job.name) : [],
+    draw({ time, x }) {
+      const bars = new Rectangles();
+      run.jobs.forEach((job, row) => {
+        const endS = job.end_s ?? run.until_s;
+        if (endS < time.fromS || job.begin_s > time.toS) return;
+        const from = x(Math.max(job.begin_s, time.fromS));
+        const thick = named ? 7 : Math.max(1, step - 1);
+        const style = `${jobColour(row)}${job.ok ? "" : " pale"}`;
+        bars.add(style, from, row * step + (step - thick) / 2, x(Math.min(endS, time.toS)) - from, thick);
+      });
+      return {
+        height: Math.max(step * run.jobs.length, 18),
+        elements: bars.elements(),
+        rows: named
+          ? run.jobs.map((job, row) => ({ text: job.name, y: (row + 0.5) * step, style: `ink ${jobColour(row)}` }))
+          : [],
+        describe: (_, y) => describeJob(run.jobs[Math.floor(y / step)]),
+      };
+    },
+  };
+}
+
+function describeJob(job) {
+  if (!job) return null;
+  const end = job.end_s === null ? "never ended" : `ended at ${duration(job.end_s)}, took ${duration(job.end_s - job.begin_s)}`;
+  return [`${job.name}${job.ok ? "" : " (failed)"}`, `submitted at ${duration(job.begin_s)}, ${end}`];
+}
+
+// The ways to colour attempts: the class of one, and the legend.
+const COLOURINGS = {
+  job: {
+    style: (one) => `${jobColour(one.job)}${one.stage === 0 ? " pale" : ""}`,
+    legend: [["ink pale", "pale: first stage (maps)"], ["ink", "strong: later stages (reduces)"]],
+  },
+  locality: {
+    style: (one) => `place-${one.locality ?? "none"}`,
+    legend: [
+      ["place-node", "input on the node"],
+      ["place-rack", "in its rack"],
+      ["place-remote", "further away"],
+      ["place-none", "reads other stages"],
+    ],
+  },
+};
+const OUTCOMES = { taken: "kept, then taken", "not taken": "kept, then not taken", lost: "failed, killed or too late" };
+
+function slotsPart(run, colouring) {
+  const first = [];
+  let rows = 0;
+  for (const node of run.nodes) {
+    first.push(rows);
+    rows += node.slots;
+  }
+  const step = Math.max(0.8, Math.min(11, 380 / Math.max(1, rows)));
+  const byRow = Array.from({ length: rows }, () => []);
+  for (const one of run.attempts) byRow[first[one.node] + one.lane].push(one);
+  const racks = rackRows(run.nodes, first, step);
+  const left = run.left_out ? `; the ${run.attempts.length} longest of ${run.attempts.length + run.left_out} attempts` : "";
+  return {
+    title: `${rows} slots by rack${left}`,
+    labels: racks.map((rack) => rack.text),
+    draw({ left: from, width, time, x }) {
+      const bars = new Rectangles(), marks = new Rectangles();
+      for (const one of run.attempts) {
+        if (one.end_s < time.fromS || one.begin_s > time.toS) continue;
+        const begin = x(Math.max(one.begin_s, time.fromS)), end = x(Math.min(one.end_s, time.toS));
+        const y = (first[one.node] + one.lane) * step, thick = step > 3 ? step - 1 : step;
+        bars.add(COLOURINGS[colouring()].style(one), begin, y, end - begin, thick);
+        if (one.outcome in OUTCOMES) marks.add(`mark ${one.outcome.replace(" ", "-")}`, begin, y, end - begin, thick);
+      }
+      const lines = racks.slice(1).map((rack) => svg("path", { class: "grid", d: `M${from} ${short(rack.top)}H${width}` }));
+      return {
+        height: Math.max(rows * step, 18),
+        elements: [...lines, ...bars.elements(), ...marks.elements()],
+        rows: racks,
+        describe: (timeS, y) => describeAttempt(run, byRow[Math.floor(y / step)], timeS, 3 * (time.toS - time.fromS) / width),
+      };
+    },
+  };
+}
+
+// Where each rack's rows begin, and where its label goes.
+function rackRows(nodes, first, step) {
+  const racks = [];
+  nodes.forEach((node, number) => {
+    const top = first[number] * step, bottom = (first[number] + node.slots) * step;
+    const last = racks.at(-1);
+    if (last?.text === node.rack) last.bottom = bottom;
+    else racks.push({ text: node.rack, top, bottom });
+  });
+  for (const rack of racks) rack.y = (rack.top + rack.bottom) / 2;
+  return racks;
+}
+
+function describeAttempt(run, row, timeS, toleranceS) {
+  const one = row?.find((each) => each.begin_s - toleranceS <= timeS && timeS <= each.end_s + toleranceS);
+  if (!one) return null;
+  const where = { node: "input on its node", rack: "input in its rack", remote: "input further away" }[one.locality];
+  return [
+    `${one.name} of ${run.jobs[one.job].name}`,
+    `${run.nodes[one.node].name}, slot ${one.lane}${where ? `; ${where}` : ""}`,
+    `${duration(one.begin_s)} to ${duration(one.end_s)}: ${duration(one.end_s - one.begin_s)}`,
+    ...(one.phases ?? []).map(([name, lengthS]) => `${name} ${duration(lengthS)}`),
+    ...(one.outcome in OUTCOMES ? [OUTCOMES[one.outcome]] : []),
+  ];
+}
+
+// How many attempts of each job wait for a slot, one job on top of the other.
+function waitingPart(run) {
+  const height = 90;
+  return {
+    title: "attempts that have no slot yet, in the colour of their job",
+    labels: ["0000"],
+    draw({ left, width, time, x }) {
+      const columns = Math.max(1, Math.floor(width - left));
+      const changes = new Map();
+      for (const one of run.waiting) {
+        if (one.end_s < time.fromS || one.begin_s > time.toS) continue;
+        if (!changes.has(one.job)) changes.set(one.job, new Int32Array(columns + 1));
+        const of = changes.get(one.job);
+        of[Math.max(0, Math.floor(x(one.begin_s) - left))] += 1;
+        of[Math.min(columns, Math.max(0, Math.floor(x(one.end_s) - left)) + 1)] -= 1;
+      }
+      const counts = [...changes].sort(([a], [b]) => a - b).map(([job, of]) => [job, of.map(((sum) => (by) => (sum += by))(0))]);
+      const total = new Int32Array(columns);
+      for (const [, of] of counts) total.forEach((_, column) => (total[column] += of[column]));
+      const most = Math.max(1, total.reduce((a, b) => Math.max(a, b), 0));
+      const bars = new Rectangles(), below = new Int32Array(columns);
+      for (const [job, of] of counts) {
+        for (let begin = 0, end; begin < columns; begin = end) {
+          for (end = begin + 1; end < columns && of[end] === of[begin] && below[end] === below[begin]; ) end += 1;
+          const top = height - ((below[begin] + of[begin]) / most) * height;
+          if (of[begin]) bars.add(jobColour(job), left + begin, top, end - begin, (of[begin] / most) * height);
+        }
+        below.forEach((_, column) => (below[column] += of[column]));
+      }
+      return {
+        height,
+        elements: bars.elements(),
+        rows: [{ text: String(most), y: TEXT_PX / 2 }, { text: "0", y: height - TEXT_PX / 2 }],
+        describe: (timeS) => {
+          const found = counts.filter(([, of]) => of[Math.min(columns - 1, Math.floor(x(timeS) - left))] > 0);
+          return found.length ? found.slice(0, 12).map(([job, of]) => `${run.jobs[job].name}: ${of[Math.min(columns - 1, Math.floor(x(timeS) - left))]}`) : null;
+        },
+      };
+    },
+  };
+}
+
+function circuitsPart(run) {
+  const { ports, of } = run.circuits;
+  const step = Math.max(4, Math.min(14, 220 / ports.length));
+  return {
+    title: "circuits of each rack's outgoing port, in the colour of the rack they lead to; pale: dark, while being set up",
+    labels: ports,
+    draw({ time, x }) {
+      const bars = new Rectangles();
+      for (const one of of) {
+        const y = one.src * step, thick = step - 1;
+        for (const [style, beginS, endS] of [[" pale", one.begin_s, one.lit_s], ["", one.lit_s, one.end_s]]) {
+          if (endS <= beginS || endS < time.fromS || beginS > time.toS) continue;
+          const begin = x(Math.max(beginS, time.fromS));
+          bars.add(jobColour(one.dst) + style, begin, y, x(Math.min(endS, time.toS)) - begin, thick);
+        }
+      }
+      return {
+        height: ports.length * step,
+        elements: bars.elements(),
+        rows: ports.map((text, row) => ({ text, y: (row + 0.5) * step })),
+        describe(timeS, y) {
+          const row = Math.floor(y / step);
+          const one = of.find((each) => each.src === row && each.begin_s <= timeS && timeS <= each.end_s);
+          if (!one) return null;
+          const state = timeS < one.lit_s ? "dark" : "lit";
+          return [`${ports[one.src]} to ${ports[one.dst]}: ${state}`, `for ${one.coflow}`, `${duration(one.begin_s)} to ${duration(one.end_s)}`];
+        },
+      };
+    },
+  };
+}

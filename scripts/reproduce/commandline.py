@@ -1,0 +1,19 @@
+"""The command that makes the same numbers of a paper again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from railyard.scripts.terminal.options import TextPairs
+
+
+def command_line(
+    paper: str, figures: Iterable[str], *, quick: bool, seeds: str, changed: TextPairs
+) -> str:
+    """The command that makes the same numbers again."""
+    words = ["railyard", "reproduce", paper, *figures, *(["--quick"] if quick else [])]
+    words += ["--seeds", seeds]
+    for key, value in changed:
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
