@@ -30,7 +30,7 @@ K = TypeVar("K", bound=str)
 WIDTH = 80
 _COLUMN = 24  #: where texts begin
 _FEW = 6  #: items of a list that are shown
-_ANSWERS = 12  #: answers that are shown
+_MANY = 12  #: answers, or pairs of racks, that are shown
 
 
 def lines_of(explanation: AnyExplanation) -> Iterator[str]:
@@ -70,13 +70,14 @@ def _waiting(waits: Iterable[Waited], answers: Iterable[Answered], turns: Turns)
         text = f"waited; {wait.who}: {wait.why}{last}"
         yield from _row(_span(wait.from_s, wait.to_s), text)
     some = list(answers)
-    for answer in some[:_ANSWERS]:
+    for answer in some[:_MANY]:
         yield from _row(_span(answer.from_s, answer.to_s), _answer(answer))
-    if len(some) > _ANSWERS:
-        yield from _row("", f"{len(some) - _ANSWERS} more answers are in --json")
+    if len(some) > _MANY:
+        yield from _row("", f"{len(some) - _MANY} more answers are in --json")
     if turns.slots:
         total = sum(turns.slots.values())
-        by_job = ", ".join(f"{job} {count}" for job, count in _most(turns.slots))
+        by_job = ", ".join(f"{job} {count}" for job, count in _most(turns.slots)[:_FEW])
+        by_job += ", ..." if len(turns.slots) > _FEW else ""
         text = f"{format_count(total, 'slot')} went to other tasks meanwhile: {by_job}"
         yield from _row("its turn", text)
     shown = turns.order if len(turns.order) <= 2 else [turns.order[0], turns.order[-1]]
@@ -213,8 +214,11 @@ def _coflow(e: CoflowExplanation) -> Iterator[str]:
     yield from _head(f"{e.what}, {_under(e)}: {format_count(len(e.pairs), 'rack pair')} with flows")
     if e.opened_s is not None:
         yield from _row(_at(e.opened_s), "its coflow was opened: its first flow between two nodes")
-    for pair in e.pairs:
+    largest = sorted(e.pairs, key=lambda pair: -pair.size_bytes)
+    for pair in largest[:_MANY]:
         yield from _pair(pair, e.elephant_bytes)
+    if len(largest) > _MANY:
+        yield from _row("", f"{len(largest) - _MANY} smaller pairs are in --json")
     if e.closed_s is not None:
         yield from _row(_at(e.closed_s), "its coflow was closed: nothing was left to fetch")
 

@@ -42,6 +42,13 @@ def test_a_shuffle_of_few_reduces_rides_circuits_and_the_trace_shows_it(railyard
     for row in network:
         totals |= row.get("bytes", {})
     assert sum(totals.get(f"r{rack}.ocs.up", 0) for rack in range(8)) >= summary["bytes"]["ocs"]
+    explained = json.loads(
+        railyard.call("explain", tmp_path / "all", shuffled[0]["coflow"], "--json", "-").stdout
+    )
+    used = [use for pair in explained["pairs"] for use in pair["circuits"]]
+    assert len(used) == sum(row["coflow"] == explained["what"] for row in shuffled)
+    for pair in explained["pairs"]:  # it is an elephant, or by packets
+        assert not pair["circuits"] or pair["most_left_bytes"] >= explained["elephant_bytes"]
     assert railyard.nothing_left()
 
 
@@ -74,5 +81,8 @@ def test_ports_can_fail_and_work_again_while_a_job_runs(railyard, tmp_path):
     railyard.ok("network", "set", "r3.ocs.up", "default")
     assert job.wait(60) == 0, job.communicate()
     assert "records in order" in job.communicate()[0]
+    said = railyard.call("explain", "cluster", "j2").stdout
+    assert "j2 (terasort)" in said
+    assert "j2 succeeded" in said
     railyard.ok("down")
     assert railyard.nothing_left()

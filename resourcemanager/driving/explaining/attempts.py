@@ -33,11 +33,7 @@ from railyard.resourcemanager.driving.explaining.explanation import (
 )
 from railyard.resourcemanager.interface.decisions import Copy, Place, Proposal, Reserve, Take
 
-_OUTCOMES = {
-    "succeeded": "succeeded",
-    "kept": "did its task; its output was kept, and not taken",
-    "killed": "did its task too late: another attempt, or the job's end, was first",
-}
+_NOT_COUNTED = "did its task; its output does not count: others were first, or were chosen"
 
 
 class AttemptLog:
@@ -154,7 +150,7 @@ class AttemptLog:
         story.read_bytes = event.local_bytes, event.rack_bytes, event.remote_bytes
         story.read_s, story.computed_s = event.read_s, event.computed_s
         taken = bool(story.taken)  # in the very same step
-        outcome = "succeeded" if taken else _OUTCOMES.get(success.state, success.state)
+        outcome = "succeeded" if taken or success.state == "succeeded" else _NOT_COUNTED
         self._ended(event.attempt, outcome, now_s)
         if success.state == "kept":
             self._kept[event.attempt] = success

@@ -32,13 +32,15 @@ def idle_times(story: AttemptStory) -> list[Idle]:
 
 def why_begun(fetch: Fetched, reader_s: float | None, before: Fetched | None) -> str:
     """Why a fetch began when it did."""
-    at_s = fetch.started_s
-    if fetch.last_output_s is not None and fetch.last_output_s == at_s:
-        return f"{fetch.last_output}, whose output it carries, ended then on {fetch.src}"
+    at_s, causes = fetch.started_s, []
     if reader_s is not None and reader_s == at_s:
-        return f"its reader {fetch.reader} was launched then"
+        causes.append(f"its reader {fetch.reader} was launched then")
+    if fetch.last_output_s is not None and fetch.last_output_s == at_s:
+        causes.append(f"{fetch.last_output}, whose output it carries, ended then on {fetch.src}")
     if before is not None and before.ended_s == at_s:
-        return f"{before.flow} from {fetch.src} ended then: one at a time from each node"
+        causes.append(f"{before.flow} from {fetch.src} ended then: one at a time from each node")
+    if causes:
+        return "; ".join(causes)
     return "the shuffle policy let its stage fetch then, or a fetch was tried again"
 
 

@@ -5,16 +5,19 @@ Pure.  Never here: replaying.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
 from railyard.cluster.ids import rack_of, stage_id, stage_of
 from railyard.resourcemanager.driving.explaining.explanation import AttemptStory, StageStory
 from railyard.resourcemanager.driving.explaining.recorder import Recorder
-from railyard.resourcemanager.driving.explaining.waits import FIGURES, Waits
+from railyard.resourcemanager.driving.explaining.waits import Waits
 from railyard.resourcemanager.interface.events import StagePlan
 
 _PLANS_MAX = 10
+#: Figures in a reason that differ from attempt to attempt, such as seconds waited.
+_DECIMALS = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 
 
 def stage_story(recorder: Recorder, plan: StagePlan) -> StageStory:
@@ -44,12 +47,12 @@ def stage_story(recorder: Recorder, plan: StagePlan) -> StageStory:
 
 
 def _whys(stories: Iterable[AttemptStory]) -> dict[str, int]:
-    """{why: attempts}, the most usual first; figures that differ are the first one's."""
+    """{why: attempts}, the most usual first; decimals that differ are the first one's."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for story in stories:
         why = story.chosen.why if story.chosen else "unknown"
-        counts[first.setdefault(FIGURES.sub("#", why), why)] += 1
+        counts[first.setdefault(_DECIMALS.sub("#", why), why)] += 1
     return dict(counts.most_common())
 
 

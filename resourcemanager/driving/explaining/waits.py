@@ -14,8 +14,8 @@ from railyard.resourcemanager.core.waiting import cause_of
 from railyard.resourcemanager.driving.explaining.explanation import Answered, Turns, Waited
 from railyard.resourcemanager.interface.decisions import Pass, Wait
 
-#: Figures in a reason, which may change while it stays the same.
-FIGURES = re.compile(r"\d[\d.,:e+-]*")
+#: Figures in a reason, which may change while it stays the same; not those of ids, such as r1.
+_FIGURES = re.compile(r"(?<![a-z\d])\d[\d.,:e+-]*")
 #: What a task can only wait for before it could have had a slot.
 _NOT_RUNNABLE = ("shuffle", "sources")
 
@@ -95,7 +95,7 @@ class Waits:
 def _same(wait: Waited, cause: tuple[str, str]) -> bool:
     """Whether it waits for the same, but for figures."""
     what, why = cause
-    return wait.cause == what and FIGURES.sub("#", wait.why) == FIGURES.sub("#", why)
+    return wait.cause == what and _FIGURES.sub("#", wait.why) == _FIGURES.sub("#", why)
 
 
 def _who(state: ClusterState, cause: str) -> str:

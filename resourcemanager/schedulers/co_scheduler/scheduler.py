@@ -59,6 +59,15 @@ class Line(IntEnum):
 
 
 _OFF_GUIDELINE = (Line.ANY_REDUCE, Line.ANY_MAP)
+#: Why a task has a slot, for people.
+_WHY = {
+    Line.SCHEDULED_REDUCE: "line 4: the rack is in its schedule",
+    Line.GUIDED_MAP: "line 5: the rack is in its guideline",
+    Line.LIGHT_REDUCE: "line 6: its job is not shuffle-heavy",
+    Line.LIGHT_MAP: "line 7: its job is not shuffle-heavy",
+    Line.ANY_REDUCE: "line 8: any rack",
+    Line.ANY_MAP: "line 9: any rack",
+}
 
 
 class _Refusal(NamedTuple):
@@ -239,10 +248,10 @@ def _place(stage: StageView, slot: SlotView, line: Line) -> Decision:
     if stage.reads:
         task = stage.next_reduce()
         assert task is not None, f"{stage.id} has no task for {slot.id}"
-        return Place(task, f"line {line.value}")
+        return Place(task, _WHY[line])
     index, level = stage.pending.closest(slot.id, slot.rack)
     assert index is not None, f"{stage.id} has no task for {slot.id}"
-    return Place(stage.tasks[index], f"line {line.value}, {level}")
+    return Place(stage.tasks[index], f"{_WHY[line]}, {level}")
 
 
 RECIPE = Recipe(
