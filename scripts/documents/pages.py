@@ -12,6 +12,7 @@ from pathlib import Path
 from railyard.scripts.documents.commandpage import command_page
 from railyard.scripts.documents.pythonpage import python_page
 from railyard.scripts.documents.schedulerpage import flow_scheduler_page, scheduler_page
+from railyard.scripts.documents.simulationpage import simulation_page
 from railyard.scripts.documents.topologypage import topology_page
 
 #: {file in ``docs/reference/``: what makes its text}
@@ -20,6 +21,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "flow-schedulers.md": flow_scheduler_page,
     "python.md": python_page,
     "schedulers.md": scheduler_page,
+    "simulation.md": simulation_page,
     "topology-keys.md": topology_page,
 }
 
