@@ -28,6 +28,8 @@ _PACKAGES = {
     "IllegalArgumentException": "java.lang",
     "UnsupportedOperationException": "java.lang",
     "SecurityException": "java.lang",
+    "NotFoundException": "org.apache.hadoop.yarn.webapp",
+    "BadRequestException": "org.apache.hadoop.yarn.webapp",
 }
 #: {kind of a refusal: status, exception}
 _KINDS = {

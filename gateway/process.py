@@ -18,6 +18,7 @@ from railyard.gateway.clientfiles import write_client_files
 from railyard.gateway.guard import guard
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
+from railyard.gateway.yarn.rest import ResourceManagerRest
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class Server:
         asyncio.set_event_loop(self._loop)
         stores = Stores(self._folder, self._config)
         runner = web.AppRunner(
-            application(stores, self._config),
+            application(stores, self._folder, self._config),
             access_log=None,
             max_line_size=_HEADER_BYTES_MAX,
             max_field_size=_HEADER_BYTES_MAX,
@@ -81,8 +82,9 @@ class Server:
         stores.close()
 
 
-def application(stores: Stores, config: ClusterConfig) -> web.Application:
+def application(stores: Stores, folder: RunFolder, config: ClusterConfig) -> web.Application:
     """All that the gateway answers."""
     app = web.Application(middlewares=[guard(token="")])
     WebHdfs(stores, config).add_to(app)
+    ResourceManagerRest(stores, folder).add_to(app)
     return app

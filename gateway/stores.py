@@ -1,6 +1,6 @@
-"""Clients of the block store for the requests: each has one to itself while it is answered.
+"""Clients of the cluster for the requests: each has one to itself while it is answered.
 
-The store's client waits for its answers, so its calls run in threads; a client's sockets are used
+A client waits for its answers, so its calls run in threads; a client's sockets are used
 by one thread at a time.
 """
 
@@ -20,21 +20,25 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.access.roles import GATEWAY
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Message
 from railyard.dfs.client import DfsClient
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32
 
 
 class Store:
-    """A client of the block store, with its sockets."""
+    """A client of the block store and of the ResourceManager, with its sockets."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig, threads: ThreadPoolExecutor):
         self._threads = threads
         self._transport = Transport(folder, role=GATEWAY)
         self.client = DfsClient(self._transport, config.topology)
+        self._manager = LastingLink(self._transport, "resourcemanager")
 
     async def call(self, act: Callable[[DfsClient], T]) -> T:
         """Run ``act(client)`` in a thread; once more if the NameNode's connection was lost."""
@@ -68,6 +72,10 @@ class Store:
             return await loop.run_in_executor(self._threads, write, self.client, iter(arriving))
         finally:
             arriving.close()
+
+    async def ask(self, message: Message, answer: type[M]) -> M:
+        """Ask the ResourceManager."""
+        return await self.call(lambda _: self._manager.call(message, answer))
 
     def close(self) -> None:
         """Close its sockets."""

@@ -62,6 +62,7 @@ class JobLife:
             raise PeerError(f"job {event.job} " + ("is over" if known else "does not exist"))
         if job.state == "committing":
             raise PeerError(f"job {event.job} is done and being committed")
+        job.record.stopped = True
         self.fail(job, event.reason)
 
     def stage_done(self, stage: Stage) -> None:

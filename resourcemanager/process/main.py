@@ -35,7 +35,7 @@ from railyard.cluster.messages.execution import (
     RegisterNodeManager,
     StartFlow,
 )
-from railyard.cluster.messaging.access.roles import CLIENT, NODE_MANAGER
+from railyard.cluster.messaging.access.roles import CLIENT, GATEWAY, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
@@ -164,7 +164,7 @@ class ResourceManager:
         server.on(PlanData, self._data.plan)
         server.on(NoteInput, self._data.note, (CLIENT,))
         server.on(SubmitJob, self._submit)
-        server.on(KillJob, self._kill, (CLIENT,))
+        server.on(KillJob, self._kill, (CLIENT, GATEWAY))
         server.on(SetSlots, managers.set_slots, (CLIENT,))
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)

@@ -177,6 +177,13 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     submitted_s: Seconds
     finished_s: Seconds | None = None
     waiting: Text = ""  #: why none of its pending tasks is launched, if it has any
+    reason: Text = ""  #: why it failed
+    stopped: bool = False  #: it failed because somebody killed it
+    slot_s: Seconds = 0.0  #: seconds for which attempts that have ended held slots, added up
+    #: attempts of maps on a node with their input, in its rack, elsewhere
+    locality: tuple[Count, Count, Count] = (0, 0, 0)
+    shuffled_bytes: ModelBytes = 0  #: fetched so far
+    cross_rack_bytes: ModelBytes = 0  #: of these, from other racks
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

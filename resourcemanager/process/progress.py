@@ -104,6 +104,12 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         submitted_s=record.submitted_s,
         finished_s=record.finished_s,
         waiting=waiting,
+        reason=record.reason,
+        stopped=record.stopped,
+        slot_s=record.slot_s,
+        locality=(record.locality.local, record.locality.rack, record.locality.remote),
+        shuffled_bytes=record.shuffled_bytes,
+        cross_rack_bytes=record.fetched.remote,
     )
 
 

@@ -56,6 +56,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     finished_s: float | None = None
     ok: bool | None = None  #: None while it runs
     reason: str = ""
+    stopped: bool = False  #: it ended because somebody killed it
     failures: list[TaskFailure] = []
     input_bytes: int = 0
     shuffle_bytes: int = 0  #: output of tasks, once for each stage that reads it
@@ -126,6 +127,7 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         finished_s=last.finished_s,
         ok=None if last.ok is None else all(step.ok for step in steps),
         reason=last.reason,
+        stopped=last.stopped,
         failures=[failure for step in steps for failure in step.failures][-FAILURES_KEPT:],
         cct_s=[cct_s for step in steps for cct_s in step.cct_s],
         steps=tuple([step.id for step in steps]),
