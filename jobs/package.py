@@ -99,6 +99,11 @@ def load_job(package: JobPackage) -> Job:
     return _choose(module, package.job_class, package.module)(**package.params)
 
 
+def mistake_in(package: JobPackage, error: BaseException) -> str:
+    """One line for an error of a job's code: the last place in its files, and what it is."""
+    return _where(error, package)
+
+
 def _packed(job: type[Job], params: Mapping[str, Any] | None, package: JobPackage) -> JobPackage:
     try:
         job(**(params or {})).stage_specs()  # fails here rather than in every task

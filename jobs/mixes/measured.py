@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.messages.execution import JobPackage
 from railyard.cluster.topology import Topology
 from railyard.jobs.local import FilesInMemory, LocalRun, run_locally
 from railyard.jobs.mixes.mixes import Mix
 from railyard.jobs.mixes.mixplans import Planned, plan_mix
-from railyard.jobs.model import Job, StageSpec
-from railyard.jobs.package import load_job
+from railyard.jobs.model import StageSpec, input_names
+from railyard.jobs.package import load_job, mistake_in
 from railyard.jobs.samples.sample import Step
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.jobs.workloads.skew import spread_files
@@ -28,7 +30,7 @@ _FOLDER = "/mix"
 def measured_workload(mix: Mix, topology: Topology, seed: int) -> Workload:
     """The mix's jobs with the bytes and numbers of tasks that they have on this topology.
 
-    Raises ``UsageError`` for an impossible job.  Exceptions of a job's own code are not caught.
+    Raises ``UsageError`` for an impossible job, and with file and line for one whose code fails.
     """
     measuring = _Measuring(topology)
     planned = plan_mix(mix, topology, seed, _FOLDER)
@@ -55,10 +57,13 @@ class _Measuring:
 
     def measure(self, planned: Planned) -> Iterator[WorkloadJob]:
         """The measured stages and files of each step of a planned job."""
+        for path, local in planned.given.copies.items():
+            if path not in self._store:
+                self._store[path] = local.read_bytes()
         for step in planned.plan.before:
             if not self._store.list(step.output):
                 self._shares[step.output] = step.shares
-                run = self._run(load_job(step.pack(self._store)), step)
+                run = self._run(step.pack(self._store), step)
                 self._store.update(run.files(step.output))
         wanted, before = planned.job, ""
         for name, step in planned.steps():
@@ -66,7 +71,7 @@ class _Measuring:
             is_last = step is planned.plan.measured[-1]
             key = msgspec.msgpack.encode((step.sources, step.reduces, package, is_last))
             if key not in self._known:
-                run, stages, inputs = self._measure(load_job(package), step)
+                run, stages, inputs = self._measure(package, step)
                 self._known[key] = _Measured(LocalRun() if is_last else run, stages, inputs)
             measured = self._known[key]
             self._store.update(measured.run.files(step.output))
@@ -83,22 +88,32 @@ class _Measuring:
             )
             before = name
 
-    def _run(self, job: Job, step: Step) -> LocalRun:
+    def _run(self, package: JobPackage, step: Step) -> LocalRun:
         """Run a step's job over the files that it reads."""
         paths = {source: self._store.list(source) for source in step.sources}
         files = {path: self._store[path] for listed in paths.values() for path in listed}
         named = {name: paths[source] for name, source in step.inputs}
-        return run_locally(job, files, step.reduces, self._topology.stored_block_bytes, named)
+        block_bytes = self._topology.stored_block_bytes
+        try:
+            return run_locally(load_job(package), files, step.reduces, block_bytes, named)
+        except RailyardError as error:
+            raise UsageError(f"{step.name}: {error}") from error
+        except Exception as error:
+            if package.module:
+                raise
+            raise UsageError(f"{step.name}: {mistake_in(package, error)}") from error
 
-    def _measure(self, job: Job, step: Step) -> _Measured:
+    def _measure(self, package: JobPackage, step: Step) -> _Measured:
         """Run a measured step's job: its stages, and the files that it reads."""
-        run = self._run(job, step)
+        run = self._run(package, step)
         inputs: list[InputFile] = []
-        for source in step.sources:
+        paths, specs = dict(step.inputs), load_job(package).stage_specs(step.reduces)
+        # In the order of the stages that read them, as the ResourceManager has them.
+        for source in [paths[name] for name in input_names(specs) if name in paths] or step.sources:
             files = {path: self._store[path] for path in self._store.list(source)}
             inputs += self._inputs(files, self._shares.get(source, ()))
         named = {name: self._store.list(source) for name, source in step.inputs}
-        stages = self._stages(job.stage_specs(step.reduces), inputs, named, run)
+        stages = self._stages(specs, inputs, named, run)
         return _Measured(run, stages, tuple(inputs))
 
     def _inputs(

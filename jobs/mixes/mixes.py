@@ -4,6 +4,7 @@ A mix is given in three ways, which may be combined:
 
     terasort,size=2GB,submit=5s wordcount,times=3,user=ann       jobs by name, with their options
     mix,jobs=20,sizes=500MB+1GB+2GB,window=30s                   random jobs, drawn by seed
+    ./mine.py,input=corpus.txt ./join.py,input.a=a.csv,input.b=b/*.csv    on files of one's own
     evening.toml                                                 a file with a [[job]] for each job
 
 The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
@@ -33,6 +34,7 @@ from railyard.jobs.workloads.model import Recurrence
 
 MIX = "mix"
 _PARAM = "param."
+_INPUT = "input"
 #: Longest text that is read as a number.
 _NUMBER_LETTERS_MAX = 30
 #: Most jobs of a mix; the simulator's workloads may have more.
@@ -53,6 +55,8 @@ class MixJob(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     params: dict[str, str]
     own_input: bool = False  #: whether it shares no input, even with jobs that have an equal one
+    #: what it reads, as ``jobs.mixes.given`` has it: "a.txt", "orders=o.csv"; () = generated input
+    inputs: tuple[str, ...] = ()
     skew: Skew | None = None  #: of its input over the racks; None = the store's or scheduler's rule
     recurrence: Recurrence | None = None  #: its forecast; None = it is not predicted
 
@@ -73,6 +77,7 @@ class Defaults:
     user: str = "user"
     queue: str = "default"
     params: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
 def user_files(jobs: Iterable[str]) -> list[str]:
@@ -133,6 +138,8 @@ class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
 
     job: str
     size: Size | None = None
+    #: a file, several, or those of each named input; instead of a size
+    input: str | list[str] | dict[str, str | list[str]] = []
     submit: Duration = 0.0
     times: _Count = 1  #: how many such jobs
     reduces: _Reduces | None = None
@@ -145,6 +152,18 @@ class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
         for key in ("user", "queue"):
             if (name := getattr(self, key)) is not None:
                 require_name(key, name)
+        if self.input and self.size is not None:
+            raise UsageError("size: input says what to read: need one of the two")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """``input`` as a list of texts: "a.txt", "orders=o.csv"."""
+        named = self.input if isinstance(self.input, dict) else {"": self.input}
+        return tuple(
+            f"{name}={path}" if name else path
+            for name, paths in named.items()
+            for path in ([paths] if isinstance(paths, str) else paths)
+        )
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +191,9 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     for key, value in changes:
         if key.startswith(_PARAM):
             options.setdefault("param", {})[key.removeprefix(_PARAM)] = value
+        elif key == _INPUT or key.startswith(f"{_INPUT}."):
+            of = options.setdefault(_INPUT, {})
+            of.setdefault(key.removeprefix(_INPUT).removeprefix("."), []).append(value)
         else:
             options[key] = _as_number(value)
     if name == MIX:
@@ -221,6 +243,7 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
         user=asked.user or defaults.user,
         queue=asked.queue or defaults.queue,
         params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
+        inputs=asked.given or (defaults.inputs if asked.size is None else ()),
     )
     return [job] * asked.times
 
@@ -241,6 +264,7 @@ def _draw(
             user=f"user{dice.randrange(shape.users)}" if shape.users > 1 else defaults.user,
             queue=dice.choice(queues),
             params=dict(defaults.params),
+            inputs=defaults.inputs,
         )
 
 

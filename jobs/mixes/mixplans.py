@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
+from railyard.jobs.mixes.given import STORE_PREFIX, Inputs, check_given, read_inputs
 from railyard.jobs.mixes.mixes import Mix, MixJob
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, Step, default_reduces
+from railyard.jobs.taskio import BadInput
+
+#: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
+BlocksOf = Callable[[str], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +24,8 @@ class Planned:
 
     job: MixJob
     plan: Plan
+    given: Inputs = field(default_factory=Inputs)  #: the user's files that it reads
+    stored_bytes: int = 0  #: of its input, if that is to be generated or copied
 
     def steps(self) -> list[tuple[str, Step]]:
         """The steps of the job and the names that they run under, the first under the job's own."""
@@ -27,26 +36,51 @@ class Planned:
         ]
 
 
-def plan_mix(mix: Mix, topology: Topology, seed: int, folder: str) -> tuple[Planned, ...]:
-    """A plan for each job, with files below ``folder``; equal inputs are generated once.
+def plan_mix(
+    mix: Mix, topology: Topology, seed: int, folder: str, blocks_of: BlocksOf | None = None
+) -> tuple[Planned, ...]:
+    """A plan for each job, with files below ``folder``; equal inputs are generated or copied once.
 
-    Raises ``UsageError`` with the job's name if its options are wrong.
+    ``blocks_of`` asks the cluster that is up; None if none is.  Raises ``UsageError`` with the
+    job's name if its options are wrong, ``InputError`` for files that can't be read.
     """
-    return tuple(Planned(job=job, plan=_plan(job, topology, seed, folder)) for job in mix.jobs)
+    return tuple(_plan(job, topology, seed, folder, blocks_of) for job in mix.jobs)
 
 
-def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
+def blocks_to_read(
+    given: Inputs, stored_bytes: int, topology: Topology, blocks_of: BlocksOf | None
+) -> int:
+    """Number of blocks that a job reads: of given files, or of ``stored_bytes`` to be generated."""
+    if given.stored and blocks_of is None:
+        right = "railyard up starts one"
+        raise UsageError(f"input {STORE_PREFIX}{given.stored[0]}: no cluster is up: {right}")
+    stored = sum(map(blocks_of, given.stored)) if blocks_of is not None else 0
+    sizes = given.sizes or ([] if given.stored else [stored_bytes])
+    return stored + sum(-(-size // topology.stored_block_bytes) for size in sizes)
+
+
+def _plan(
+    job: MixJob, topology: Topology, seed: int, folder: str, blocks_of: BlocksOf | None
+) -> Planned:
     try:
-        stored_bytes = topology.stored_size(job.size_bytes)
-        parts = -(-stored_bytes // topology.stored_block_bytes)
+        own = f"{folder}/{job.name}"
+        shared = f"{folder}/inputs"
+        given = read_inputs(
+            job.inputs, f"{own}/input" if job.own_input else f"{shared}/{_digest(job.inputs)}"
+        )
+        sizes = given.sizes
+        stored_bytes = sum(sizes) if job.inputs else topology.stored_size(job.size_bytes)
+        blocks = blocks_to_read(given, stored_bytes, topology, blocks_of)
         # Jobs of a mix share the cluster: a reduce for two blocks.
-        reduces = job.reduces or default_reduces(topology, parts // 2)
+        reduces = job.reduces or default_reduces(topology, blocks // 2)
         plan = find(job.job).plan(
             Request(
-                folder=f"{folder}/{job.name}",
-                shared="" if job.own_input else f"{folder}/inputs",
+                folder=own,
+                input=given.path,
+                inputs=given.named,
+                shared="" if job.own_input else shared,
                 stored_bytes=stored_bytes,
-                parts=parts,
+                parts=-(-stored_bytes // topology.stored_block_bytes),
                 reduces=reduces,
                 seed=seed,
                 params=job.params,
@@ -54,10 +88,14 @@ def _plan(job: MixJob, topology: Topology, seed: int, folder: str) -> Plan:
                 racks=topology.racks.count,
             )
         )
-    except UsageError as error:
+        check_given(job.job, given, plan, sizes)
+    except (UsageError, BadInput) as error:
         raise UsageError(f"{job.name}: {error}") from None
-    if plan.needs_input:
-        raise UsageError(f"{job.name}: reads input: run it alone, with --input FILE")
     if job.skew is not None and not any(step.shares for step in plan.steps):
         raise UsageError(f"{job.name}: skew: it generates no input: need a job that does")
-    return plan
+    return Planned(job=job, plan=plan, given=given, stored_bytes=stored_bytes)
+
+
+def _digest(inputs: tuple[str, ...]) -> str:
+    """A name for the folder of these inputs."""
+    return f"given-{zlib.crc32(repr(inputs).encode('utf-8', 'surrogateescape')):08x}"

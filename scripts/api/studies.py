@@ -19,6 +19,7 @@ from railyard.scripts.api.sources import job_words
 from railyard.scripts.comparing.comparison import Comparison as Comparing
 from railyard.scripts.comparing.request import CLOCKS, CompareRequest
 from railyard.scripts.report.runpage import finish_folder
+from railyard.scripts.running.fetched import fetched_inputs
 from railyard.scripts.simulating.jobs import simulate_jobs
 from railyard.scripts.simulating.request import RunsRequest, SimulateRequest
 from railyard.scripts.simulating.virtual import Simulated
@@ -151,8 +152,9 @@ def simulated(request: SimulateRequest) -> tuple[Simulated, Run]:
 
 def compared(request: RunsRequest) -> Comparison:
     """Carry out a comparison."""
-    comparing = Comparing(request)
-    rows = comparing.run()
+    with fetched_inputs() as localized:
+        comparing = Comparing(request, localized)
+        rows = comparing.run()
     return Comparison(
         title=comparing.title,
         rows=rows,

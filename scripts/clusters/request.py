@@ -67,6 +67,14 @@ class JobsRequest(TopologyRequest):
         help="Reduces of each job; default: one per block of its input (a job of a mix: two "
         "blocks), at most half of the slots.",
     )
+    inputs: tuple[str, ...] = option(
+        "--input",
+        multiple=True,
+        metavar="FILE",
+        help="What jobs read that say nothing else: a local file, a folder, a pattern such as "
+        "'texts/*.txt', or dfs:/PATH of the cluster that is up; orders=FILE for a job that names "
+        "its inputs.  Repeatable.",
+    )
     json_file: Path | None = option(
         "--json", callback=writable_file, help="Write the results as JSON to this file."
     )

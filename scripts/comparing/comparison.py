@@ -35,6 +35,7 @@ from railyard.scripts.comparing.placed import placed_as_in
 from railyard.scripts.comparing.rows import Contender, Row, Twins, labelled, rows_of
 from railyard.scripts.comparing.scatter import Emulated, scatter
 from railyard.scripts.results.folder import EVENTS
+from railyard.scripts.running.fetched import Localized
 from railyard.scripts.running.room import require_room_for_mix
 from railyard.scripts.running.work import SeveralJobs, run_on, session_for
 from railyard.scripts.simulating.request import RunsRequest
@@ -57,9 +58,12 @@ class _Run:
 
 
 class Comparison:
-    """Every contender with every seed; raises ``UsageError`` for an invalid request."""
+    """Every contender with every seed; raises ``UsageError`` for an invalid request.
 
-    def __init__(self, request: RunsRequest) -> None:
+    ``localized`` fetches what jobs read of a block store: emulated runs have clusters of their own.
+    """
+
+    def __init__(self, request: RunsRequest, localized: Localized = lambda mix: mix) -> None:
         self._request = request
         self._topology = request.place
         self._scratch = Path()  #: folder for files of emulated runs that are not kept
@@ -68,8 +72,10 @@ class Comparison:
         #: by seed; none for a workload of the simulator's.  Made now, so that mistakes show
         self._works: dict[int, SeveralJobs] = {}
         for seed in request.every_seed if not self._is_virtual_only() else ():
-            defaults = Defaults(size_bytes=request.input_bytes, reduces=request.reduces)
-            mix = read_mix(request.words, defaults, seed)
+            defaults = Defaults(
+                size_bytes=request.input_bytes, reduces=request.reduces, inputs=request.inputs
+            )
+            mix = localized(read_mix(request.words, defaults, seed))
             if "wall" in request.clocks:
                 names = {run.contender.scheduler for run in self._runs}
                 reserves = any(recipe_named(name).reserves for name in names)

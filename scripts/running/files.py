@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from railyard.cluster.errors import RailyardError, UsageError
+from railyard.cluster.errors import UsageError
 from railyard.cluster.files.resources import Exhausted, cause_of
 from railyard.cluster.ids import RackId
 from railyard.cluster.shown import printable
@@ -25,37 +25,8 @@ _PIECE_BYTES = 4 * 2**20
 _SHOWN_LETTERS_MAX = 200
 
 
-class InputError(RailyardError):
-    """A file that a job is to read is missing or can't be read."""
-
-
 class NotCopied(Exhausted):
     """A file could not be copied though the request was valid, as with a full disk."""
-
-
-class LocalFile:
-    """A local file, for readers of ranges (``jobs.taskio.FileReader``)."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.stored_bytes = path.stat().st_size  #: length of the file
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
-        with self._path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
-
-
-def readable_size(path: Path) -> int:
-    """The size of a local file; raises ``InputError`` if it is missing or can't be read."""
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is not a file")
-        with path.open("rb"):
-            return path.stat().st_size
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def copy_in(

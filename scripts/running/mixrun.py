@@ -36,18 +36,20 @@ class MixRun:
         self._view = view
         self._jobs = jobs
         self._forecasts = forecasts
-        self._place = Workplace(session, view, {})
+        copies = {path: local for one in jobs for path, local in one.given.copies.items()}
+        self._place = Workplace(session, view, copies)
         self._helpers: list[JobEnded] = []
 
     def carry_out(self) -> MixOutcome:
         """Prepare, run, check.  ``JobFailed`` if a job that prepares or checks fails."""
-        topology = self._session.config.topology
         for planned in self._jobs:
             if planned.job.skew is not None:
                 continue  # skewed input: its racks are given
-            stored_bytes = topology.stored_size(planned.job.size_bytes)
-            name = planned.job.name
-            self._place.announce(planned.plan, stored_bytes, name, self._forecasts.get(name))
+            name, size = planned.job.name, planned.stored_bytes
+            if size:  # otherwise it is there already
+                self._place.announce(planned.plan, size, name, self._forecasts.get(name))
+        for planned in self._jobs:
+            self._place.bring_input(planned.plan, planned.given.copies)
         self._help("preparing", lambda planned: planned.plan.before, self._jobs)
         readers: dict[str, list[str]] = {}
         for planned in self._jobs:

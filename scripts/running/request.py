@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.processes.users import user_name
 from railyard.cluster.topology import Topology
+from railyard.dfs.paths import join_path, parse_path
+from railyard.jobs.mixes.given import check_given, read_inputs
+from railyard.jobs.mixes.mixplans import BlocksOf, blocks_to_read
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.sample import GivenFile, Plan, Request, default_reduces
+from railyard.jobs.samples.sample import Plan, Request, default_reduces
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
-from railyard.scripts.running.files import LocalFile, readable_size
-from railyard.scripts.running.inputs import local_files, read_inputs, stored_path
 from railyard.scripts.terminal.options import (
     TextPairs,
     name,
@@ -24,22 +24,12 @@ from railyard.scripts.terminal.options import (
 )
 from railyard.scripts.terminal.request import argument, option
 
-#: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
-BlocksOf = Callable[[str], int]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest(ClusterRequest, JobsRequest):
     """Arguments and options of ``railyard run``."""
 
     jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
-    inputs: tuple[str, ...] = option(
-        "--input",
-        multiple=True,
-        metavar="FILE",
-        help="A local file, or dfs:/PATH of the cluster that is up; orders=FILE for a job that "
-        "names its inputs.  Repeatable.",
-    )
     output: str | None = option(
         "--output", metavar="PATH", help="Folder of the block store for the output."
     )
@@ -83,15 +73,10 @@ def prepare(
     [job] = request.jobs
     sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    is_up = blocks_of is not None
-    given = read_inputs(request.inputs, f"{folder}/input", cluster_is_up=is_up)
-    copies, stored_bytes = given.copies, 0
-    if not request.inputs:
-        stored_bytes = incoming_bytes(request, topology)
-    sizes = [readable_size(local) for local in copies.values()] or [stored_bytes]
-    blocks = sum(-(-size // topology.stored_block_bytes) for size in sizes)
-    if blocks_of is not None:
-        blocks += sum(map(blocks_of, given.stored))
+    given = read_inputs(request.inputs, f"{folder}/input")
+    sizes = given.sizes
+    stored_bytes = sum(sizes) if request.inputs else topology.stored_size(request.input_bytes)
+    blocks = blocks_to_read(given, stored_bytes, topology, blocks_of)
     reduces = request.reduces or default_reduces(topology, blocks)
     plan = sample.plan(
         Request(
@@ -106,21 +91,11 @@ def prepare(
             params=dict(request.params),
         )
     )
-    _check_names(job, [each for each, _ in given.named], plan, has_input=bool(request.inputs))
-    files: list[GivenFile] = []
-    for path, local in copies.items():
-        called = given.name_of(path)
-        plan.formats.get(called, plan.input).check(str(local), readable_size(local))
-        files.append(GivenFile(called, str(local), LocalFile(local)))
-        stored_bytes += readable_size(local)
-    if files and plan.check_files is not None:
-        plan.check_files(files)
-    if copies and plan.check_sizes is not None:
-        plan.check_sizes([readable_size(local) for local in copies.values()])
+    check_given(job, given, plan, sizes)
     return Prepared(
         name=sample.name,
         plan=plan,
-        copies=copies,
+        copies=given.copies,
         stored_bytes=stored_bytes,
         tasks=blocks + reduces,
     )
@@ -136,27 +111,16 @@ def incoming_bytes(request: RunRequest, topology: Topology) -> int:
         raise UsageError("--size: --input says what to read: need one of the two")
     if not request.inputs:
         return topology.stored_size(request.input_bytes)
-    return sum(map(readable_size, local_files(request.inputs)))
-
-
-def _check_names(job: str, given: list[str], plan: Plan, *, has_input: bool) -> None:
-    """Raise ``UsageError`` unless input is given where it is needed, by the names the job has."""
-    if given and not plan.formats:
-        raise UsageError(f"{job}: its input has no name: need --input FILE")
-    for each in given:
-        if each not in plan.formats:
-            raise unknown_name(f"input of {job}", each, list(plan.formats))
-    for each in plan.formats:
-        if each not in given and (has_input or plan.needs_input):
-            raise UsageError(f"{job}: reads {', '.join(plan.formats)}: need --input {each}=FILE")
-    if plan.needs_input and not has_input:
-        raise UsageError(f"{job}: reads input: need --input FILE")
+    return sum(read_inputs(request.inputs, "/").sizes)
 
 
 def _output(path: str | None) -> str:
     if path is None:
         return ""
-    folder = stored_path("--output", path)
+    try:
+        folder = join_path(parse_path(path))
+    except PeerError as error:
+        raise UsageError(f"--output {path}: {error}") from None
     if folder == "/":
         raise UsageError(f"--output {path}: exists already: need the path of a new folder")
     return folder

@@ -12,7 +12,8 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_size
-from railyard.jobs.mixes.mixes import Mix
+from railyard.jobs.mixes.given import read_inputs
+from railyard.jobs.mixes.mixes import Mix, MixJob
 from railyard.jobs.samples.catalog import find
 from railyard.scripts.clusters.home import home
 from railyard.scripts.clusters.memory import require_memory
@@ -28,18 +29,25 @@ def require_room_for_mix(
     """The same for several jobs; equal inputs are made once."""
     for job in dict.fromkeys(job.job for job in mix.jobs):
         find(job)  # a wrong name is reported first
-    sizes = [job.size_bytes // topology.scale for job in mix.jobs]
+    sizes = [_input_bytes(job, topology) for job in mix.jobs]
     shared = {
-        (job.job, size): size
+        (job.inputs or job.job, size): size
         for job, size in zip(mix.jobs, sizes, strict=True)
         if not job.own_input
     }
     own = sum(size for job, size in zip(mix.jobs, sizes, strict=True) if job.own_input)
     require_room(up, topology, mix.name, sum(shared.values()) + own, sum(sizes))
-    blocks = [-(-job.size_bytes // topology.storage.block) for job in mix.jobs]
+    blocks = [-(-size // topology.stored_block_bytes) for size in sizes]
     reduces = [job.reduces or n // 2 for job, n in zip(mix.jobs, blocks, strict=True)]
     what = printable(mix.name, _SHOWN_LETTERS_MAX)
     require_memory(topology, what, sum(blocks) + sum(reduces), up, reserves=reserves)
+
+
+def _input_bytes(job: MixJob, topology: Topology) -> int:
+    """Stored bytes of a job's input that is generated or copied."""
+    if job.inputs:
+        return sum(read_inputs(job.inputs, "/").sizes)
+    return job.size_bytes // topology.scale
 
 
 def require_room(

@@ -15,6 +15,7 @@ from railyard.cluster.errors import ClusterFailed, PeerLost
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix
+from railyard.jobs.mixes.mixplans import BlocksOf
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.session import Session, connected, own_session
 from railyard.scripts.results.folder import save_emulation, save_logs
@@ -26,6 +27,7 @@ from railyard.scripts.results.summary import (
     print_mix,
     print_summary,
 )
+from railyard.scripts.running.fetched import fetched_inputs
 from railyard.scripts.running.files import copy_out
 from railyard.scripts.running.forecasting import send_forecasts
 from railyard.scripts.running.mixrun import MixRun
@@ -63,7 +65,7 @@ class SingleJob:
         if self._prepared.stored_bytes:
             name = self._prepared.plan.measured[0].name
             place.announce(self._prepared.plan, self._prepared.stored_bytes, name)
-        place.bring_input(self._prepared.plan)
+        place.bring_input(self._prepared.plan, self._prepared.copies)
         self._outcome = place.carry_out(self._prepared.plan, self._submitter)
         if self._fetch_to is not None and self._outcome.failure is None:
             copy_out(place.store, self._outcome.output, self._fetch_to)
@@ -77,19 +79,23 @@ class SingleJob:
 class SeveralJobs:
     """A mix of jobs."""
 
-    def __init__(self, mix: Mix, topology: Topology, seed: int) -> None:
+    def __init__(
+        self, mix: Mix, topology: Topology, seed: int, blocks_of: BlocksOf | None = None
+    ) -> None:
         self.name = mix.name
         self._mix = mix
         self._topology = topology
         self._seed = seed
-        self._jobs = planned(mix, topology, seed, f"/runs/mix-{secrets.token_hex(3)}")
+        folder = f"/runs/mix-{secrets.token_hex(3)}"
+        self._jobs = planned(mix, topology, seed, folder, blocks_of)
 
     @cached_property
     def workload(self) -> Workload:
         """The same jobs by their sizes, which are measured when this is first asked for."""
         from railyard.jobs.mixes.measured import measured_workload  # the jobs, and numpy
 
-        return measured_workload(self._mix, self._topology, self._seed)
+        with fetched_inputs() as localized:
+            return measured_workload(localized(self._mix), self._topology, self._seed)
 
     def carry_out(self, session: Session, view: View) -> MixOutcome:
         forecasts = send_forecasts(session, view, lambda: self.workload)

@@ -11,6 +11,7 @@ from railyard.cluster.ids import rack_id
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.shown import printable
 from railyard.dfs.client import DfsClient
+from railyard.jobs.mixes.given import LocalFile
 from railyard.jobs.package import load_job
 from railyard.jobs.samples.sample import Plan, Step
 from railyard.jobs.taskio import FileReader
@@ -20,7 +21,7 @@ from railyard.resourcemanager.process.messages import JobEnded, NoteInput, Submi
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import JobFailed, Outcome
 from railyard.scripts.running.dataplans import Racks, planned_racks
-from railyard.scripts.running.files import LocalFile, copy_in
+from railyard.scripts.running.files import copy_in
 from railyard.scripts.running.submission import run_to_end
 from railyard.scripts.terminal.progress import View
 
@@ -41,6 +42,7 @@ class Workplace:
         self._session = session
         self._view = view
         self._racks: dict[str, Racks] = {}  #: path -> racks of announced inputs
+        self._brought: set[str] = set()  #: paths of copies that are in the store
         self._locals = locals_  #: path in the block store -> the local file that it is a copy of
 
     def announce(
@@ -62,10 +64,13 @@ class Workplace:
         noted = NoteInput(path=path, jobs=tuple(jobs))
         self._session.link("resourcemanager").call(noted, Done)
 
-    def bring_input(self, plan: Plan) -> None:
-        """Copy the local input files into the block store."""
+    def bring_input(self, plan: Plan, copies: Mapping[str, Path]) -> None:
+        """Copy local input files into the block store, unless they are there already."""
         racks = self._racks.get(plan.measured[0].input, ())
-        for path, local in self._locals.items():
+        for path, local in copies.items():
+            if path in self._brought:
+                continue
+            self._brought.add(path)
             self._view.say(f"storing {printable(str(local))} as {path}")
             copy_in(self.store, str(local), path, racks=racks)
 

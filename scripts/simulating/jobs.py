@@ -67,7 +67,7 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
     """The jobs that were asked for."""
     word, size_bytes = request.words[0], request.input_bytes
     is_single = len(request.words) == 1
-    if is_single and is_sample(word):
+    if is_single and is_sample(word) and not request.inputs:
         block_bytes = topology.storage.block
         reduces = request.reduces or default_reduces(topology, -(-size_bytes // block_bytes))
         return sample_workload(word, size_bytes, block_bytes, reduces)
@@ -78,7 +78,7 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
         require_known(each)
         if is_simulators(each):
             raise UsageError(f"{each}: is a whole workload: need nothing beside it")
-    defaults = Defaults(size_bytes=size_bytes, reduces=request.reduces)
+    defaults = Defaults(size_bytes=size_bytes, reduces=request.reduces, inputs=request.inputs)
     return measured_jobs(request.words, defaults, topology, request.seed)
 
 

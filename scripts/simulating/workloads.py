@@ -11,6 +11,7 @@ from railyard.jobs.samples.catalog import CATALOG
 from railyard.jobs.workloads.catalog import FAMILIES, workload
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.request import JobsRequest
+from railyard.scripts.running.fetched import fetched_inputs
 from railyard.scripts.running.trial import planned
 
 
@@ -29,7 +30,12 @@ def require_known(word: str) -> None:
 
 def require_no_sizes(request: JobsRequest, word: str) -> None:
     """Raise ``UsageError`` for sizes that a workload of the simulator's has itself."""
-    for option, value in (("--size", request.size_bytes), ("--reduces", request.reduces)):
+    given = {
+        "--size": request.size_bytes,
+        "--reduces": request.reduces,
+        "--input": request.inputs or None,
+    }
+    for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option}: {word} says that itself: need none")
 
@@ -50,9 +56,10 @@ def measured_jobs(
     """Real jobs, which are run here, in this process, to measure their sizes."""
     from railyard.jobs.mixes.measured import measured_workload
 
-    mix = read_mix(words, defaults, seed)
-    planned(mix, topology, seed)
-    return measured_workload(mix, topology, seed)
+    with fetched_inputs() as localized:
+        mix = localized(read_mix(words, defaults, seed))
+        planned(mix, topology, seed)
+        return measured_workload(mix, topology, seed)
 
 
 def _name(word: str) -> str:

@@ -107,7 +107,7 @@ def test_jobs_and_files_of_a_cluster_that_is_up(railyard, tmp_path):
     assert railyard.ok("fs", "ls", "/counts").count("part-") == 1, "a reduce for its one block"
     missing = railyard.run("run", "wordcount", "--input", "dfs:/macbeth.txt")
     assert missing.returncode == 2
-    assert "--input dfs:/macbeth.txt: " in missing.stderr
+    assert "input dfs:/macbeth.txt: " in missing.stderr
     again = railyard.run("run", "wordcount", "--input", "dfs:/hamlet.txt", "--output", "/counts")
     assert again.returncode == 2
     assert "/counts: exists already" in again.stderr

@@ -10,11 +10,12 @@ import pytest
 
 from railyard.cluster import errors
 from railyard.cluster.files.resources import Exhausted
+from railyard.jobs.mixes.given import InputError
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.scripts.exitstatus import Status, status_of
 from railyard.scripts.results.outputfile import NotWritten
 from railyard.scripts.results.trust import TooBusy
-from railyard.scripts.running.files import InputError, NotCopied
+from railyard.scripts.running.files import NotCopied
 
 KINDS = {
     errors.RailyardError("a job failed"): Status.FAILED,

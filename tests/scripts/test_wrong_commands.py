@@ -16,7 +16,7 @@ CASES = {
     "no such job of several": (["run", "terasort", "wordcont"], 'did you mean "wordcount"?'),
     "no such key of a job": (["run", "terasort,sise=1GB"], 'did you mean "size"?'),
     "no such key of a mix": (["run", "mix,job=3"], 'did you mean "jobs"?'),
-    "input for several": (["run", "wordcount", "topwords", "--input", "/x"], "for a single job"),
+    "output for several": (["run", "wordcount", "topwords", "--output", "/x"], "for a single job"),
     "nearly nothing to count": (["run", "wordcount,size=1"], "wordcount: size = 1: need at least"),
     "no such file": (["run", "./none.py"], "./none.py: no such file: need"),
     "no such scheduler": (["run", "terasort", "--scheduler", "deley"], 'did you mean "delay"?'),

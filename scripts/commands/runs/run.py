@@ -8,6 +8,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import RailyardError, Refused, UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
+from railyard.jobs.mixes.given import STORE_PREFIX
 from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.folders import current_folder
@@ -16,7 +17,6 @@ from railyard.scripts.clusters.session import connected
 from railyard.scripts.results.outputfile import say_written, write_json
 from railyard.scripts.results.summary import require_figures
 from railyard.scripts.results.trust import require_trusted
-from railyard.scripts.running.inputs import STORE_PREFIX
 from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
 from railyard.scripts.running.trial import survived
@@ -95,11 +95,11 @@ def _blocks_of(up: RunFolder, config: ClusterConfig, path: str) -> int:
         try:
             return DfsClient(session.transport, config.topology).usage(path).blocks
         except Refused as refused:
-            raise UsageError(f"--input {STORE_PREFIX}{path}: {refused}") from None
+            raise UsageError(f"input {STORE_PREFIX}{path}: {refused}") from None
 
 
 def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
-    single = {"--input": request.inputs, "--output": request.output, "--get": request.fetch_to}
+    single = {"--output": request.output, "--get": request.fetch_to}
     for name, value in single.items():
         if value:
             raise UsageError(f"{name}: is for a single job: need one JOB, and nothing else")
@@ -109,8 +109,10 @@ def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolde
         user=request.user,
         queue=request.queue,
         params=request.params,
+        inputs=request.inputs,
     )
     mix = read_mix(request.jobs, defaults, seed)
     reserves = recipe_named(config.scheduler).reserves
     require_room_for_mix(up, mix, config.topology, reserves=reserves)
-    return SeveralJobs(mix, config.topology, seed)
+    blocks_of = None if up is None else partial(_blocks_of, up, config)
+    return SeveralJobs(mix, config.topology, seed, blocks_of)
