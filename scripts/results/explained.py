@@ -53,6 +53,7 @@ def _task(e: TaskExplanation) -> Iterator[str]:
     yield from _row(_at(e.submitted_s), f"{e.job} was submitted")
     yield from _could_start(e.runnable_s, "it")
     yield from _waiting(e.waits, e.answers, e.turns)
+    yield from _changes("planned", e.plans)
     for story in e.attempts:
         yield from _attempt(story)
 
@@ -80,9 +81,13 @@ def _waiting(waits: Iterable[Waited], answers: Iterable[Answered], turns: Turns)
         by_job += ", ..." if len(turns.slots) > _FEW else ""
         text = f"{format_count(total, 'slot')} went to other tasks meanwhile: {by_job}"
         yield from _row("its turn", text)
-    shown = turns.order if len(turns.order) <= 2 else [turns.order[0], turns.order[-1]]
-    for at_s, order in shown:
-        yield from _row(f"order {_at(at_s)}", order)
+    yield from _changes("order", turns.order)
+
+
+def _changes(what: str, changes: list[tuple[float, str]]) -> Iterator[str]:
+    """The first and the last of what has changed."""
+    for at_s, text in changes if len(changes) <= 2 else [changes[0], changes[-1]]:
+        yield from _row(f"{what} {_at(at_s)}", text or "nothing any more")
 
 
 def _answer(answer: Answered) -> str:
@@ -97,8 +102,9 @@ def _answer(answer: Answered) -> str:
 
 def _attempt(story: AttemptStory) -> Iterator[str]:
     yield from _row(_at(story.at_s), f"{story.attempt} on {story.node}{_slot(story)}")
-    if story.chosen is not None:
-        yield from _chosen(story.chosen)
+    for chosen in (story.reserved, story.chosen):
+        if chosen is not None:
+            yield from _chosen(chosen)
     if story.replicas:
         text = f"{story.level}; its input has replicas on {_few(story.replicas, 'node')}"
         yield from _row("reads", text)

@@ -363,7 +363,8 @@ def test_heft_names_the_server_and_when_the_task_should_start(tmp_path: Path):
     a_s, edge_s = TIMES["a"], 1.0
     starts = f"should start at {a_s + edge_s:.3f} s"
     assert chosen.planned == f"scheduled in the queue of r0n1, {starts}"
-    assert run.attempt("j0.c0").node == "r0n1"
+    e = run.task("j0.c0")
+    assert (e.attempts[0].node, e.plans) == ("r0n1", [(0.0, chosen.planned)])
 
 
 @pytest.mark.parametrize(("scheduler", "known_s"), [("joint", 1.0), ("joint:no-aeap", 5.0)])
@@ -377,7 +378,9 @@ def test_joint_reserves_a_server_once_predecessors_are_known(
     run.c.run()
     story = run.attempt("j0.c0")
     chosen = run.chosen("j0.c0")
-    assert (story.at_s, chosen.how) == (known_s, "reserved")
+    assert story.reserved is not None
+    assert (story.at_s, story.reserved.how, chosen.how) == (known_s, "reserved", "placed")
+    assert story.reserved.why == "it is in the queue of this server, and its data can be sent"
     b_ends_s, flow_s = JOIN_TIMES["b"], 0.5
     assert story.slot_s == b_ends_s + flow_s  # when all that it reads is there
     assert chosen.planned.startswith("scheduled in the queue of " + story.node)

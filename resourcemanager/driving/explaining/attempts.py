@@ -93,11 +93,7 @@ class AttemptLog:
                 case BeginAttempt(attempt=attempt, node=node) if attempt in self.stories:
                     story = self.stories[attempt]
                     story.slot_s = step.at_s
-                    chosen = self._chosen.pop((task_of(attempt), node), None)
-                    if chosen is not None and story.chosen is not None:
-                        chosen.planned = story.chosen.planned or chosen.planned
-                        chosen.how = "reserved"
-                        story.chosen = chosen
+                    story.chosen = self._chosen.pop((task_of(attempt), node), None)
                 case KillAttempt(attempt=attempt, reason=reason) if attempt in self.stories:
                     story = self.stories[attempt]
                     if story.ended_s is None:
@@ -129,14 +125,15 @@ class AttemptLog:
 
     def _launched(self, command: LaunchAttempt, now_s: float) -> None:
         attempt = self._state.attempt(command.attempt)
-        task = task_of(command.attempt)
+        chosen = self._chosen.pop((task_of(command.attempt), command.node), None)
         self.stories[command.attempt] = AttemptStory(
             attempt=command.attempt,
             node=command.node,
             level="unknown" if attempt is None else attempt.level,
             at_s=now_s,
             slot_s=now_s if command.begins else None,
-            chosen=self._chosen.pop((task, command.node), None),
+            chosen=chosen if command.begins else None,
+            reserved=None if command.begins else chosen,
             replicas=() if attempt is None else attempt.task.input.nodes,
             fetches=[],
             idle=[],

@@ -132,6 +132,7 @@ def _explain_task(
         waits=waits.waits,
         answers=waits.answers,
         turns=waits.turns,
+        plans=waits.plans,
         attempts=stories,
         state=recorder.task_state,
     )
@@ -141,7 +142,7 @@ def _unknown_of(stories: Sequence[AttemptStory]) -> list[str]:
     unknown = []
     if any(len(story.replicas) > 1 for story in stories):
         unknown.append(_REPLICA)
-    if any(story.chosen is None for story in stories):
+    if any(story.chosen is None and story.slot_s is not None for story in stories):
         unknown.append("which answer led to an attempt")
     return unknown
 

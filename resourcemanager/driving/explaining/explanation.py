@@ -92,7 +92,9 @@ class AttemptStory(msgspec.Struct, kw_only=True):
     level: str  #: how near its node is to the task's input, see ``Level``
     at_s: float  #: when it was launched, or reserved
     slot_s: float | None  #: when it got its slot; None: it never had one
-    chosen: Chosen | None  #: None: the record does not say
+    #: why it has its slot; None: it has none, or the record does not say
+    chosen: Chosen | None
+    reserved: Chosen | None = None  #: why it was on its node before it had a slot; None: it was not
     replicas: tuple[NodeId, ...] = ()  #: nodes with its input then
     #: bytes of input from its node, its rack, other racks; None: it has not succeeded
     read_bytes: tuple[int, int, int] | None = None
@@ -108,7 +110,8 @@ class AttemptStory(msgspec.Struct, kw_only=True):
 class Turns(msgspec.Struct, kw_only=True):
     """What a task or stage saw of others while it waited."""
 
-    slots: dict[JobId, int] = {}  #: {job: slots that it got meanwhile}
+    #: {job: slots that it got meanwhile}, while this one could have had them
+    slots: dict[JobId, int] = {}
     #: (time, the job's place in the order), when that has changed
     order: list[tuple[float, str]] = []
 
@@ -135,6 +138,8 @@ class TaskExplanation(Explanation, tag="task", kw_only=True):
     waits: list[Waited]
     answers: list[Answered]
     turns: Turns
+    #: (time, what was planned for it while it was pending), when that has changed
+    plans: list[tuple[float, str]]
     attempts: list[AttemptStory]
     state: str  #: at the end of the record
 

@@ -28,6 +28,7 @@ class Waits:
         self.answers: list[Answered] = []
         self._by_key: dict[tuple[str, str, str], Answered] = {}
         self.turns = Turns(slots={}, order=[])
+        self.plans: list[tuple[float, str]] = []  #: what was planned for it, when that changed
         self.runnable_s: float | None = None
         self.is_waiting = False  #: whether it was pending after the event before
 
@@ -48,8 +49,8 @@ class Waits:
             last.nodes += (slot.id,)
 
     def launched_other(self, job: JobId) -> None:
-        """An attempt of another task got a slot."""
-        if self.is_waiting:
+        """An attempt of another task got a slot; no matter while this one could not have had it."""
+        if self.is_waiting and self.waits and self.waits[-1].cause not in _NOT_RUNNABLE:
             self.turns.slots[job] = self.turns.slots.get(job, 0) + 1
 
     def launched(self, now_s: float) -> None:
@@ -81,6 +82,9 @@ class Waits:
                 why=cause.why, why_last=cause.why,
             )  # fmt: skip
             self.waits.append(new)
+        planned = state.policies.ask(state.policies.tasks.planned, task)
+        if planned != (self.plans[-1][1] if self.plans else ""):
+            self.plans.append((now_s, planned))
         if cause.what in ("slots", "order"):
             order = state.policies.ask(state.policies.order.why, task.stage.job)
             if not self.turns.order or self.turns.order[-1][1] != order:
