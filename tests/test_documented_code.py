@@ -137,6 +137,12 @@ def test_troubleshooting_quotes_what_the_code_says():
     assert [words for words in quoted if words not in code] == []
 
 
+def test_the_version_to_cite_is_the_one_that_is_installed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    assert cited == [project["version"]]
+
+
 def test_what_is_wrong_is_found():
     assert wrong(["run", "terasort", "--sise", "1GB"])
     assert wrong(["network", "sett", "r3.up", "1Gbps"])
