@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Errors repeat the user's input; longer lines are cut.
 _LETTERS_MAX = 2000
+#: Set by a shell that asks what completes a word.
+_COMPLETION = "_RAILYARD_COMPLETE"
 _SIGNAL = 128  # ``Status.SIGNAL``, which may not be imported yet when a signal comes
 
 
@@ -35,6 +37,10 @@ def main() -> NoReturn:
 def run() -> int:
     """Run the command in ``sys.argv``; returns its exit status.  Handles no interrupts."""
     # Imported here, where interrupts are handled already.
+    if _COMPLETION in os.environ:
+        from railyard.scripts.commands.lists.completion import answer
+
+        return answer()
     import click
 
     from railyard.scripts.commands.registry import railyard

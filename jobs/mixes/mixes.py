@@ -92,6 +92,13 @@ def is_single(words: Sequence[str]) -> bool:
     return not others and first != MIX and "," not in first and not first.endswith(".toml")
 
 
+def option_names(name: str) -> list[str]:
+    """The options that follow a job's name, or ``MIX``: "size", "param." and so on."""
+    shape = _RandomMix if name == MIX else _JobOptions
+    names = [field.name for field in msgspec.structs.fields(shape) if field.name != "job"]
+    return [each if each != _PARAM.rstrip(".") else _PARAM for each in names]
+
+
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
     """Parse a mix; raises ``UsageError`` for unknown jobs and wrong options."""
     asked: list[MixJob] = []
