@@ -50,7 +50,7 @@ _QUIET_S = 1.0
 class SpeculationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "speculation.*"; the figures are the paper's, section 4."""
 
-    on: bool = False
+    on: bool = False  #: whether tasks that are far behind the others of their stage get a copy
     after_s: float = 60.0  #: an attempt is not judged before it has run for so long
     #: seconds between two looks at all attempts; 0: after each event, and at least once a second;
     #: mapreduce.job.speculative.retry-after-no-speculate

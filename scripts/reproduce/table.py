@@ -1,66 +1,94 @@
-"""Figures as tables on the terminal."""
+"""Figures as tables on the terminal: one for each measure, whose numbers have one unit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
+import click
+
+from railyard.cluster.units import NO_UNIT, Unit, format_duration, format_size, size_unit, time_unit
 from railyard.scripts.reproduce.figures import Figure, Published
+from railyard.scripts.reproduce.measures import Measure
 from railyard.scripts.reproduce.values import Value
 from railyard.scripts.terminal.options import seeds_in_words
-from railyard.scripts.terminal.tables import plain_console
+from railyard.scripts.terminal.tables import Cell, Column, cell, plain_console, show_table
+
+#: Units of quantities that are shown by these.
+_UNITS: dict[Callable[[float], str], Callable[[float], Unit]] = {
+    format_duration: time_unit,
+    format_size: size_unit,
+}
 
 
 def show(figure: Figure, results: Sequence[Value], seeds: range) -> None:
     """Print a figure: our numbers beside the paper's, and how the experiment differs."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    title = f"{figure.where}: {figure.title}"
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for column in ("", "scheduler", ""):
-        table.add_column(column, no_wrap=True)
-    for column in ("ours", "paper", "off by", "from", "to", "runs"):
-        table.add_column(column, justify="right", no_wrap=True)
-    before = None
-    for value in results:
-        case = value.line.case
-        if before not in (None, case):
-            table.add_section()
-        table.add_row(case if case != before else "", *_cells(value))
-        before = case
-    console = plain_console()
-    console.print(table)
+    console = plain_console(highlight=False)
+    console.print(cell(f"{figure.where}: {figure.title}", "bold"))
+    order = {_words(value.line.measure): None for value in results}
+    by_measure = sorted(results, key=lambda value: list(order).index(_words(value.line.measure)))
+    for words, same in groupby(by_measure, key=lambda value: _words(value.line.measure)):
+        click.echo(f"\n{words}")
+        of_one = list(same)
+        show_table(console, _columns(of_one[0].line.measure), _rows(of_one), elsewhere="--json")
+    click.echo()
     several = f"seeds {seeds_in_words(seeds)}, mean ± 95 % confidence interval"
     console.print(several if len(seeds) > 1 else f"seed {seeds[0]}", style="dim")
     if figure.base:
         console.print(f"reductions are against {figure.base}", style="dim")
-    for words in figure.scaled:
-        console.print(f"else than in the paper: {words}", style="dim")
-    console.print()
+    for told in figure.scaled:
+        console.print(cell(f"else than in the paper: {told}", "dim"))
+    click.echo()
 
 
-def _cells(value: Value) -> tuple[str, ...]:
-    line, measure = value.line, value.line.measure
-    what = f"less {measure.title}" if measure.lessens else measure.title
-    return (
-        line.subject,
-        what,
-        _ours(value),
-        "" if line.published is None else published_words(line.published, measure.unit),
-        _off(value),
-        "" if value.base is None else measure.show(value.base),
-        "-" if value.own is None else measure.show(value.own),
-        line.own.coarse or "exact",
-    )
+def _words(measure: Measure) -> str:
+    return f"less {measure.title}" if measure.lessens else measure.title
+
+
+def _columns(measure: Measure) -> list[Column]:
+    unit = Unit(measure.unit, 1.0)
+    quantity = _UNITS.get(measure.show, lambda _: NO_UNIT)
+    return [
+        Column("case"),
+        Column("scheduler"),
+        *(Column(heading, lambda _: unit) for heading in ("ours", "paper")),
+        Column("off by", lambda _: unit, rank=1),
+        *(Column(heading, quantity, rank=3) for heading in ("from", "to")),
+        Column("runs", rank=2),
+    ]
+
+
+def _rows(values: Sequence[Value]) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    before = None
+    for value in values:
+        line, measure = value.line, value.line.measure
+        published = "" if line.published is None else published_words(line.published, "").strip()
+        rows.append(
+            [
+                line.case if line.case != before else "",
+                line.subject,
+                _ours(value),
+                published,
+                f"{value.off_by:+.1f}" if value.off_by else "",
+                *(_quantity(number, measure) for number in (value.base, value.own)),
+                line.own.coarse or "exact",
+            ]
+        )
+        before = line.case
+    return rows
+
+
+def _quantity(number: float | None, measure: Measure) -> Cell:
+    return number if number is None or measure.show in _UNITS else measure.show(number)
 
 
 def _ours(value: Value) -> str:
     if value.ours is None:
         return "-"
     spread = value.ours.half_width
-    within = "" if spread is None else f" ± {spread:.1f}"
-    return f"{value.ours.mean:.1f}{within} {value.line.measure.unit}"
+    return f"{value.ours.mean:.1f}{'' if spread is None else f' ± {spread:.1f}'}"
 
 
 def published_words(published: Published, unit: str) -> str:
@@ -72,8 +100,3 @@ def published_words(published: Published, unit: str) -> str:
     if published.least == published.most:
         return f"{published.least:g} {unit}"
     return f"{published.least:g} to {published.most:g} {unit}"
-
-
-def _off(value: Value) -> str:
-    """How far our mean is off the published range; "" within it."""
-    return f"{value.off_by:+.1f}" if value.off_by else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,19 @@ def new_folder(_: click.Context, option: click.Parameter, value: str | None) -> 
     if value is None:
         return None
     path = Path(value)
-    if path.exists() or not path.absolute().parent.is_dir():
+    if os.path.lexists(path):
+        right = f"need a new folder, such as {_unused(path)}"
+        raise UsageError(f"{option.opts[0]} {value}: is there already, and stays as it is: {right}")
+    if not path.absolute().parent.is_dir():
         raise UsageError(f"{option.opts[0]} {value}: need a new folder in a folder that exists")
     _require_writable(option, path.absolute().parent, value)
     return path
+
+
+def _unused(path: Path) -> Path:
+    """A name beside it that nothing has: "results-2"."""
+    names = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _require_writable(option: click.Parameter, place: Path, value: str) -> None:

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Columns of a table that goes to no terminal.
 _WIDE = 200
+#: Letters of a line of text, which nobody reads well if it is longer.
+_TEXT_WIDE = 96
 #: Longer words may be folded, so that a name never pushes a number out.
 _WORD_MAX = 16
 #: Spaces between two columns.
@@ -61,6 +64,16 @@ def plain_console(*, highlight: bool = True) -> Console:
     if not console.is_terminal and not whole_number(os.environ.get("COLUMNS", "")):
         console.width = _WIDE
     return console
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Text in lines as long as the terminal, at most 96 letters, all behind as many spaces."""
+    width = max(min(plain_console().width, _TEXT_WIDE), indent + _WORD_MAX)
+    margin = " " * indent
+    return fill(
+        text, width, initial_indent=margin, subsequent_indent=margin,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def show_table(

@@ -234,11 +234,14 @@ def test_a_job_can_be_killed_while_it_runs(office: Office):
     office.store("/in", [(70, "r0n0")])
     job = office.submit()
     (launch,) = rack.wait_for(LaunchAttempt)
-    office.client.call(KillJob(job=job), Done)
+    wish = KillJob(job=job, reason="interrupted by its user")
+    office.client.call(wish, Done)
     assert rack.wait_for(KillAttempt)[0].attempt == launch.attempt
     assert not rack.ordered(DiscardJob)
     rack.say(AttemptKilled(attempt=launch.attempt))
     rack.wait_for(DiscardJob)
+    [row] = office.client.call(GetClusterStatus(), ClusterStatus).jobs
+    assert (row.stopped, row.reason) == (True, "interrupted by its user")
     with pytest.raises(Refused, match=f"job {job} is over"):
         office.client.call(KillJob(job=job), Done)
 

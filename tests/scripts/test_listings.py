@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
+from railyard.resourcemanager.schedulers import all_recipes
 from railyard.scripts.commands import bench
+from railyard.scripts.commands.lists.settings import settings_of_recipe
 
 
 def test_schedulers_name_their_papers_and_settings(railyard):
@@ -13,7 +17,7 @@ def test_schedulers_name_their_papers_and_settings(railyard):
 
 
 def test_topologies_tell_their_figures(railyard):
-    said = railyard.ok("topologies")
+    said = " ".join(railyard.ok("topologies").split())
     assert "hybrid-8x4" in said
     assert "4 racks x 4 nodes x 1 slots; NIC 10 Gbps, uplink 40 Gbps; scale 1000" in said
     assert "circuits 100 Gbps, set up in 10.0 ms, from 1.12 GB on; scale 1000" in said
@@ -38,6 +42,32 @@ def test_bench_writes_its_rows_and_fails_with_a_broken_bound(monkeypatch, tmp_pa
     assert status == 1
     assert json.loads(file.read_text())[0]["ratio"] == 2.0
     assert "BROKEN" in capsys.readouterr().out
+
+
+def test_every_setting_says_what_it_does():
+    for recipe in all_recipes().values():
+        for setting in settings_of_recipe(recipe):
+            assert len(setting.meaning) > 10, setting.name
+            assert setting.default not in ("{}", "None", "")
+
+
+def test_choices_of_a_setting_are_named(railyard):
+    said = " ".join(railyard.call("schedulers", "tetrium", "--settings").stdout.split())
+    assert "tetrium.map_order=remote-first whether" in said
+    assert "remote-first or local-first" in said
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+@pytest.mark.parametrize(
+    "command", [["schedulers", "--settings"], ["topologies"], ["workloads"], ["schedulers"]]
+)
+def test_lists_fit_the_terminal(railyard, monkeypatch, command, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = railyard.call(*command).stdout.splitlines()
+    assert lines
+    for line in lines:
+        one_word = len(line.split()) == 1
+        assert len(line) <= int(columns) or one_word, line
 
 
 def test_settings_are_listed_with_defaults_and_what_they_do(railyard):

@@ -118,9 +118,12 @@ def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
     found = {JOBS: [summary()] * 2, JOBS.under("delay"): [summary(80.0)] * 2}
     show(made, values(made, found), seeds=range(4, 6))
     told_text = capsys.readouterr().out
+    lines_shown = [line.split() for line in told_text.splitlines()]
+    assert ["case", "scheduler", "%", "%", "%", "s", "s", "runs"] in lines_shown
+    assert ["less", "makespan"] in lines_shown
     for words in (
-        "20.0 ± 0.0 %",
-        "30 to 56 %",
+        "20.0 ± 0.0",
+        "30 to 56",
         "-10.0",
         "2 jobs instead of 200",
         "seeds 4-5",

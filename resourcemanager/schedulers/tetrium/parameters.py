@@ -33,8 +33,9 @@ class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     slots: Literal["all", "free"] = "all"
     solver: Literal["exact", "general"] = "exact"  #: the optimum, or the paper's linear programs
     reverse: bool = False  #: also plan from the reduces, with forecasts, and take the better (3.4)
+    #: whether a site's maps that read from other sites run before those that read there (3.2)
     map_order: MapOrder = "remote-first"
-    reduce_order: ReduceOrder = "largest-first"
+    reduce_order: ReduceOrder = "largest-first"  #: which of a stage's reduces run first (3.3)
 
     def __post_init__(self) -> None:
         for name in ("rho", "epsilon", "estimate_error"):

@@ -50,7 +50,7 @@ _JOBS = (
     Column("state"),
     Column("done", lambda _: PERCENT),
     Column("time", time_unit, rank=1),
-    Column("waits"),
+    Column("why"),
 )
 
 
@@ -162,8 +162,11 @@ def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
     for job in cluster.jobs:
         end_s = cluster.now_s if job.finished_s is None else job.finished_s
         time_s = end_s - job.submitted_s
-        about = (job.job, job.name, job.user, job.queue, job.state)
-        table.append([*about, float(job.progress), time_s, job.waiting])
+        state = "killed" if job.stopped else job.state
+        about = (job.job, job.name, job.user, job.queue, state)
+        table.append(
+            [*about, float(job.progress), time_s, job.waiting or job.reason.partition("\n")[0]]
+        )
     return table
 
 

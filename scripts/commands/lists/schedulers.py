@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import wrap
 
 import click
 
@@ -12,8 +11,8 @@ from railyard.resourcemanager.interface.recipe import Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.scripts.commands.lists.settings import Setting, settings_of_recipe
 from railyard.scripts.terminal.request import argument, command, option
+from railyard.scripts.terminal.tables import wrapped
 
-_IN = " " * 8
 _USUAL = Recipe.flow_scheduler
 
 
@@ -36,20 +35,20 @@ def schedulers(request: SchedulersRequest) -> None:
     known = all_recipes()
     for name in request.names or sorted(known):
         recipe = recipe_named(name)
-        click.echo(f"{name}\n    {recipe.source}")
+        click.echo(f"{name}\n{wrapped(recipe.source, 4)}")
         if request.settings:
             for setting in settings_of_recipe(recipe):
                 click.echo(_in_words(setting))
         elif options := option_names(recipe):
-            click.echo(f"    --set {', '.join(options)}")
+            click.echo(wrapped(f"--set {', '.join(options)}", 4))
         if recipe.flow_scheduler != _USUAL:
             click.echo(f"    goes with the flow scheduler {recipe.flow_scheduler}")
     if not request.names:
-        click.echo(f"\nflow schedulers: {', '.join(sorted(flow_schedulers()))}")
+        click.echo()
+        click.echo(wrapped(f"flow schedulers: {', '.join(sorted(flow_schedulers()))}"))
         said = f"it is {_USUAL}, unless it says above what goes with it."
-        click.echo(f"Without --flow-scheduler {said}")
+        click.echo(wrapped(f"Without --flow-scheduler {said}"))
 
 
 def _in_words(setting: Setting) -> str:
-    head = f"    {setting.name}={setting.default}"
-    return "\n".join([head, *wrap(setting.meaning, 88, initial_indent=_IN, subsequent_indent=_IN)])
+    return f"    {setting.name}={setting.default}\n{wrapped(setting.meaning, 8)}"

@@ -6,10 +6,11 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from railyard.cluster.units import format_number
 from railyard.resourcemanager.interface.links import SECTION as LINKS
 from railyard.resourcemanager.interface.links import LinksConfig
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -38,7 +39,8 @@ def settings_of_recipe(recipe: Recipe) -> Iterator[Setting]:
         for field in sorted(msgspec.structs.fields(config), key=lambda field: field.name):
             name = f"{section}.{field.name}"
             default = _shown(recipe.settings.get(name, _default(field)))
-            yield Setting(name, default, said.get(field.name, ""))
+            words = [said.get(field.name, ""), _choices(field.type)]
+            yield Setting(name, default, "; ".join(filter(None, words)))
 
 
 def meanings(config: type[msgspec.Struct]) -> dict[str, str]:
@@ -61,6 +63,11 @@ def meanings(config: type[msgspec.Struct]) -> dict[str, str]:
     return found
 
 
+def _choices(kind: Any) -> str:
+    """The values that a setting may have, if they are a few words: "all or free"."""
+    return " or ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
+
+
 def _default(field: msgspec.structs.FieldInfo) -> Any:
     if field.default is not msgspec.NODEFAULT:
         return field.default
@@ -71,5 +78,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:g}"
-    return str(value) if value != "" else '""'
+        return format_number(value).replace(",", "")
+    return "none" if value in (None, {}, "", ()) else str(value)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import click
 
 from railyard.cluster.topology import Topology, load_topology, topology_names
-from railyard.cluster.units import format_duration, format_rate, format_share, format_size
+from railyard.cluster.units import (
+    format_duration,
+    format_rate,
+    format_share,
+    format_size,
+)
+from railyard.scripts.terminal.tables import wrapped
 
 
 @click.command()
@@ -16,9 +22,9 @@ def topologies() -> None:
     for name in topology_names():
         topology = load_topology(name)
         figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
-        click.echo(f"{name}\n    {topology.description}\n    {figures}")
-        if topology.source:
-            click.echo(f"    {topology.source}")
+        click.echo(name)
+        for text in filter(None, (topology.description, figures, topology.source)):
+            click.echo(wrapped(text, 4))
 
 
 def _shape(topology: Topology) -> str:

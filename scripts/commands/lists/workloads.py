@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +10,7 @@ from railyard.cluster.shown import printable
 from railyard.cluster.units import format_duration, format_number, format_share, format_size
 from railyard.scripts.simulating.fetch import fetch
 from railyard.scripts.terminal.options import SEED
+from railyard.scripts.terminal.tables import wrapped
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Statistic, Workload
@@ -31,9 +31,9 @@ def workloads(context: click.Context) -> None:
 
     for name, family in FAMILIES.items():
         asked_for = f"{name}:{family.file}" if family.file else name
-        click.echo(f"{asked_for}\n    {family.about}\n    {family.source}")
-        words = ", ".join(family.defaults())
-        click.echo(fill(words, 96, initial_indent="    ", subsequent_indent="    "))
+        click.echo(asked_for)
+        for text in (family.about, family.source, ", ".join(family.defaults())):
+            click.echo(wrapped(text, 4))
 
 
 workloads.add_command(fetch)
