@@ -20,6 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.inputfile import read_text_file
+
 SAMPLES_MAX = 1000
 
 
@@ -56,10 +59,11 @@ class LinkLog:
             file.write(json.dumps({"type": "links", "capacity_bytes_per_s": known}) + "\n")
             for row in circuit_rows:
                 file.write(json.dumps(row) + "\n")
-            for at_s, changed in self._changes():
+            for at_s, changed in self.changes():
                 file.write(json.dumps({"at_s": at_s, "bytes": changed}) + "\n")
 
-    def _changes(self) -> Iterator[tuple[float, dict[str, int]]]:
+    def changes(self) -> Iterator[tuple[float, dict[str, int]]]:
+        """The samples: when, and the totals that have changed since the one before."""
         written: dict[str, int] = {}
         for at_s, totals in self._samples:
             changed = {
@@ -67,3 +71,18 @@ class LinkLog:
             }
             written |= changed
             yield at_s, changed
+
+
+def read_samples(path: Path) -> list[tuple[float, dict[str, int]]]:
+    """The samples in a ``network.jsonl``; none if there is no such file.
+
+    Raises ``UsageError`` for what is no such record.
+    """
+    if not path.is_file():
+        return []
+    try:
+        rows = map(json.loads, read_text_file(path, "record of the network").splitlines())
+        return [(row["at_s"], row["bytes"]) for row in rows if "at_s" in row]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path}: is no record of the network: {what}") from None

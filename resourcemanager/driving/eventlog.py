@@ -27,7 +27,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError, RailyardError, UsageError
 from railyard.cluster.files.inputfile import read_text_file
 from railyard.cluster.files.resources import cause_of, is_full
-from railyard.cluster.messages.execution import AttemptSucceeded
+from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event, to_map
 from railyard.cluster.topology import with_keys_now
 from railyard.resourcemanager.core.core import Core
@@ -115,6 +115,7 @@ class Step:
     event: Event
     commands: list[Command]
     success: Success | None = None  #: of the attempt that succeeded, if one did
+    launched: tuple[Attempt, ...] = ()  #: the attempts that its commands launch
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,9 @@ def replay_on(core: Core, path: Path, events: Iterable[LoggedEvent]) -> Iterator
             now = ", ".join(type(command).__name__ for command in commands) or "nothing"
             raise Diverged(f"{path}:{number}: {event} led to other commands than now: {now}")
         success = None if attempt is None else Success(attempt, attempt.state)
-        yield Step(logged.at_s, logged.event, commands, success)
+        orders = (command for command in commands if isinstance(command, LaunchAttempt))
+        launched = tuple([core.state.attempts[order.attempt] for order in orders])
+        yield Step(logged.at_s, logged.event, commands, success, launched)
 
 
 class Diverged(RailyardError):

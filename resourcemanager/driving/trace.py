@@ -2,8 +2,10 @@
 
 A node is a "process" with a lane for each slot; "network" is one with a lane for each coflow, and
 "optical ports" one with a lane for each port that had circuits (``opticaltrace.py``).  Attempts
-that have no slot yet are shown at their node, beside its slots (``reservationtrace.py``).  The
-outcome of an attempt whose output was kept says whether it was taken later.  Pure.
+that have no slot yet are shown at their node, beside its slots (``reservationtrace.py``).  An
+attempt is named after its job and stage; its phases and fetches are in ``attempttrace.py``, links
+and circuits as counters in ``countertrace.py``.  The outcome of an attempt whose output was kept
+says whether it was taken later.  Pure.
 """
 
 from __future__ import annotations
@@ -11,11 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId
+from railyard.cluster.ids import (
+    AttemptId,
+    CoflowId,
+    FlowId,
+    JobId,
+    NodeId,
+    job_of,
+    stage_of,
+)
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
     AttemptReady,
+    AttemptStarted,
     AttemptSucceeded,
     BeginAttempt,
     CancelFlow,
@@ -30,10 +41,21 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.netemu.circuits.log import CircuitUse
 from railyard.resourcemanager.core.state.jobs import Attempt
+from railyard.resourcemanager.driving.attempttrace import (
+    ARROWS_MAX,
+    Fetches,
+    Slice,
+    arrow_rows,
+    phase_rows,
+    phases_of,
+)
+from railyard.resourcemanager.driving.countertrace import Sample, circuit_counters, link_rows
 from railyard.resourcemanager.driving.eventlog import Step, Success
 from railyard.resourcemanager.driving.opticaltrace import optical_rows, row_name
 from railyard.resourcemanager.driving.reservationtrace import Reservations
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
+from railyard.resourcemanager.interface.events import JobSubmitted
+from railyard.resourcemanager.interface.views import Level
 
 _NETWORK = 0  #: number of the network's "process"; nodes are numbered from 1
 _OUTCOME = {AttemptFailed: "failed", AttemptKilled: "killed"}
@@ -41,14 +63,23 @@ _OUTCOME = {AttemptFailed: "failed", AttemptKilled: "killed"}
 TAKEN, NOT_TAKEN = "kept, then taken", "kept, then not taken"
 
 
-def chrome_trace(steps: Iterable[Step], circuits: Sequence[CircuitUse] = ()) -> dict[str, Any]:
-    """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev."""
+def chrome_trace(
+    steps: Iterable[Step],
+    circuits: Sequence[CircuitUse] = (),
+    samples: Sequence[Sample] = (),
+) -> dict[str, Any]:
+    """The trace of a replayed run; ``json.dump`` it to a file for ui.perfetto.dev.
+
+    ``samples``: of the links' bytes over time.
+    """
     trace = _Trace()
     for step in steps:
         trace.take(step)
     trace.name_what_was_taken()
     optical = optical_rows(circuits, trace.nodes + 1)
-    return {"traceEvents": trace.rows + optical, "displayTimeUnit": "ms"}
+    optical += circuit_counters(circuits, trace.nodes + 1)
+    links = link_rows(samples, trace.nodes + 2)
+    return {"traceEvents": trace.rows + optical + links, "displayTimeUnit": "ms"}
 
 
 class _Trace:
@@ -57,6 +88,12 @@ class _Trace:
         self._numbers: dict[NodeId, int] = {}
         self._lanes: dict[NodeId, list[AttemptId | None]] = {}  #: who is in which slot
         self._running: dict[AttemptId, tuple[NodeId, int, float]] = {}  #: node, lane, since
+        self._jobs: dict[JobId, str] = {}  #: name of each
+        self._levels: dict[AttemptId, Level] = {}  #: how far what it reads is from each attempt
+        self._started_s: dict[AttemptId, float] = {}
+        self._slices: dict[AttemptId, Slice] = {}  #: of attempts that succeeded
+        self._fetches: dict[AttemptId, Fetches] = {}  #: of those that have not ended
+        self._arrows = 0
         self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
         self._coflows: dict[CoflowId, int] = {}  #: lane of each
         self._reservations = Reservations(self.rows, self._numbers)
@@ -70,6 +107,7 @@ class _Trace:
 
     def take(self, step: Step) -> None:
         """Add what an event and its commands show."""
+        self._note(step)
         self._take_event(step)
         for command in step.commands:
             match command:
@@ -97,6 +135,17 @@ class _Trace:
         for attempt, args in self._kept:
             args["outcome"] = NOT_TAKEN if attempt.state in ("kept", "killed") else TAKEN
 
+    def _note(self, step: Step) -> None:
+        """Keep what is shown with an attempt's end."""
+        self._levels |= {attempt.id: attempt.level for attempt in step.launched}
+        match step.event:
+            case JobSubmitted(job=job, name=name):
+                self._jobs[job] = name
+            case AttemptStarted(attempt=attempt):
+                self._started_s[attempt] = step.at_s
+            case AttemptReady(attempt=attempt):
+                self._reservations.ready(attempt, step.at_s)
+
     def _take_event(self, step: Step) -> None:
         match step.event:
             case NodeJoined(node=node, slots=slots):
@@ -106,10 +155,8 @@ class _Trace:
                 self._node(node, slots)
             case NodeLost(node=node):
                 self._lost(node, step.at_s)
-            case AttemptReady(attempt=attempt):
-                self._reservations.ready(attempt, step.at_s)
             case AttemptSucceeded() if step.success is not None:
-                self._succeeded(step.success, step.at_s)
+                self._succeeded(step.success, step.event, step.at_s)
             case AttemptFailed() | AttemptKilled():
                 self._reservations.ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
                 self._ended(step.event.attempt, _OUTCOME[type(step.event)], step.at_s)
@@ -138,37 +185,49 @@ class _Trace:
         lanes[lane] = attempt
         self._running[attempt] = node, lane, at_s
 
-    def _succeeded(self, success: Success, at_s: float) -> None:
+    def _succeeded(self, success: Success, event: AttemptSucceeded, at_s: float) -> None:
         late = success.state == "killed"
-        args = self._ended(success.attempt.id, "too late" if late else success.state, at_s)
+        args = self._ended(event.attempt, "too late" if late else success.state, at_s, event)
         if success.state == "kept":
             self._kept.append((success.attempt, args))
 
-    def _ended(self, attempt: AttemptId, how: str, at_s: float) -> dict[str, Any]:
-        """Add the row of an attempt that had a slot; returns its "args"."""
-        args = {"outcome": how}
+    def _ended(
+        self, attempt: AttemptId, how: str, at_s: float, success: AttemptSucceeded | None = None
+    ) -> dict[str, Any]:
+        """Add the rows of an attempt that had a slot; returns its "args"."""
+        started_s = self._started_s.pop(attempt, None)
+        fetches = self._fetches.pop(attempt, Fetches())
+        job = self._jobs.get(job_of(attempt), job_of(attempt))
+        args: dict[str, Any] = {"outcome": how, "attempt": attempt, "job": job}
+        args["locality"] = self._levels.pop(attempt, None)
         node, lane, since_s = self._running.pop(attempt, (None, 0, 0.0))
         if node is None:
             return args
         self._lanes[node][lane] = None
+        at = Slice(self._numbers[node], lane, since_s, at_s)
+        phases = args["phases_s"] = phases_of(at, started_s, fetches, success)
+        name = f"{job} {stage_of(attempt).partition('.')[2]}"
+        times = {"ts": since_s * 1e6, "dur": (at_s - since_s) * 1e6}
+        where = {"pid": at.process, "tid": lane}
         self.rows.append(
-            {
-                "name": attempt,
-                "cat": "attempt",
-                "ph": "X",
-                "ts": since_s * 1e6,
-                "dur": (at_s - since_s) * 1e6,
-                "pid": self._numbers[node],
-                "tid": lane,
-                "args": args,
-            }
+            {"name": name, "cat": "attempt", "ph": "X", **times, **where, "args": args}
         )
+        self.rows += phase_rows(at, phases)
+        if success is not None:
+            self._slices[attempt] = at
+            if self._arrows < ARROWS_MAX:
+                arrows = list(arrow_rows(at, fetches, self._slices))
+                self._arrows += len(arrows) // 2
+                self.rows += arrows
         return args
 
     def _flow_over(self, flow: FlowId, how: str, at_s: float) -> None:
         order, since_s = self._flows.pop(flow, (None, 0.0))
         if order is None or order.src == order.dst:
             return
+        if how == "finished":
+            fetched = self._fetches.setdefault(order.reader, Fetches())
+            fetched.flows.append((order, since_s, at_s))
         common = {"name": f"{order.src} to {order.dst}", "cat": "flow", "id": flow}
         lane = {"pid": _NETWORK, "tid": self._lane(order.coflow)}
         args = {"bytes": order.size_bytes, "outcome": how, "outputs": len(order.outputs)}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +36,9 @@ Outcome = Literal["counted", "taken", "not taken", "lost"]
 _OUTCOMES: dict[str, Outcome] = {"succeeded": "counted", TAKEN: "taken", NOT_TAKEN: "not taken"}
 
 
+_LOCALITIES = {"node-local": "node", "rack-local": "rack", "remote": "remote"}
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """An attempt in a slot."""
@@ -47,6 +51,8 @@ class Held:
     begin_s: float
     end_s: float
     outcome: Outcome
+    locality: str | None = None  #: of a map's input: "node", "rack" or "remote"
+    phases_s: Mapping[str, float] = field(default_factory=dict)  #: in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +130,27 @@ class Results:
         rows = [
             row
             for row in self._trace
-            if row.get("cat") == "attempt" and job_of(row["name"]) in names
+            if row.get("cat") == "attempt" and job_of(row["args"]["attempt"]) in names
         ]
         first: dict[str, str] = {}  #: each job's first stage
         for row in sorted(rows, key=lambda row: float(row["ts"])):
-            first.setdefault(job_of(row["name"]), stage_of(AttemptId(row["name"])))
+            attempt = AttemptId(row["args"]["attempt"])
+            first.setdefault(job_of(attempt), stage_of(attempt))
         return [
             Held(
-                attempt=row["name"],
+                attempt=attempt,
                 node=self._node_of[row["pid"]],
                 lane=row["tid"],
-                job=names[job_of(row["name"])],
-                first_stage=stage_of(AttemptId(row["name"])) == first[job_of(row["name"])],
+                job=names[job_of(attempt)],
+                first_stage=stage_of(attempt) == first[job_of(attempt)],
+                locality=_LOCALITIES.get(row["args"]["locality"]),
+                phases_s=row["args"]["phases_s"],
                 begin_s=row["ts"] / 1e6 - self.begin_s,
                 end_s=(row["ts"] + row["dur"]) / 1e6 - self.begin_s,
                 outcome=_OUTCOMES.get(row["args"]["outcome"], "lost"),
             )
             for row in rows
+            for attempt in [AttemptId(row["args"]["attempt"])]
         ]
 
     @cached_property

@@ -21,6 +21,8 @@ from railyard.scripts.report.style import LIGHT
 DRAWN_MAX = 40_000
 #: Columns of the links' loads.
 _COLUMNS = 480
+#: Phases by their letters in a page's data.
+_PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, write": "w"}
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -69,6 +71,11 @@ def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> di
             "job": [number[one.job] for one in held],
             "stage": [0 if one.first_stage else 1 for one in held],
             "outcome": [one.outcome for one in held],
+            "locality": [one.locality for one in held],
+            "phases": [
+                [[_PHASES[name], _ms(length_s)] for name, length_s in one.phases_s.items()]
+                for one in held
+            ],
             **_times(held),
         },
         "waiting": {"job": [number[one.job] for one in waiting], **_times(waiting)},

@@ -57,5 +57,5 @@ def save_results(results: Path, summary: dict[str, Any], network: NetworkRecord)
     write_json(summary, results / SUMMARY)
     with naming(results):
         network.write(results / NETWORK)
-    trace = chrome_trace(replay(results / EVENTS), network.circuits())
+    trace = chrome_trace(replay(results / EVENTS), network.circuits(), list(network.log.changes()))
     write_json(trace, results / TRACE, indent=None)

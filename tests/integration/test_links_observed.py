@@ -69,7 +69,8 @@ def nodes_of_reduces(trace):
     """The nodes where reduces of the sort ran, by the trace of a replay."""
     rows = json.loads(trace.read_text())["traceEvents"]
     names = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
-    return {names[row["pid"]] for row in rows if row["name"].startswith("j2.r")}
+    slices = [row for row in rows if row.get("cat") == "attempt"]
+    return {names[row["pid"]] for row in slices if row["args"]["attempt"].startswith("j2.r")}
 
 
 def test_a_scheduler_heeds_links_that_people_change(cluster, tmp_path):

@@ -206,7 +206,8 @@ def test_the_trace_tells_what_was_taken_of_what_was_kept(
     log.close()
     monkeypatch.setattr("railyard.resourcemanager.driving.makecore.recipe_named", lambda _: recipe)
     rows = chrome_trace(list(replay(path)))["traceEvents"]
-    outcomes = {row["name"]: row["args"]["outcome"] for row in rows if row["ph"] == "X"}
+    slices = [row["args"] for row in rows if row.get("cat") == "attempt"]
+    outcomes = {args["attempt"]: args["outcome"] for args in slices}
     assert outcomes == {
         "j0.m0.0": "kept, then not taken",
         "j0.m0.1": "kept, then taken",

@@ -132,7 +132,7 @@ def test_the_trace_shows_each_attempt_in_a_lane_of_its_node(tmp_path: Path):
     json.dumps(rows)
     names = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
     assert sorted(names.values()) == ["network", "r0n0", "r0n1", "r0n2", "r1n0", "r1n1", "r1n2"]
-    slices = [row for row in rows if row["ph"] == "X"]
+    slices = [row for row in rows if row.get("cat") == "attempt"]
     launched = sum(record.launched for record in c.core.records.values())
     assert len(slices) == launched
     outcomes = {row["args"]["outcome"] for row in slices}
@@ -156,7 +156,7 @@ def test_the_trace_of_a_node_that_started_anew_before_it_was_missed(tmp_path: Pa
     c.run()
     write_log(c, tmp_path / "events.jsonl")
     rows = chrome_trace(replay(tmp_path / "events.jsonl"))["traceEvents"]
-    outcomes = [row["args"]["outcome"] for row in rows if row["ph"] == "X"]
+    outcomes = [row["args"]["outcome"] for row in rows if row.get("cat") == "attempt"]
     assert outcomes == ["lost with its node", "succeeded"]
 
 

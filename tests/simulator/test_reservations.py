@@ -116,7 +116,11 @@ def test_waiting_for_a_slot_is_no_slot_time_and_apart_in_the_trace(tmp_path: Pat
     assert run.summary()["slot_utilization"] == pytest.approx((10 + 2 + 6) / (4 * 16))
     monkeypatch.setattr("railyard.resourcemanager.driving.makecore.recipe_named", lambda _: recipe)
     rows = chrome_trace(replay(path))["traceEvents"]
-    shown = {row["name"]: (row["ts"], row["dur"]) for row in rows if row["ph"] == "X"}
+    shown = {
+        row["args"]["attempt"]: (row["ts"], row["dur"])
+        for row in rows
+        if row.get("cat") == "attempt"
+    }
     assert shown["j2.r0.0"] == pytest.approx((10e6, 6e6))
     waits = {row["ph"]: row for row in rows if row.get("cat") == "reservation"}
     assert {ph: row["ts"] for ph, row in waits.items()} == pytest.approx(

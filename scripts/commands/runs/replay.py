@@ -22,6 +22,7 @@ def replay(folder: str, trace: Path | None) -> None:
     from railyard.cluster.shown import printable
     from railyard.cluster.units import format_count, format_duration
     from railyard.netemu.circuits.log import read_circuits
+    from railyard.netemu.fabric.linklog import read_samples
     from railyard.resourcemanager.driving.eventlog import replay as steps_of
     from railyard.resourcemanager.driving.trace import chrome_trace
 
@@ -37,4 +38,5 @@ def replay(folder: str, trace: Path | None) -> None:
     )
     if trace is not None:
         circuits = read_circuits(path.parent / NETWORK)
-        write_json(chrome_trace(steps, circuits), trace, indent=None)
+        samples = read_samples(path.parent / NETWORK)
+        write_json(chrome_trace(steps, circuits, samples), trace, indent=None)

@@ -1,6 +1,6 @@
 // A run over time: its jobs, who held which slot, attempts without a slot, circuits.
 
-// The job whose bar is at a place, and its bars.
+// A bar for each job.
 function jobsPart(run) {
   const named = run.jobs.length <= 28;
   const step = named ? 17 : Math.max(2, Math.min(8, 360 / run.jobs.length));
@@ -51,6 +51,12 @@ const COLOURINGS = {
     ],
   },
 };
+// Phases by their letters in the data: what an attempt did while it had its slot.
+const PHASES = { t: "start", r: "read", f: "shuffle", c: "compute", w: "sort, write" };
+COLOURINGS.phase = {
+  style: () => "phase-none",
+  legend: Object.entries(PHASES).map(([letter, words]) => [`phase-${letter}`, words]),
+};
 const OUTCOMES = { taken: "kept, then taken", "not taken": "kept, then not taken", lost: "failed, killed or too late" };
 
 function slotsPart(run, colouring) {
@@ -75,6 +81,7 @@ function slotsPart(run, colouring) {
         const begin = x(Math.max(one.begin_s, time.fromS)), end = x(Math.min(one.end_s, time.toS));
         const y = (first[one.node] + one.lane) * step, thick = step > 3 ? step - 1 : step;
         bars.add(COLOURINGS[colouring()].style(one), begin, y, end - begin, thick);
+        if (colouring() === "phase") addPhases(bars, one, y, thick, time, x);
         if (one.outcome in OUTCOMES) marks.add(`mark ${one.outcome.replace(" ", "-")}`, begin, y, end - begin, thick);
       }
       const lines = racks.slice(1).map((rack) => svg("path", { class: "grid", d: `M${from} ${short(rack.top)}H${width}` }));
@@ -86,6 +93,15 @@ function slotsPart(run, colouring) {
       };
     },
   };
+}
+
+function addPhases(bars, one, y, thick, time, x) {
+  let beginS = one.begin_s;
+  for (const [letter, lengthS] of one.phases) {
+    const [fromS, toS] = [Math.max(beginS, time.fromS), Math.min(beginS + lengthS, time.toS)];
+    if (toS > fromS) bars.add(`phase-${letter}`, x(fromS), y, x(toS) - x(fromS), thick);
+    beginS += lengthS;
+  }
 }
 
 // Where each rack's rows begin, and where its label goes.
@@ -109,7 +125,7 @@ function describeAttempt(run, row, timeS, toleranceS) {
     `${one.name} of ${run.jobs[one.job].name}`,
     `${run.nodes[one.node].name}, slot ${one.lane}${where ? `; ${where}` : ""}`,
     `${duration(one.begin_s)} to ${duration(one.end_s)}: ${duration(one.end_s - one.begin_s)}`,
-    ...(one.phases ?? []).map(([name, lengthS]) => `${name} ${duration(lengthS)}`),
+    ...one.phases.map(([letter, lengthS]) => `${PHASES[letter]} ${duration(lengthS)}`),
     ...(one.outcome in OUTCOMES ? [OUTCOMES[one.outcome]] : []),
   ];
 }
