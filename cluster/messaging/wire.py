@@ -125,6 +125,10 @@ class Vocabulary:
         """Accept messages of class ``kind`` from now on."""
         self._kinds[kind.tag()] = kind
 
+    def kinds(self) -> list[type[Message]]:
+        """All of them."""
+        return list(self._kinds.values())
+
     def kind(self, tag: object) -> type[Message]:
         """The class with a tag; raises ``PeerError`` if it is not accepted here."""
         kind = self._kinds.get(tag) if isinstance(tag, str) else None

@@ -33,9 +33,9 @@ class CircuitUse(NamedTuple):
     src: RackId
     dst: RackId
     coflow: str
-    begin_s: float
-    lit_s: float | None  #: None: it never carried
-    end_s: float
+    begin_s: float  #: when the coflow got the circuit
+    lit_s: float | None  #: when it could send; None: it never could
+    end_s: float  #: when it lost the circuit
 
 
 class CircuitLog:

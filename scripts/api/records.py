@@ -59,6 +59,48 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
     grant_lag_ms_p99: float  #: 99 % of the network's grants came at most so late
     cpu_saturated: float  #: share of the time with open flows in which all CPUs were busy
+    silent_daemons: int = 0  #: how often a NodeManager was silent for long, and was waited for
+    #: `mean` and `max` per attempt that succeeded: from the arrival of its order to its first word
+    launch_s: dict[str, float] = {}
+    #: `mean` and `max` per attempt that succeeded: its waits for permits to compute after that
+    permit_s: dict[str, float] = {}
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine did during an emulated run, with all its programs."""
+
+    cpus: int
+    load_max: float  #: largest load average over a minute
+    memory_bytes_max: int  #: real bytes by which free memory was less than before, at most
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of an emulated run."""
+
+    role: str  #: such as `NodeManager` or `Attempt`
+    name: str
+    pid: int
+
+
+class Death(msgspec.Struct, frozen=True, kw_only=True):
+    """A daemon that died during an emulated run."""
+
+    role: str
+    name: str
+    pid: int
+    how: str  #: such as `signal 9`
+    next: str  #: what followed
+
+
+class CoarseRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a simulation was made coarser, as it would have had too many flows."""
+
+    exact_flows: int  #: flows that were expected of an exact run
+    shuffle_flows: int  #: to so many flows larger shuffles were merged
+    output_block_bytes: int | None  #: of written files; null: the topology's
+    together_s: float  #: what ended within so long ended together
+    progress_s: float | None  #: from one report of an attempt's progress to the next
+    off: dict[str, float]  #: shares by which mean times are expected to be off at most
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +123,9 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     computed_s: float  #: for which those that succeeded computed
     reduce_s: float | None  #: mean of a reduce
     ok: bool | None  #: None: it has not ended
+    #: waits of its attempts for the machine, added up; of an emulated run
+    machine_s: float | None = None
+    steps: tuple[str, ...] = ()  #: ids of its steps, if it ran in several
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +151,16 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     network_utilization: float | None = None  #: share of the capacity between racks
     #: the policies' own figures: {policy: {name: value}}
     figures: dict[str, dict[str, float]] = {}
+    figures_error: str | None = None  #: which policy broke when it was asked for its figures
+    #: of each layer of a tree of switches, the share of its capacity x makespan that was used
+    layer_utilization: dict[str, float] = {}
+    scheduling_s: dict[str, float] = {}  #: CPU time of decisions: `total` and `max`
+    cpu_s: float | None = None  #: CPU time of a simulation, where it was one of several
+    coarse: CoarseRun | None = None  #: None: exact, or emulated
     fidelity: Fidelity | None = None  #: None: simulated
+    machine: Machine | None = None  #: likewise
+    processes: tuple[Process, ...] = ()  #: of an emulated run
+    deaths: tuple[Death, ...] = ()  #: likewise
     verified: bool | None = None  #: whether the output is right; None: it could not be checked
     jobs: tuple[JobResult, ...]
     output: str | None = None  #: folder of the block store, of a single job on a ``Cluster``

@@ -43,7 +43,7 @@ def settings_of_recipe(recipe: Recipe) -> Iterator[Setting]:
             yield Setting(name, default, "; ".join(filter(None, words)))
 
 
-def meanings(config: type[msgspec.Struct]) -> dict[str, str]:
+def meanings(config: type) -> dict[str, str]:
     """{field: the comments before it and on its line}, of a class and those that it is made of."""
     found: dict[str, str] = {}
     for kind in reversed(config.__mro__):
