@@ -186,8 +186,9 @@ def replay_on(core: Core, path: Path, events: Iterable[LoggedEvent]) -> Iterator
             now = ", ".join(type(command).__name__ for command in commands) or "nothing"
             raise Diverged(f"{path}:{number}: {event} led to other commands than now: {now}")
         success = None if attempt is None else Success(attempt, attempt.state)
+        known = core.state.attempts  # without those whose job has failed in the same event
         orders = (command for command in commands if isinstance(command, LaunchAttempt))
-        launched = tuple([core.state.attempts[order.attempt] for order in orders])
+        launched = tuple([known[one.attempt] for one in orders if one.attempt in known])
         yield Step(logged.at_s, logged.event, commands, success, launched)
 
 

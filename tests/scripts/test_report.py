@@ -28,6 +28,7 @@ from railyard.scripts.results.origin import origin_now
 from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
 from railyard.simulator.nodes.behaviour import Behaviour
+from tests.browser import BROWSER, WIDTHS, look_at
 
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
 
@@ -129,26 +130,61 @@ def test_a_picture_is_the_same_each_time(folder):
     assert render(draw, LIGHT, "png") != render(draw, DARK, "png")
 
 
-def test_a_page_needs_nothing_but_itself(tmp_path):
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """The folder of a comparison."""
+    out = tmp_path_factory.mktemp("compared") / "out"
     request = RunsRequest(
         words=("wordcount,size=300MB,times=2",),
         schedulers=("fair", "delay"),
         flow_schedulers=("maxmin",),
         seeds=2,
         topology="flat-4x4",
-        results=tmp_path / "out",
+        results=out,
     )
     comparison = Comparison(request)
-    write_page(tmp_path / "out", comparison.run(), comparison.described())
-    page = (tmp_path / "out" / "index.html").read_text()
+    write_page(out, comparison.run(), comparison.described())
+    return out
+
+
+def test_a_page_needs_nothing_but_itself(compared):
+    page = (compared / "index.html").read_text()
     assert re.findall(r"""(?:src|srcset|href)="([^"]*)""", page) == []
     assert "@import" not in page
     assert "url(" not in page
     for words in ("fair and delay", "wordcount,size=300MB,times=2", "flat-4x4", "CCT mean"):
         assert words in page
-    plots = {path.name for path in (tmp_path / "out" / "plots").iterdir()}
+    plots = {path.name for path in (compared / "plots").iterdir()}
     assert {"completion-times.svg", "run-fair-maxmin-virtual.png"} <= plots
-    assert (tmp_path / "out" / "delay-maxmin-virtual-2" / "summary.json").is_file()
+    assert (compared / "delay-maxmin-virtual-2" / "summary.json").is_file()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_are_drawn_for_the_width_at_hand(compared, folder, tmp_path, dark):
+    summary = json.loads((folder / "summary.json").read_text())
+    shutil.copytree(folder, tmp_path / "run")
+    write_run_page(tmp_path / "run", summary, load_topology("flat-4x4"), origin_now())
+    (tmp_path / "browser").mkdir()
+    pages = {"run": tmp_path / "run" / "index.html", "comparison": compared / "index.html"}
+    found = look_at(pages, tmp_path / "browser", dark=dark)
+    assert found["errors"] == []
+    assert [(one["name"], one["width"]) for one in found["pages"]] == [
+        (name, width) for name in pages for width in WIDTHS
+    ]
+    for page in found["pages"]:
+        # Drawn for this width, rather than shrunk to it.
+        assert not page["scrolls"]
+        assert page["outside"] == []
+        assert page["scales"] == pytest.approx([1.0] * len(page["titles"]), rel=0.01)
+        assert page["ground"] == ("rgb(21, 26, 35)" if dark else "rgb(255, 255, 255)")
+        assert len(page["tip"]) >= 3
+        assert page["tip"][0].split(" of ")[1].startswith(("terasort", "wordcount"))
+        assert page["again"] == page["before"] != page["after"]
+        styles = {kind: set(classes) for kind, classes in page["styles"].items()}
+        assert any(style.startswith("place-") for style in styles["locality"])
+        assert {"phase-c", "phase-f"} <= styles["phase"]
+        assert "16 slots by rack" in page["titles"]
 
 
 def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):

@@ -41,7 +41,7 @@ function makeCurves(host, data) {
     const marks = logarithmic ? powers(shortest, longest) : ticks(0, longest, (width - left) / 70);
     const down = marks.flatMap(({ value, text }) => [
       svg("path", { class: "grid", d: `M${short(x(value))} 6V${height}` }),
-      words(Math.min(x(value), width - 22), height + 14, "tick", `${text} s`),
+      words(x(value), height + 14, "tick", `${text} s`, x(value) > width - 24 ? "end" : "middle"),
     ]);
     picture.replaceChildren(...across, ...down, ...curves.map((curve) => line(curve, x, y, width)));
   };
@@ -54,8 +54,8 @@ function line(curve, x, y, width) {
   return svg("path", { class: `curve ${curve.style}${curve.dashed ? " dashed" : ""}`, d });
 }
 
-function words(x, y, style, text) {
-  const made = svg("text", { x: short(x), y: short(y), class: style });
+function words(x, y, style, text, anchor = "end") {
+  const made = svg("text", { x: short(x), y: short(y), class: style, "text-anchor": anchor });
   made.textContent = text;
   return made;
 }

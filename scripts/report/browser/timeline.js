@@ -59,20 +59,25 @@ COLOURINGS.phase = {
 };
 const OUTCOMES = { taken: "kept, then taken", "not taken": "kept, then not taken", lost: "failed, killed or too late" };
 
+// Of more slots, those that were never used are left out.
+const SLOTS_MAX = 600;
+
 function slotsPart(run, colouring) {
+  const slots = run.nodes.reduce((sum, node) => sum + node.slots, 0);
+  const nodes = slots > SLOTS_MAX ? usedSlots(run) : run.nodes;
   const first = [];
   let rows = 0;
-  for (const node of run.nodes) {
+  for (const node of nodes) {
     first.push(rows);
     rows += node.slots;
   }
-  const step = Math.max(0.8, Math.min(11, 380 / Math.max(1, rows)));
+  const step = Math.max(0.3, Math.min(11, 380 / Math.max(1, rows)));
   const byRow = Array.from({ length: rows }, () => []);
   for (const one of run.attempts) byRow[first[one.node] + one.lane].push(one);
-  const racks = rackRows(run.nodes, first, step);
+  const racks = rackRows(nodes, first, step);
   const left = run.left_out ? `; the ${run.attempts.length} longest of ${run.attempts.length + run.left_out} attempts` : "";
   return {
-    title: `${rows} slots by rack${left}`,
+    title: `${slots} slots by rack${rows < slots ? `, the ${rows} that were used` : ""}${left}`,
     labels: racks.map((rack) => rack.text),
     draw({ left: from, width, time, x }) {
       const bars = new Rectangles(), marks = new Rectangles();
@@ -102,6 +107,13 @@ function addPhases(bars, one, y, thick, time, x) {
     if (toS > fromS) bars.add(`phase-${letter}`, x(fromS), y, x(toS) - x(fromS), thick);
     beginS += lengthS;
   }
+}
+
+// The nodes with as many of their slots as were in use at once.
+function usedSlots(run) {
+  const used = run.nodes.map(() => 0);
+  for (const one of run.attempts) used[one.node] = Math.max(used[one.node], one.lane + 1);
+  return run.nodes.map((node, number) => ({ ...node, slots: used[number] }));
 }
 
 // Where each rack's rows begin, and where its label goes.
