@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from railyard.resourcemanager.interface.recipe import Recipe
     from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
     from railyard.scripts.api.asked import Advice
+    from railyard.scripts.api.cluster import Cluster
     from railyard.scripts.api.comparison import Comparison
     from railyard.scripts.api.lists import schedulers, topologies
     from railyard.scripts.api.pictures import Picture
+    from railyard.scripts.api.reproduction import Reproduction, reproduce
     from railyard.scripts.api.results import Run
     from railyard.scripts.api.studies import compare, simulate
 
@@ -75,9 +77,11 @@ _MODULE_OF = {
         "resourcemanager.interface.recipe": "Recipe",
         "resourcemanager.interface.views": "ClusterView JobView SlotView StageView",
         "scripts.api.asked": "Advice",
+        "scripts.api.cluster": "Cluster",
         "scripts.api.comparison": "Comparison",
         "scripts.api.lists": "schedulers topologies",
         "scripts.api.pictures": "Picture",
+        "scripts.api.reproduction": "Reproduction reproduce",
         "scripts.api.results": "Run",
         "scripts.api.studies": "compare simulate",
     }.items()
@@ -87,6 +91,7 @@ _MODULE_OF = {
 __all__ = [
     "Advice",
     "CircuitPolicy",
+    "Cluster",
     "ClusterView",
     "Comparison",
     "Copy",
@@ -112,6 +117,7 @@ __all__ = [
     "RailyardError",
     "Recipe",
     "Reduce",
+    "Reproduction",
     "Reserve",
     "Run",
     "ShufflePolicy",
@@ -126,6 +132,7 @@ __all__ = [
     "Withdraw",
     "compare",
     "fill",
+    "reproduce",
     "require",
     "schedulers",
     "serve_in_order",

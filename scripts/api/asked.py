@@ -36,8 +36,13 @@ def called(*, progress: bool) -> Iterator[None]:
         with heard_by(said.append, wants_progress=progress):
             yield
     finally:
-        for words in dict.fromkeys(said):
-            warnings.warn(words, Advice, stacklevel=4)  # beyond contextlib and our own function
+        warn(said, stacklevel=5)  # beyond contextlib and our own function
+
+
+def warn(said: Iterable[str], stacklevel: int) -> None:
+    """Turn notices into warnings, each once."""
+    for words in dict.fromkeys(said):
+        warnings.warn(words, Advice, stacklevel=stacklevel)
 
 
 def names(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -80,15 +85,23 @@ def count_of(name: str, count: int | None) -> int | None:
     return count
 
 
-def new_folder(out: str | Path | None) -> Path | None:
+def seeds_of(seeds: int | range | None) -> int | range | None:
+    """A number of seeds, or which they are; ``UsageError`` for anything else."""
+    if not isinstance(seeds, range):
+        return count_of("seeds", seeds)
+    require(seeds.step == 1 and 0 < seeds.start < seeds.stop, "seeds", seeds, "as range(4, 11)")
+    return seeds
+
+
+def new_folder(out: str | Path | None, name: str = "out") -> Path | None:
     """The path of a folder that is to be made; ``UsageError`` if it cannot be."""
     if out is None:
         return None
     path = Path(out)
     if path.exists() or not path.absolute().parent.is_dir():
-        raise UsageError(f"out = {out}: need a new folder in a folder that exists")
+        raise UsageError(f"{name} = {out}: need a new folder in a folder that exists")
     if not os.access(path.absolute().parent, os.W_OK):
-        raise UsageError(f"out = {out}: need a place that you may write to")
+        raise UsageError(f"{name} = {out}: need a place that you may write to")
     return path
 
 

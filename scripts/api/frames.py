@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -53,6 +53,31 @@ def statements_frame(statements: Sequence[Statement]) -> DataFrame:
                 **statement_as_json(one),
             }
             for one in statements
+        ]
+    )
+
+
+def lines_frame(figures: Mapping[str, Mapping[str, Any]]) -> DataFrame:
+    """A row for each line of a paper's figures, as ``reproduce --json`` has them."""
+    return _frame(
+        [
+            {
+                "figure": name,
+                "case": line["case"],
+                "subject": line["subject"],
+                "measure": f"less {line['measure']}" if line["lessens"] else line["measure"],
+                "unit": line["unit"],
+                "ours": line["mean"],
+                "ci95_half_width": line["ci95_half_width"],
+                "published_least": (line["published"] or {}).get("least"),
+                "published_most": (line["published"] or {}).get("most"),
+                "off_by": line["off_by"],
+                "own": line["own"],
+                "base": line["base"],
+                "coarse": line["coarse"],
+            }
+            for name, figure in figures.items()
+            for line in figure["lines"]
         ]
     )
 

@@ -15,6 +15,7 @@ import re
 import symtable
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,26 +40,36 @@ def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[tuple[st
 
 
 def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
-    """The word for a job; ``folder`` is for files that need to be written."""
+    """The word for a job with its parameters; ``folder`` is for files that need to be written."""
+    name, params = name_and_params(job, folder)
+    for key, value in params.items():
+        if "," in value:
+            right = "need a default in the class, or a jobs.toml"
+            raise UsageError(f"{name}: {key} = {shown_value(value)}: {right}")
+    return ",".join([name, *(f"param.{key}={value}" for key, value in params.items())])
+
+
+def name_and_params(job: str | Path | Job | type[Job], folder: Path) -> tuple[str, dict[str, str]]:
+    """A job's name or file, and those of its parameters that are not its class's defaults."""
     if isinstance(job, str | Path):
-        return str(job)
+        return str(job), {}
     kind = job if isinstance(job, type) else type(job)
     if not issubclass(kind, Job) or kind is Job:
         raise UsageError(f"job {shown_value(job)}: need a name, a file, or a class of railyard.Job")
-    options = [] if isinstance(job, type) else _options(job)
-    return ",".join([f"{_file_of(kind, folder)}:{kind.__name__}", *options])
+    params = {} if isinstance(job, type) else _params(job)
+    return f"{_file_of(kind, folder)}:{kind.__name__}", params
 
 
-def _options(job: Job) -> Iterator[str]:
-    """The parameters of a job that are not its class's defaults."""
+def _params(job: Job) -> dict[str, str]:
+    params = {}
     for name, param in params_of(type(job)).items():
         value = getattr(job, name)
         if param.required or value != param.default:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if isinstance(value, bytes | list) or "," in text:
-                right = "need a default in the class, or a jobs.toml"
+            if isinstance(value, bytes | list):
+                right = "need a default in the class, as bytes are no text"
                 raise UsageError(f"{type(job).__name__}: {name} = {shown_value(value)}: {right}")
-            yield f"param.{name}={text}"
+            params[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return params
 
 
 def _file_of(kind: type[Job], folder: Path) -> Path:
@@ -114,15 +125,17 @@ class _Written:
 
 
 def _definition(value: type | FunctionType) -> str:
-    """The source of a class or function at the top of a script or of a notebook's cell."""
+    """The source of a class or function of a script or of a notebook's cell."""
     name = value.__name__
     functions = [value] if isinstance(value, FunctionType) else vars(value).values()
     codes = [inspect.unwrap(each).__code__ for each in functions if isinstance(each, FunctionType)]
-    for file in dict.fromkeys(code.co_filename for code in codes):
-        text = "".join(linecache.getlines(file))
-        for node in ast.parse(text).body:
+    for code in codes:
+        lines = linecache.getlines(code.co_filename)
+        for node in ast.walk(ast.parse("".join(lines))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-                return ast.get_source_segment(text, node) or ""
+                first, last = node.lineno, node.end_lineno or node.lineno
+                if first <= code.co_firstlineno <= last:
+                    return textwrap.dedent("".join(lines[first - 1 : last]))
     raise UsageError(f"job {name}: its source is not known: need it in a file or a notebook's cell")
 
 

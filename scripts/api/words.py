@@ -11,7 +11,7 @@ from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from railyard.scripts.api.records import RunRecord
     from railyard.scripts.comparing.rows import Row
@@ -44,9 +44,14 @@ def comparison_as_text(rows: Sequence[Row], title: str) -> str:
     """The tables and statements that the command prints."""
     from railyard.scripts.comparing.table import show
 
+    return printed(lambda: show(rows, title))
+
+
+def printed(show: Callable[[], object]) -> str:
+    """What a function prints."""
     written = io.StringIO()
     with redirect_stdout(written):
-        show(rows, title)
+        show()
     return written.getvalue().rstrip("\n")
 
 

@@ -1,0 +1,161 @@
+"""A paper's experiments, run again: each number beside the published one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from railyard.cluster.errors import unknown_name
+from railyard.scripts.api import asked
+from railyard.scripts.api.frames import lines_frame
+from railyard.scripts.api.words import as_preformatted, printed
+from railyard.scripts.clusters.config import require_known_options
+from railyard.scripts.reproduce.figures import Figure, Paper
+from railyard.scripts.reproduce.commandline import command_line
+from railyard.scripts.reproduce.papers import paper as paper_named
+from railyard.scripts.reproduce.request import ReproduceRequest
+from railyard.scripts.reproduce.runs import Summaries, carry_out, save
+from railyard.scripts.reproduce.table import show
+from railyard.scripts.reproduce.values import Value, as_json, values
+from railyard.scripts.results.origin import code_state
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.terminal.options import seeds_in_words
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reproduction:
+    """The figures of a paper with our numbers; as text, what ``railyard reproduce`` prints."""
+
+    paper: str
+    seeds: range
+    figures: Mapping[str, Figure]
+    values: Mapping[str, Sequence[Value]]  #: by figure: a number for each of its lines
+    numbers: dict[str, Any]  #: everything, as ``--json`` writes it
+    found: Summaries  #: the summaries of all runs, by setup
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of all runs, in seconds."""
+        return float(self.numbers["cpu_s"])
+
+    def summaries(self) -> Iterator[dict[str, Any]]:
+        """The summaries of all runs."""
+        return (summary for runs in self.found.values() for summary in runs)
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each number: ours and the paper's, in the row's ``unit``.
+
+        ``ours`` is the mean over seeds, ``published_least`` and ``published_most`` are the ends of
+        the paper's range, ``off_by`` is how far the mean lies outside of it.  Raises ``UsageError``
+        if pandas is not installed.
+        """
+        return lines_frame(self.numbers["figures"])
+
+    def save(self, folder: Path) -> None:
+        """Write all numbers, and the summary of each run, to a new folder."""
+        folder.mkdir()
+        write_json(self.numbers, folder / "figures.json")
+        save(self.found, folder / "runs")
+
+    def __str__(self) -> str:
+        def show_all() -> None:
+            for name, figure in self.figures.items():
+                show(figure, self.values[name], self.seeds)
+
+        return printed(show_all)
+
+    def __repr__(self) -> str:
+        return f"<Reproduction of {self.paper}: {', '.join(self.figures)}>"
+
+    def _repr_html_(self) -> str:
+        return as_preformatted(str(self))
+
+
+def reproduce(
+    paper: str,
+    *figures: str,
+    seeds: int | range | None = None,
+    quick: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    progress: bool = False,
+) -> Reproduction:
+    """Run a paper's experiments in virtual time; without ``figures`` all of them.
+
+    - ``paper``: "corral", "tetrium", "joint" and so on, as ``railyard reproduce`` takes them.
+    - ``seeds``: how many runs of each setup, or which; default: those that were reported.
+    - ``quick``: a smaller version of each figure.
+    - ``settings``: other values for settings of the schedulers, such as {"corral.imbalance": 0}.
+    - ``out``: a new folder for numbers and summaries.
+
+    Raises ``UsageError`` for a paper or a figure that there is not.
+    """
+    with asked.called(progress=progress):
+        request = ReproduceRequest(
+            paper=paper,
+            figures=figures,
+            seeds=asked.seeds_of(seeds),
+            quick=quick,
+            changed=asked.text_pairs(settings),
+            results=asked.new_folder(out),
+        )
+        done = reproduced(request)
+        if request.results is not None:
+            done.save(request.results)
+    return done
+
+
+def reproduced(request: ReproduceRequest) -> Reproduction:
+    """Carry out a request to run experiments again."""
+    chosen = paper_named(request.paper)
+    for name in request.figures:
+        if name not in chosen.figures:
+            raise unknown_name(f"figure of {request.paper}", name, chosen.figures)
+    figures = {
+        name: chosen.figures[name](request.quick).with_settings(request.changed)
+        for name in dict.fromkeys(request.figures or chosen.figures)
+    }
+    seeds = _seeds(request, chosen)
+    setups = [setup for figure in figures.values() for setup in figure.setups()]
+    require_known_options(dict.fromkeys(setup.scheduler for setup in setups), request.changed)
+    code = code_state()
+    found = carry_out(setups, seeds, request.on)
+    results = {name: values(figure, found) for name, figure in figures.items()}
+    numbers = {
+        "paper": request.paper,
+        "title": chosen.title,
+        "quick": request.quick,
+        "seeds": len(seeds),
+        "seed_range": seeds_in_words(seeds),
+        "command": command_line(
+            request.paper,
+            request.figures,
+            quick=request.quick,
+            seeds=seeds_in_words(seeds),
+            changed=request.changed,
+        ),
+        "code": code,
+        "cpu_s": sum(summary["cpu_s"] for runs in found.values() for summary in runs),
+        "figures": {name: as_json(figure, results[name]) for name, figure in figures.items()},
+    }
+    return Reproduction(
+        paper=request.paper,
+        seeds=seeds,
+        figures=figures,
+        values=results,
+        numbers=numbers,
+        found=found,
+    )
+
+
+def _seeds(request: ReproduceRequest, chosen: Paper) -> range:
+    """The seeds of each run.  A number of them begins with the first that the paper reports."""
+    if isinstance(request.seeds, range):
+        return request.seeds
+    usual = chosen.seeds_of(request.quick)
+    return range(usual.start, usual.start + (request.seeds or len(usual)))
