@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from railyard.scripts.api.cluster import Cluster
     from railyard.scripts.api.comparison import Comparison
     from railyard.scripts.api.lists import schedulers, topologies
-    from railyard.scripts.api.pictures import Picture
     from railyard.scripts.api.reproduction import Reproduction, reproduce
     from railyard.scripts.api.results import Run
+    from railyard.scripts.api.shown.pictures import Picture
     from railyard.scripts.api.studies import compare, simulate
 
 #: name -> the module that has it
@@ -80,7 +80,7 @@ _MODULE_OF = {
         "scripts.api.cluster": "Cluster",
         "scripts.api.comparison": "Comparison",
         "scripts.api.lists": "schedulers topologies",
-        "scripts.api.pictures": "Picture",
+        "scripts.api.shown.pictures": "Picture",
         "scripts.api.reproduction": "Reproduction reproduce",
         "scripts.api.results": "Run",
         "scripts.api.studies": "compare simulate",

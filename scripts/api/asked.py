@@ -18,6 +18,10 @@ from railyard.cluster.units import parse_size
 from railyard.scripts.terminal.notices import heard_by
 from railyard.scripts.terminal.options import Settings, TextPairs
 
+#: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
+#: block store.
+AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
+
 _SEED_MAX = 2**63 - 1
 
 
@@ -64,6 +68,17 @@ def pairs(settings: Mapping[str, Any] | None) -> Settings:
 def built(settings: Mapping[str, Any] | None, kind: type[Any], name: str) -> Any:
     """An object of these settings; None without any.  ``UsageError`` for unknown ones."""
     return build(dict(settings), kind, name) if settings else None
+
+
+def inputs_of(given: AnyInput) -> tuple[str, ...]:
+    """Inputs as ``--input`` has them: "FILE", or "NAME=FILE"."""
+    if isinstance(given, Mapping):
+        return tuple(f"{name}={each}" for name, files in given.items() for each in _each(files))
+    return tuple(_each(given))
+
+
+def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
+    return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]
 
 
 def size_of(size: str | int | None) -> int | None:

@@ -2,7 +2,7 @@
 
     with railyard.Cluster(topology="flat-4x4", scheduler="delay") as cluster:
         cluster.put("corpus.txt", "/corpus")
-        run = cluster.run("wordcount", input="dfs:/corpus")
+        run = cluster.run("wordcount", inputs="dfs:/corpus")
 
 Its processes end with the ``with`` block, with ``stop``, or with this process, however that ends.
 Use a cluster from one thread.
@@ -11,7 +11,7 @@ Use a cluster from one thread.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -46,9 +46,6 @@ from railyard.scripts.terminal.progress import progress_view
 
 #: Jobs that are submitted and not yet waited for: each has a thread that follows it.
 _SUBMITTED_MAX = 64
-
-#: A file, several, or {name of an input: its file or files}; "dfs:/PATH" is of the block store.
-AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
 
 
 class Submitted:
@@ -159,7 +156,7 @@ class Cluster:
     def run(
         self,
         *jobs: str | Path | Job | type[Job],
-        input: AnyInput = (),  # noqa: A002 - its name everywhere
+        inputs: asked.AnyInput = (),
         output: str | None = None,
         size: str | int | None = None,
         reduces: int | None = None,
@@ -177,7 +174,7 @@ class Cluster:
         """
         return self.submit(
             *jobs,
-            input=input,
+            inputs=inputs,
             output=output,
             size=size,
             reduces=reduces,
@@ -193,7 +190,7 @@ class Cluster:
     def submit(
         self,
         *jobs: str | Path | Job | type[Job],
-        input: AnyInput = (),  # noqa: A002
+        inputs: asked.AnyInput = (),
         output: str | None = None,
         size: str | int | None = None,
         reduces: int | None = None,
@@ -208,7 +205,8 @@ class Cluster:
         """Have jobs run while this program goes on.
 
         - ``jobs``: as for ``railyard.simulate``, but nothing that only the simulator has.
-        - ``input``: a local file, several, "dfs:/PATH", or {name of an input: any of these}.
+        - ``inputs``: a local file, folder or pattern, several of these, "dfs:/PATH", or {name of an
+          input: any of these}.
         - ``output``: folder of the block store for the output of a single job.
         - ``size``: of generated input, "10GB" or bytes of the model; default: 10 GB.
         - ``params``: parameters of the job, such as {"min_letters": 12}.
@@ -222,7 +220,7 @@ class Cluster:
             words, own = self._words(jobs)
             request = RunRequest(
                 jobs=words,
-                inputs=_inputs(input),
+                inputs=asked.inputs_of(inputs),
                 output=output,
                 size_bytes=asked.size_of(size),
                 reduces=asked.count_of("reduces", reduces),
@@ -357,14 +355,3 @@ def _understood() -> Iterator[None]:
         raise
     except Refused as refused:
         raise UsageError(str(refused)) from None
-
-
-def _inputs(given: AnyInput) -> tuple[str, ...]:
-    """Inputs as ``--input`` has them: "FILE", or "NAME=FILE"."""
-    if isinstance(given, Mapping):
-        return tuple(f"{name}={each}" for name, files in given.items() for each in _each(files))
-    return tuple(_each(given))
-
-
-def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
-    return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]

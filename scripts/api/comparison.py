@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from railyard.cluster.errors import UsageError
-from railyard.scripts.api import frames
-from railyard.scripts.api.pictures import Picture, bars_of, completion_of
 from railyard.scripts.api.results import Run, run_of
-from railyard.scripts.api.words import as_preformatted, comparison_as_text
+from railyard.scripts.api.shown import frames
+from railyard.scripts.api.shown.pictures import Picture, bars_of, completion_of
+from railyard.scripts.api.shown.words import as_preformatted, comparison_as_text
 from railyard.scripts.comparing.rows import Row, label_rows
 from railyard.scripts.comparing.statements import Statement, statements
 from railyard.scripts.results.outputfile import write_json
@@ -48,6 +48,11 @@ class Comparison:
         be chance, ``change`` has the ratio and its interval.
         """
         return statements(self.rows).every
+
+    def called(self, plain: Callable[[str], str]) -> Comparison:
+        """The same, with its title and its workload's name changed."""
+        about = {**self.about, "workload": plain(self.about["workload"])}
+        return replace(self, title=plain(self.title), about=about)
 
     @property
     def ok(self) -> bool:

@@ -43,7 +43,7 @@ class Listing(dict[str, Any]):
     """What there is, by name; a notebook shows it as a table."""
 
     def _repr_html_(self) -> str:
-        from railyard.scripts.api.words import listing_as_html
+        from railyard.scripts.api.shown.words import listing_as_html
 
         return listing_as_html(self)
 

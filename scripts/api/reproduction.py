@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.errors import unknown_name
 from railyard.scripts.api import asked
-from railyard.scripts.api.frames import lines_frame
-from railyard.scripts.api.words import as_preformatted, printed
+from railyard.scripts.api.shown.frames import lines_frame
+from railyard.scripts.api.shown.words import as_preformatted, printed
 from railyard.scripts.clusters.config import require_known_options
-from railyard.scripts.reproduce.figures import Figure, Paper
 from railyard.scripts.reproduce.commandline import command_line
+from railyard.scripts.reproduce.figures import Figure, Paper
 from railyard.scripts.reproduce.papers import paper as paper_named
 from railyard.scripts.reproduce.request import ReproduceRequest
 from railyard.scripts.reproduce.runs import Summaries, carry_out, save

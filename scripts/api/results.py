@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from railyard.scripts.api.frames import jobs_frame
-from railyard.scripts.api.pictures import Picture, cdf_of, timeline_of
 from railyard.scripts.api.records import RunRecord
-from railyard.scripts.api.words import run_as_html
+from railyard.scripts.api.shown.frames import jobs_frame
+from railyard.scripts.api.shown.pictures import Picture, cdf_of, timeline_of
+from railyard.scripts.api.shown.words import run_as_html
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.shown import printable, shown_value
@@ -30,13 +30,24 @@ from railyard.jobs.params import params_of
 _MAIN = "__main__"
 
 
+class JobWords(NamedTuple):
+    """The words for jobs, as commands take them."""
+
+    words: tuple[str, ...]
+    folder: Path  #: of the files that were written for classes
+
+    def plain(self, text: str) -> str:
+        """Text without the paths of these files, which nobody knows."""
+        return text.replace(f"{self.folder}/", "")
+
+
 @contextmanager
-def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[tuple[str, ...]]:
-    """The words for jobs, as commands take them, while the block runs; ``UsageError``."""
+def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords]:
+    """The words for jobs while the block runs; ``UsageError`` for what is no job."""
     if not jobs:
         raise UsageError("jobs: need at least one, such as terasort")
     with tempfile.TemporaryDirectory(prefix="railyard-") as folder:
-        yield tuple(job_word(job, Path(folder)) for job in jobs)
+        yield JobWords(tuple(job_word(job, Path(folder)) for job in jobs), Path(folder))
 
 
 def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:

@@ -36,6 +36,7 @@ def simulate(
     flow_scheduler: str | None = None,
     topology: str | Path | None = None,
     network: Mapping[str, Any] | None = None,
+    inputs: asked.AnyInput = (),
     size: str | int | None = None,
     reduces: int | None = None,
     seed: int = 1,
@@ -54,7 +55,9 @@ def simulate(
     - ``scheduler``: a name of ``railyard.schedulers()``; "delay + sjf" has its flow scheduler.
     - ``topology``: a name of ``railyard.topologies()`` or a .toml file; default: hybrid-8x4.
     - ``network``: changed figures of the topology, such as {"oversubscription": 10}.
-    - ``size``: input of each job, "10GB" or bytes; default: 10 GB.
+    - ``inputs``: what jobs read that say nothing else: a local file, folder or pattern, several, or
+      {name of an input: any of these}.
+    - ``size``: of input that is generated for each job, "10GB" or bytes; default: 10 GB.
     - ``settings``: of the scheduler, such as {"delay.node_wait_s": 3}.
     - ``behaviour``: how nodes differ from ideal ones, such as {"stragglers": 0.05}.
     - ``faults``: what goes wrong, such as "node:r0n1@10s+20s".
@@ -64,13 +67,14 @@ def simulate(
 
     Raises ``UsageError`` for what does not exist or makes no sense.
     """
-    with asked.called(progress=progress), job_words(jobs) as words:
+    with asked.called(progress=progress), job_words(jobs) as asked_for:
         request = SimulateRequest(
-            words=words,
+            words=asked_for.words,
             schedulers=(scheduler,),
             flow_schedulers=() if flow_scheduler is None else (flow_scheduler,),
             topology=None if topology is None else str(topology),
             network=asked.text_pairs(network),
+            inputs=asked.inputs_of(inputs),
             size_bytes=asked.size_of(size),
             reduces=asked.count_of("reduces", reduces),
             seed=asked.seed_of(seed),
@@ -81,7 +85,9 @@ def simulate(
             exact=exact,
             results=asked.new_folder(out),
         )
-        _, run = simulated(request)
+        done, _ = simulated(request)
+        workload = asked_for.plain(done.summary["workload"])
+        run = run_of(done.summary | {"workload": workload}, request.results)
         _say_what_broke([run])
     return run
 
@@ -93,6 +99,7 @@ def compare(
     flow_schedulers: str | Iterable[str] = (),
     topology: str | Path | None = None,
     network: Mapping[str, Any] | None = None,
+    inputs: asked.AnyInput = (),
     size: str | int | None = None,
     reduces: int | None = None,
     seed: int = 1,
@@ -119,14 +126,15 @@ def compare(
     """
     if clock not in CLOCKS:
         raise UsageError(f"clock = {clock}: need one of {', '.join(CLOCKS)}")
-    with asked.called(progress=progress), job_words(jobs) as words:
+    with asked.called(progress=progress), job_words(jobs) as asked_for:
         request = CompareRequest(
-            words=words,
+            words=asked_for.words,
             schedulers=asked.names(schedulers),
             clocks=CLOCKS[clock],
             flow_schedulers=asked.names(flow_schedulers),
             topology=None if topology is None else str(topology),
             network=asked.text_pairs(network),
+            inputs=asked.inputs_of(inputs),
             size_bytes=asked.size_of(size),
             reduces=asked.count_of("reduces", reduces),
             seed=asked.seed_of(seed),
@@ -135,7 +143,7 @@ def compare(
             exact=exact,
             results=asked.new_folder(out),
         )
-        comparison = compared(request)
+        comparison = compared(request).called(asked_for.plain)
         if comparison.folder is not None:
             comparison.write_page()
         _say_what_broke(comparison.runs)

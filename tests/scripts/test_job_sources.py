@@ -113,7 +113,9 @@ def test_parameters_that_no_word_can_have(cell, tmp_path):
 
 
 def test_files_are_there_while_they_are_needed(cell):
-    with job_words([cell.LongWords, "terasort"]) as (own, other):
+    with job_words([cell.LongWords, "terasort"]) as asked_for:
+        own, other = asked_for.words
+        assert asked_for.plain(own) == "long_words.py:LongWords"
         file = Path(own.partition(":")[0])
         assert file.is_file()
         assert other == "terasort"

@@ -13,6 +13,14 @@ from railyard.scripts.comparing.statements import Verdict
 SMALL = {"topology": "flat-4x4", "size": "500MB"}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_process():
+    """Simulates in this process: workers cost more to start than they save."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        yield
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     out = tmp_path_factory.mktemp("compared") / "out"
@@ -42,8 +50,7 @@ def test_all_names_are_there():
         assert getattr(railyard, name) is not None
         assert name in dir(railyard)
     assert sorted(railyard.__all__) == railyard.__all__
-    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
-        railyard.simulat  # noqa: B018
+    assert not hasattr(railyard, "simulat")
 
 
 def test_a_simulation_prints_nothing_and_is_that_of_the_command(railyard_, capfd):
