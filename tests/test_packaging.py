@@ -128,6 +128,12 @@ def test_a_users_job_runs_from_any_folder(installed):
     assert b"".join(part.read_bytes() for part in parts) == b"elephants\t2\n"
 
 
+def test_a_study_runs_from_any_folder(installed):
+    code = "import railyard as r; print(r.simulate('terasort', size='500MB').ok, r.__file__)"
+    said = installed.run("python", "-c", code)
+    assert said.startswith(f"True {installed.environment}")
+
+
 def test_another_package_with_folders_of_the_same_names_breaks_nothing(installed, decoy):
     installed.assert_railyard_works()
     installed.pip("uninstall", "--yes", "decoy")
