@@ -47,39 +47,32 @@ class Server:
     """The HTTP server, with an event loop in a thread of its own."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig, listening: socket.socket) -> None:
-        self._folder = folder
-        self._config = config
-        self._listening = listening
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
-        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
+        self._stores = Stores(folder, config)
+        self._runner = web.AppRunner(
+            application(self._stores, folder, config),
+            access_log=None,
+            max_line_size=_HEADER_BYTES_MAX,
+            max_field_size=_HEADER_BYTES_MAX,
+        )
+        self._loop.run_until_complete(self._listen(listening))
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
-        self._started.wait()
 
     def stop(self) -> None:
         """Stop answering."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.run_until_complete(self._runner.cleanup())
+        self._loop.close()
+        self._stores.close()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        stores = Stores(self._folder, self._config)
-        runner = web.AppRunner(
-            application(stores, self._folder, self._config),
-            access_log=None,
-            max_line_size=_HEADER_BYTES_MAX,
-            max_field_size=_HEADER_BYTES_MAX,
-        )
-        self._loop.run_until_complete(runner.setup())
-        site = web.SockSite(runner, self._listening)
-        self._loop.run_until_complete(site.start())
-        self._started.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(runner.cleanup())
-        stores.close()
+    async def _listen(self, listening: socket.socket) -> None:
+        await self._runner.setup()
+        await web.SockSite(self._runner, listening).start()
 
 
 def application(stores: Stores, folder: RunFolder, config: ClusterConfig) -> web.Application:

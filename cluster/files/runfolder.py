@@ -86,6 +86,11 @@ class RunFolder:
         return None if made is None else made.id
 
     @property
+    def made_s(self) -> float:
+        """When it was made, in seconds since 1970."""
+        return (self.path / ownfolder.MARK).stat().st_mtime
+
+    @property
     def sockets(self) -> Path:
         return self.path / "sockets"
 

@@ -45,8 +45,7 @@ class ResourceManagerRest:
 
     def __init__(self, stores: Stores, folder: RunFolder) -> None:
         self._stores = stores
-        made = (folder.path / "cluster.json").stat()
-        self._begun_ms = int(made.st_mtime * 1000)  # the same for each process of the gateway
+        self._begun_ms = int(folder.made_s * 1000)  # the same for each process of the gateway
 
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""

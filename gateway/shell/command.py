@@ -1,0 +1,103 @@
+"""A command of the file system shell: its options, its arguments, and what it says that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
+from railyard.gateway.shell.web import Failed, Web
+
+TEXTS = {
+    "FileNotFoundException": "No such file or directory",
+    "FileAlreadyExistsException": "File exists",
+    "PathIsNotEmptyDirectoryException": "Directory is not empty",
+    "ParentNotDirectoryException": "Is not a directory",
+}
+_UNITS = " KMGTPE"
+
+
+class Command:
+    """A command with its options and arguments, and how it has gone so far."""
+
+    def __init__(self, name: str, arguments: list[str], web: Web, options: str) -> None:
+        self.name = name
+        self.web = web
+        self.status = 0
+        self.options: set[str] = set()
+        known = set(options.split())
+        while arguments and arguments[0].startswith("-") and len(arguments[0]) > 1:
+            option = arguments[0][1:]
+            if option not in known:
+                if not set(option) <= known:
+                    raise Wrong(f"Illegal option {arguments[0]}")
+                self.options |= set(option)
+            else:
+                self.options.add(option)
+            arguments = arguments[1:]
+        self.arguments = arguments
+
+    def has(self, *options: str) -> bool:
+        """Whether one of these options was given."""
+        return not self.options.isdisjoint(options)
+
+    def need(self, least: int, most: int | None = None) -> None:
+        """Raise ``Wrong`` unless there are so many arguments."""
+        if len(self.arguments) < least:
+            raise Wrong(f"Not enough arguments: expected {least} but got {len(self.arguments)}")
+        if most is not None and len(self.arguments) > most:
+            raise Wrong(f"Too many arguments: expected {most} but got {len(self.arguments)}")
+
+    def failed(self, why: str) -> None:
+        """Say what is wrong, and go on."""
+        print(f"{self.name}: {why}", file=sys.stderr)
+        self.status = 1
+
+    def found(self, arguments: list[str]) -> Iterator[Found]:
+        """What the arguments stand for; those that stand for nothing are said."""
+        for argument in arguments:
+            try:
+                yield from find(self.web, argument)
+            except Wrong as wrong:
+                self.failed(str(wrong))
+
+    @contextlib.contextmanager
+    def about(self, shown: str) -> Iterator[None]:
+        """What fails within is said to be about a path."""
+        try:
+            yield
+        except Failed as failed:
+            text = TEXTS.get(failed.exception, str(failed))
+            self.failed(f"`{shown}': {text}")
+        except OSError as error:
+            self.failed(f"`{shown}': {error.strerror or error}")
+
+    def path(self, typed: str) -> str:
+        """Where a typed path is."""
+        return absolute(typed, self.web.user)
+
+
+def size(count: int, human: bool) -> str:
+    """Bytes, or in units of 1024 as -h has them."""
+    if not human or count < 1024:
+        return str(count)
+    number, unit = float(count), 0
+    while number >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}"
+
+
+def entries(command: Command, folder: Found) -> list[Found]:
+    """The entries of a folder, by name."""
+    return [folder.below(s["pathSuffix"], s) for s in entries_of(command.web, folder.path)]
+
+
+def below(command: Command, folder: Found) -> list[Found]:
+    """All that is below a folder: each folder before its entries."""
+    everything = []
+    for entry in entries(command, folder):
+        everything.append(entry)
+        if entry.is_folder:
+            everything += below(command, entry)
+    return everything

@@ -1,0 +1,101 @@
+"""What ``hadoop``, ``hdfs`` and ``yarn`` do with their arguments."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from railyard.gateway.shell import fsshell
+from railyard.gateway.shell.web import Failed, NoGateway, Web, find_gateway
+
+#: Of Hadoop, whose commands these are.
+VERSION = "3.4.1"
+_COLUMNS = "%-40s%-24s%-20s%-12s%-12s%-12s%-18s%-10s"
+_USAGE = """Usage: {name} COMMAND
+\tfs -COMMAND ...                   the block store: {name} fs -help
+\tapplication -list|-kill ID|-status ID
+\tjob -list|-kill ID
+\tversion"""
+
+
+def main(name: str, arguments: list[str]) -> int:
+    """Run a command; returns its exit status."""
+    user = os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
+    arguments = _without_settings(arguments)
+    command, *rest = arguments or [""]
+    try:
+        if command == "version":
+            print(
+                f"Hadoop {VERSION}\nSource: Railyard, which is not Hadoop but speaks to its clients"
+            )
+            return 0
+        if command in ("fs", "dfs"):
+            rest = _without_settings(rest)
+            return fsshell.run(rest, Web(find_gateway(), user))
+        if command in ("application", "app", "job", "mapred"):
+            return _applications(rest, Web(find_gateway(), user))
+    except NoGateway as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except Failed as failed:
+        print(f"{name}: {failed}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to say
+        return 1
+    print(_USAGE.format(name=name), file=sys.stderr)
+    return 0 if command in ("-help", "--help") else 1
+
+
+def _without_settings(arguments: list[str]) -> list[str]:
+    """Generic options (-D key=value, -conf FILE, -fs URI) change nothing here."""
+    while arguments and arguments[0] in ("-D", "-conf", "-fs", "-jt", "--config"):
+        arguments = arguments[2:]
+    while arguments and arguments[0].startswith("-D") and "=" in arguments[0]:
+        arguments = arguments[1:]
+    return arguments
+
+
+def _applications(arguments: list[str], web: Web) -> int:
+    match arguments:
+        case ["-list", *_]:
+            return _list(web)
+        case ["-kill", job]:
+            app = job.replace("job_", "application_", 1)
+            told = web.rest("PUT", f"/apps/{app}/state", {"state": "KILLED"})
+            ended = told["state"] not in ("ACCEPTED", "RUNNING")
+            print(
+                f"Application {app} has already finished" if ended else f"Killing application {app}"
+            )
+            return 0
+        case ["-status", job]:
+            app = web.rest("GET", f"/apps/{job.replace('job_', 'application_', 1)}")["app"]
+            for key in ("id", "name", "user", "queue", "state", "finalStatus", "progress"):
+                print(f"\t{key} : {app[key]}")
+            return 0
+    print(_USAGE.format(name="yarn"), file=sys.stderr)
+    return 1
+
+
+def _list(web: Web) -> int:
+    told = web.rest("GET", "/apps?states=ACCEPTED,RUNNING")["apps"]
+    apps: list[dict[str, Any]] = told["app"] if told else []
+    print(f"Total number of applications (states: [ACCEPTED, RUNNING]): {len(apps)}")
+    heads = [
+        "Application-Id",
+        "Application-Name",
+        "Type",
+        "User",
+        "Queue",
+        "State",
+        "Final-State",
+        "Progress",
+    ]
+    print(_COLUMNS % tuple(heads))
+    for app in apps:
+        keys = ["id", "name", "applicationType", "user", "queue", "state", "finalStatus"]
+        print(_COLUMNS % (*(app[key] for key in keys), f"{app['progress']:.0f}%"))
+    return 0

@@ -1,0 +1,141 @@
+"""``hadoop fs`` with the texts and exit statuses of FsShell, against a real block store."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from railyard.gateway.shell.looking import size
+from railyard.gateway.shell.paths import absolute, braces
+from tests.command_line import ROOT
+
+DATA = random.Random(3).randbytes(250_000)
+
+
+class Hadoop:
+    """The command as scripts call it."""
+
+    def __init__(self, web, cwd):
+        files = web.dfs.folder.client_files
+        self.environment = os.environ | {"HADOOP_CONF_DIR": str(files), "HADOOP_USER_NAME": "ann"}
+        self.cwd = cwd
+
+    def __call__(self, *arguments, stdin=b""):
+        main = ROOT / "gateway" / "shell" / "__main__.py"
+        command = [sys.executable, "-I", "-S", main, "hadoop", *arguments]
+        done = subprocess.run(
+            command, env=self.environment, cwd=self.cwd, input=stdin, capture_output=True
+        )
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    def ok(self, *arguments, stdin=b""):
+        status, out, errors = self(*arguments, stdin=stdin)
+        assert (status, errors) == (0, ""), arguments
+        return out
+
+    def fails(self, *arguments, status=1):
+        got, out, errors = self(*arguments)
+        assert (got, out) == (status, b""), arguments
+        return errors
+
+
+@pytest.fixture
+def hadoop(web, tmp_path):
+    return Hadoop(web, tmp_path)
+
+
+def test_files_go_in_and_out(hadoop, tmp_path):
+    (tmp_path / "data").write_bytes(DATA)
+    hadoop.ok("fs", "-mkdir", "-p", "hdfs:///user/ann/in/")
+    hadoop.ok("fs", "-put", "data", "in/")
+    hadoop.ok("fs", "-put", "-", "in/typed", stdin=b"one\ntwo\n")
+    assert hadoop.ok("fs", "-cat", "in/data") == DATA
+    assert hadoop.ok("fs", "-cat", "/user/ann/in/t*") == b"one\ntwo\n"
+    hadoop.ok("fs", "-appendToFile", "-", "in/typed", stdin=b"three\n")
+    assert hadoop.ok("fs", "-tail", "in/typed") == b"one\ntwo\nthree\n"
+    hadoop.ok("fs", "-get", "in", "out")
+    assert (tmp_path / "out" / "data").read_bytes() == DATA
+    hadoop.ok("fs", "-getmerge", "in/{typed,data}", "both")
+    assert (tmp_path / "both").read_bytes() == b"one\ntwo\nthree\n" + DATA
+    hadoop.ok("fs", "-put", "out", "copy")
+    hadoop.ok("fs", "-cp", "in/data", "copy/again")
+    hadoop.ok("fs", "-mv", "copy/again", "moved")
+    assert hadoop.ok("fs", "-cat", "moved") == DATA
+    listed = hadoop.ok("fs", "-ls", "-R", "/user/ann").decode().splitlines()
+    assert [line.split()[-1] for line in listed] == [
+        f"/user/ann/{name}" for name in ("copy", "copy/data", "copy/typed", "in", "in/data")
+    ] + ["/user/ann/in/typed", "/user/ann/moved"]
+    assert hadoop.ok("fs", "-rm", "-r", "-skipTrash", "copy", "moved") == (
+        b"Deleted copy\nDeleted moved\n"
+    )
+
+
+def test_texts_of_listings(hadoop):
+    hadoop.ok("fs", "-mkdir", "/t")
+    hadoop.ok("fs", "-put", "-", "/t/f", stdin=b"12345")
+    hadoop.ok("fs", "-chmod", "640", "/t/f")
+    hadoop.ok("fs", "-chown", "bob:staff", "/t/f")
+    head, line = hadoop.ok("fs", "-ls", "/t").decode().splitlines()
+    assert head == "Found 1 items"
+    assert line.startswith("-rw-r-----   2 bob staff          5 20")
+    assert line.endswith(" /t/f")
+    folder = hadoop.ok("fs", "-ls", "-d", "/t").decode()
+    assert folder.startswith("drwxr-xr-x   - ann supergroup          0 20")
+    assert hadoop.ok("fs", "-du", "-s", "/t") == b"5  10  /t\n"
+    assert hadoop.ok("fs", "-count", "/t").split() == [b"1", b"1", b"5", b"/t"]
+    assert hadoop.ok("fs", "-stat", "%n %b %r %u %F", "/t/f") == b"f 5 2 bob regular file\n"
+    assert b"MD5-of-0MD5-of-512CRC32C" in hadoop.ok("fs", "-checksum", "/t/f")
+    assert hadoop.ok("fs", "-setrep", "3", "/t/f") == b"Replication 3 set: /t/f\n"
+    hadoop.ok("fs", "-touchz", "/t/z")
+    for option, path, status in (
+        ("-e", "/t/f", 0),
+        ("-e", "/none", 1),
+        ("-d", "/t", 0),
+        ("-d", "/t/f", 1),
+        ("-z", "/t/z", 0),
+        ("-z", "/t/f", 1),
+        ("-s", "/t/f", 0),
+    ):
+        assert hadoop("fs", "-test", option, path) == (status, b"", ""), (option, path)
+
+
+def test_texts_of_errors(hadoop):
+    hadoop.ok("fs", "-mkdir", "/e")
+    hadoop.ok("fs", "-touchz", "/e/f")
+    missing = "`/none': No such file or directory\n"
+    assert hadoop.fails("fs", "-ls", "/none") == f"ls: {missing}"
+    assert hadoop.fails("fs", "-cat", "/none") == f"cat: {missing}"
+    assert hadoop.fails("fs", "-rm", "/none") == f"rm: {missing}"
+    assert hadoop.fails("fs", "-put", "none", "/e") == "put: `none': No such file or directory\n"
+    assert hadoop.fails("fs", "-put", "/dev/null", "/e/f") == "put: `/e/f': File exists\n"
+    assert hadoop.fails("fs", "-mkdir", "/e") == "mkdir: `/e': File exists\n"
+    assert hadoop.fails("fs", "-cat", "/e") == "cat: `/e': Is a directory\n"
+    assert hadoop.fails("fs", "-rm", "/e") == "rm: `/e': Is a directory\n"
+    assert hadoop.fails("fs", "-rmdir", "/e") == "rmdir: `/e': Directory is not empty\n"
+    assert hadoop.fails("fs", "-foo", status=255).startswith("-foo: Unknown command\nUsage:")
+    assert hadoop("fs", "-rm", "-f", "/none") == (0, b"", "")
+    assert hadoop.ok("version").startswith(b"Hadoop 3.")
+
+
+def test_a_gateway_that_is_not_there(hadoop, tmp_path):
+    hadoop.environment["HADOOP_CONF_DIR"] = str(tmp_path)
+    hadoop.environment["RAILYARD_HOME"] = str(tmp_path)
+    assert hadoop.fails("fs", "-ls", "/").startswith("hadoop: no gateway is known: railyard up")
+
+
+def test_paths_and_sizes():
+    assert absolute("hdfs:///a/../b/", "ann") == "/b"
+    assert absolute("hdfs://host:1/", "ann") == "/"
+    assert absolute("x", "ann") == "/user/ann/x"
+    assert braces("/a/{b,c{d,e}}") == ["/a/b", "/a/cd", "/a/ce"]
+    assert [size(n, True) for n in (0, 1023, 1024, 1536, 5 * 2**30)] == [
+        "0",
+        "1023",
+        "1.0 K",
+        "1.5 K",
+        "5.0 G",
+    ]
