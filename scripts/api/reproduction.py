@@ -13,10 +13,10 @@ from railyard.scripts.api.shown.frames import lines_frame
 from railyard.scripts.api.shown.words import as_preformatted, printed
 from railyard.scripts.clusters.config import require_known_options
 from railyard.scripts.reproduce.commandline import command_line
-from railyard.scripts.reproduce.figures import Figure, Paper
+from railyard.scripts.reproduce.figures import Figure, Paper, Setup
 from railyard.scripts.reproduce.papers import paper as paper_named
 from railyard.scripts.reproduce.request import ReproduceRequest
-from railyard.scripts.reproduce.runs import Summaries, carry_out, save
+from railyard.scripts.reproduce.runs import Summaries, carry_out_each, save
 from railyard.scripts.reproduce.table import show
 from railyard.scripts.reproduce.values import Value, as_json, values
 from railyard.scripts.results.origin import code_state
@@ -32,7 +32,7 @@ class Reproduction:
     """The figures of a paper with our numbers; as text, what ``railyard reproduce`` prints."""
 
     paper: str
-    seeds: range
+    seeds: Mapping[str, range]  #: by figure
     figures: Mapping[str, Figure]
     values: Mapping[str, Sequence[Value]]  #: by figure: a number for each of its lines
     numbers: dict[str, Any]  #: everything, as ``--json`` writes it
@@ -65,7 +65,7 @@ class Reproduction:
     def __str__(self) -> str:
         def show_all() -> None:
             for name, figure in self.figures.items():
-                show(figure, self.values[name], self.seeds)
+                show(figure, self.values[name], self.seeds[name])
 
         return printed(show_all)
 
@@ -120,28 +120,39 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
         name: chosen.figures[name](request.quick).with_settings(request.changed)
         for name in dict.fromkeys(request.figures or chosen.figures)
     }
-    seeds = _seeds(request, chosen)
-    setups = [setup for figure in figures.values() for setup in figure.setups()]
-    require_known_options(dict.fromkeys(setup.scheduler for setup in setups), request.changed)
+    seeds = {name: _seeds(request, chosen, name) for name in figures}
+    wanted: dict[Setup, range] = {}
+    for name, figure in figures.items():  # the seeds of all figures begin with the same one
+        for setup in figure.setups():
+            wanted[setup] = max(wanted.get(setup, range(0)), seeds[name], key=len)
+    require_known_options(dict.fromkeys(setup.scheduler for setup in wanted), request.changed)
     code = code_state()
-    found = carry_out(setups, seeds, request.on)
-    results = {name: values(figure, found) for name, figure in figures.items()}
+    found = carry_out_each(wanted, request.on)
+    results = {
+        name: values(figure, {each: found[each][: len(seeds[name])] for each in figure.setups()})
+        for name, figure in figures.items()
+    }
+    most = max(seeds.values(), key=len)
+    are_alike = all(each == most for each in seeds.values())
     numbers = {
         "paper": request.paper,
         "title": chosen.title,
         "quick": request.quick,
-        "seeds": len(seeds),
-        "seed_range": seeds_in_words(seeds),
+        "seeds": len(most),
+        "seed_range": seeds_in_words(most),
         "command": command_line(
             request.paper,
             request.figures,
             quick=request.quick,
-            seeds=seeds_in_words(seeds),
+            seeds=seeds_in_words(most) if are_alike else None,
             changed=request.changed,
         ),
         "code": code,
         "cpu_s": sum(summary["cpu_s"] for runs in found.values() for summary in runs),
-        "figures": {name: as_json(figure, results[name]) for name, figure in figures.items()},
+        "figures": {
+            name: as_json(figure, results[name], seeds_in_words(seeds[name]))
+            for name, figure in figures.items()
+        },
     }
     return Reproduction(
         paper=request.paper,
@@ -153,9 +164,9 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
     )
 
 
-def _seeds(request: ReproduceRequest, chosen: Paper) -> range:
-    """The seeds of each run.  A number of them begins with the first that the paper reports."""
+def _seeds(request: ReproduceRequest, chosen: Paper, figure: str) -> range:
+    """The seeds of a figure.  A number of them begins with the first that the paper reports."""
     if isinstance(request.seeds, range):
         return request.seeds
-    usual = chosen.seeds_of(request.quick)
+    usual = chosen.seeds_of(request.quick, figure)
     return range(usual.start, usual.start + (request.seeds or len(usual)))

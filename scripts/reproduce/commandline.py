@@ -9,11 +9,11 @@ from railyard.scripts.terminal.options import TextPairs
 
 
 def command_line(
-    paper: str, figures: Iterable[str], *, quick: bool, seeds: str, changed: TextPairs
+    paper: str, figures: Iterable[str], *, quick: bool, seeds: str | None, changed: TextPairs
 ) -> str:
-    """The command that makes the same numbers again."""
+    """The command that makes the same numbers again; ``seeds`` if all figures have the same."""
     words = ["railyard", "reproduce", paper, *figures, *(["--quick"] if quick else [])]
-    words += ["--seeds", seeds]
+    words += [] if seeds is None else ["--seeds", seeds]
     for key, value in changed:
         words += ["--set", f"{key}={value}"]
     return shlex.join(words)

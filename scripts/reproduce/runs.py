@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railyard.cluster.errors import RailyardError
@@ -32,15 +32,19 @@ class JobsFailed(RailyardError):
 def carry_out(
     setups: Iterable[Setup], seeds: Sequence[int], on: Workers | None = None
 ) -> Summaries:
-    """Run every setup with every seed.
+    """Run every setup with every seed; see ``carry_out_each``."""
+    return carry_out_each(dict.fromkeys(setups, seeds), on)
+
+
+def carry_out_each(seeds: Mapping[Setup, Sequence[int]], on: Workers | None = None) -> Summaries:
+    """Run every setup with its seeds.
 
     Raises ``UsageError`` for a setup that makes no sense, before the first run; ``JobsFailed``.
     """
-    once = list(dict.fromkeys(setups))
     made: dict[tuple[str, int], Workload] = {}
-    pairs = [(setup, seed) for setup in once for seed in seeds]
+    pairs = [(setup, seed) for setup, those in seeds.items() for seed in those]
     runs = [_run(setup, seed, made) for setup, seed in pairs]
-    found: Summaries = {setup: [] for setup in once}
+    found: Summaries = {setup: [] for setup in seeds}
     summaries = sweep(run_virtually, runs, on=on)
     for (setup, seed), summary in zip(pairs, summaries, strict=True):
         failed = [job["name"] for job in summary["jobs"] if not job["ok"]]

@@ -134,7 +134,8 @@ def recorded(numbers: Json, headlines: Iterable[Headline]) -> dict[Key, Recorded
         raise UsageError("it does not say which command made it: need one of this Railyard")
     found: dict[Key, Recorded] = {}
     for each in headlines:
-        for line in numbers["figures"].get(each.figure, {"lines": ()})["lines"]:
+        figure = numbers["figures"].get(each.figure, {"lines": ()})
+        for line in figure["lines"]:
             key = Key(each.figure, line["case"], line["subject"], line["measure"])
             if key == (each.figure, each.case, each.subject, each.measure):
                 found[key] = Recorded(
@@ -142,7 +143,7 @@ def recorded(numbers: Json, headlines: Iterable[Headline]) -> dict[Key, Recorded
                     mean=line["mean"],
                     ci95_half_width=line["ci95_half_width"],
                     coarse=line["coarse"],
-                    seeds=numbers["seed_range"],
+                    seeds=figure.get("seed_range", numbers["seed_range"]),
                     command=numbers["command"],
                     code=numbers["code"],
                 )

@@ -34,13 +34,14 @@ def values(figure: Figure, found: Mapping[Setup, Sequence[Summary]]) -> list[Val
     return [_value(line, found) for line in figure.lines]
 
 
-def as_json(figure: Figure, results: Sequence[Value]) -> dict[str, Any]:
-    """A figure for programs."""
+def as_json(figure: Figure, results: Sequence[Value], seed_range: str) -> dict[str, Any]:
+    """A figure for programs; ``seed_range`` is "4-10"."""
     return {
         "title": figure.title,
         "where": figure.where,
         "against": figure.base,
         "scaled": list(figure.scaled),
+        "seed_range": seed_range,
         "lines": [_line_as_json(value) for value in results],
     }
 

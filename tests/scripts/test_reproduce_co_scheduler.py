@@ -98,7 +98,7 @@ def test_as_printed_jobs_that_do_not_shuffle_come_too_within_90_minutes():
 
 @pytest.mark.usefixtures("_trace")
 def test_co_schedulers_shuffles_go_by_circuits():
-    setups = PAPER.figures["wavelengths"](True).setups()
+    setups = PAPER.figures["wavelengths"](False).setups()
     [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
     few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=8")
     [summary] = carry_out([few], [1])[few]

@@ -23,8 +23,8 @@ def reproduce(request: ReproduceRequest) -> None:
 
     done = reproduced(request)
     for name, figure in done.figures.items():
-        show(figure, done.values[name], done.seeds)
-    runs = len(done.found) * len(done.seeds)
+        show(figure, done.values[name], done.seeds[name])
+    runs = sum(len(each) for each in done.found.values())
     click.echo(f"{runs} runs of {format_duration(done.cpu_s)} of CPU time in all")
     if request.json_file is not None:
         write_json(done.numbers, request.json_file)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from railyard.scripts.reproduce.figures import Figure, Line, reported
+from railyard.scripts.reproduce.figures import Figure, Line, Setup, reported
 from railyard.scripts.reproduce.measures import COMPUTING, SLOTS_USED
 from railyard.scripts.reproduce.papers.co_scheduler.setups import (
     BASES,
-    BOUND,
     CIRCUITS_USED,
     CORE_USED,
+    EQUATION_10,
     FAIR,
     ON_CIRCUITS,
     PRINTED,
@@ -32,7 +32,7 @@ _JOBS = {
 }
 #: Other settings: {case: settings}
 _SETTINGS = {
-    "eq. 2 for 10": BOUND,
+    "eq. 10 as printed": EQUATION_10,
     "to the letter of Algorithm 2": (("co-scheduler.hold_out_s", "0"),),
     "guidelines even if slower": (("co-scheduler.only_if_faster", "false"),),
 }
@@ -40,22 +40,17 @@ _LATE = (("shuffle.slowstart", "1"),)
 
 
 def load(quick: bool) -> Figure:
-    """How busy slots, packet switches and circuits are, at once and as printed."""
-    lines = []
-    for case, options in {"the reading": (), "as printed": PRINTED}.items():
-        setup = exact(quick, *options)
-        for measure in (SLOTS_USED, COMPUTING, CORE_USED, CIRCUITS_USED):
-            lines += [number(measure, each, setup, case) for each in ON_CIRCUITS]
+    """How busy slots, packet switches and circuits are."""
     return Figure(
         title="load",
         where="section V-A",
-        lines=tuple(lines),
-        scaled=("as printed: uniform in 90 minutes, any job", *exact_words(quick)),
+        lines=_loads(exact(quick)),
+        scaled=exact_words(quick),
     )
 
 
 def printed(quick: bool) -> Figure:
-    """Fig. 5 with the jobs as the text has them."""
+    """Fig. 5 with the jobs as the text has them, and how busy the cluster then is."""
     setup = exact(quick, *PRINTED)
     lines: list[Line] = []
     for base, name in BASES.items():
@@ -67,8 +62,15 @@ def printed(quick: bool) -> Figure:
     return Figure(
         title="uniform in 90 minutes, any job",
         where="Fig. 5, section V-B",
-        lines=tuple(lines),
+        lines=(*lines, *_loads(setup)),
         scaled=exact_words(quick)[1:],  # without that jobs come at once
+    )
+
+
+def _loads(setup: Setup) -> tuple[Line, ...]:
+    measures = (SLOTS_USED, COMPUTING, CORE_USED, CIRCUITS_USED)
+    return tuple(
+        number(measure, each, setup, "load") for measure in measures for each in ON_CIRCUITS
     )
 
 
@@ -92,7 +94,7 @@ def choices(quick: bool) -> Figure:
         where="section V-A",
         lines=tuple(lines),
         scaled=(
-            "eq. 2 for 10: recurring jobs' shuffles predicted by what the busiest rack carries",
+            "recurring jobs' shuffles predicted by eq. 2, what the busiest rack carries",
             "reduces after all maps: Fair's, so that coflows begin when the last map has ended",
             *coarse_words(quick),
         ),

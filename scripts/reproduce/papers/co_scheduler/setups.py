@@ -3,8 +3,10 @@
 Source: Li and Shen, section V.  One reading of it is behind all figures, the defaults of workload
 ``co-scheduler``: why, is in docs/reproduce-co-scheduler.md.  The main table is made of every task
 and flow; all others have four tasks in one, and figure ``coarsening`` says what that changes.  With
-more in one, a block would be large enough for a circuit.  A quick figure has a quarter of the jobs
-on a quarter of the racks.
+more in one, a block would be large enough for a circuit.  A quick figure has an eighth of the jobs,
+of the largest job's size and of the machines: a quarter of the racks, each with half of the
+machines and half of what its links and circuits carry.  With fewer racks, Fair's shuffles would
+have elephants, and a larger job would be the makespan.
 """
 
 from __future__ import annotations
@@ -40,21 +42,27 @@ REDUCTIONS = {FAIR: (56.0, 61.0, 79.0), CORRAL: (44.0, 43.0, 63.0)}
 ON_CIRCUITS = {FAIR: 2.2, CORRAL: 33.0, OURS: 95.2}
 #: As printed: uniform in 90 minutes, and any job of the trace.
 PRINTED = ("arrivals=uniform", "shuffle_min=0B", "size_max=0B")
-#: Predicts shuffles by equation 2 instead of 10.
-BOUND: TextPairs = (("co-scheduler.shuffle_bound", "true"),)
+#: Predicts shuffles by equation 10, as printed.
+EQUATION_10: TextPairs = (("co-scheduler.shuffle_bound", "false"),)
 _COARSER = Coarser(topology=_TOPOLOGY, tasks=4)
+_EIGHTH: TextPairs = (
+    ("racks.count", "15"),
+    ("racks.nodes", "5"),
+    ("oversubscription", "10"),
+    ("ocs.port_bytes_per_s", "50Gbps"),
+)
 
 
 # Jobs --------------------------------------------------------------------------------------------
 def exact(quick: bool, *options: str) -> Setup:
     """The jobs of the reading, with other options; every task and flow."""
-    few = ("jobs=250",) if quick else ()
+    few = ("jobs=125", "size_max=500GB") if quick else ()
     return Setup(
         workload=",".join((f"co-scheduler:{traces_folder() / _TRACE}", *few, *options)),
         topology=_TOPOLOGY,
         scheduler=OURS,
         flow_scheduler="sunflow",
-        network=(("racks.count", "15"),) if quick else (),
+        network=_EIGHTH if quick else (),
     )
 
 
@@ -66,7 +74,11 @@ def coarse(quick: bool, *options: str) -> Setup:
 
 def exact_words(quick: bool) -> tuple[str, ...]:
     """How ``exact`` differs from the paper, as far as its text goes."""
-    fewer = ("250 jobs on 15 racks instead of 1000 on 60",) if quick else ()
+    fewer = (
+        ("125 jobs of at most 500 GB, on 15 racks of 5 machines, links and circuits half as fast",)
+        if quick
+        else ()
+    )
     return ("all jobs come at once, instead of within 90 minutes", *fewer)
 
 
