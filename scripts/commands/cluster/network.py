@@ -68,9 +68,11 @@ def show(with_nics: bool) -> None:
         site = named.get(name.split(".")[0], "")
         table.append([name, site, _limit(capacity), if_changed, used, _limit(free)])
     console = plain_console(highlight=False)
-    rates = [Column(heading, rate_unit) for heading in ("capacity", "stated", "used")]
+    most = max(filter(math.isfinite, map(float, links.capacities)), default=0.0)
+    unit = rate_unit(most)
+    rates = [Column(heading, lambda _: unit) for heading in ("capacity", "stated", "used")]
     about = [Column("link"), Column("site", rank=2)]
-    show_table(console, [*about, *rates, Column("free", rate_unit, rank=1)], table)
+    show_table(console, [*about, *rates, Column("free", lambda _: unit, rank=1)], table)
     if view.circuits:
         columns = [Column("circuit"), Column("coflow", rank=1), Column("state")]
         show_table(console, columns, _circuits(view))
