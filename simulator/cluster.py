@@ -55,8 +55,9 @@ class Simulation:
     ``stopwatch`` returns seconds and measures the time spent on decisions; without one, this is
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
     in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
-    ``behaviour``'s computing times, and where written blocks go; None: the config's.  Raises
-    ``UsageError`` if the config names an unknown scheduler.
+    ``behaviour``'s computing times, and where written blocks go; None: the config's.
+    ``fast_from_flows``: from how many open flows on compiled loops set the rates; None: as many as
+    usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Simulation:
         stopwatch: Callable[[], float] | None = None,
         recipe: Recipe | None = None,
         chance: int | None = None,
+        fast_from_flows: int | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
@@ -79,7 +81,7 @@ class Simulation:
         self.core = Core(topology, recipe, config.scheduler_options, seed)
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         name = config.flow_scheduler
-        fabric = Fabric(topology, flow_scheduler(name), fast=fast_version(name))
+        fabric = Fabric(topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows))
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, chance, self.heap, self.network)

@@ -41,6 +41,8 @@ class VirtualRun:
     results: Path | None = None  #: a new folder for all that it leaves; None: nothing but a summary
     name: str | None = None  #: of the workload in the summary, if it is not its own
     coarse: Coarse | None = None  #: how ``behaviour`` was made coarser, for the summary
+    #: from how many open flows on compiled loops set the rates; None: as many as usual
+    fast_from_flows: int | None = None
 
     def fitted(self) -> VirtualRun:
         """The same, coarser if it would have too many flows."""
@@ -77,7 +79,15 @@ def simulate(
     behaviour = run.behaviour or Behaviour()
     try:
         clock = time.perf_counter
-        simulation = Simulation(run.config, run.workload, behaviour, faults, log, clock)
+        simulation = Simulation(
+            run.config,
+            run.workload,
+            behaviour,
+            faults,
+            log,
+            clock,
+            fast_from_flows=run.fast_from_flows,
+        )
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             begun_s = time.process_time()
