@@ -150,6 +150,12 @@ def recorded(numbers: Json, headlines: Iterable[Headline]) -> dict[Key, Recorded
     return found
 
 
+def of_headlines(records: Records, headlines: Iterable[Headline]) -> dict[Key, Recorded]:
+    """The records of these headlines, without those of headlines that there are no more."""
+    named = {Key(each.figure, each.case, each.subject, each.measure) for each in headlines}
+    return {key: each for key, each in records.items() if key in named}
+
+
 # The page ----------------------------------------------------------------------------------------
 _HEAD = """\
 # Published headlines, and ours

@@ -11,7 +11,14 @@ from railyard.cluster.errors import UsageError
 from railyard.scripts.reproduce.figures import BETTER, WORSE, Published, reported
 from railyard.scripts.reproduce.headlines import HEADLINES, Headline
 from railyard.scripts.reproduce.papers import PAPERS, paper
-from railyard.scripts.reproduce.validation import Row, load, recorded, save, verdict
+from railyard.scripts.reproduce.validation import (
+    Row,
+    load,
+    of_headlines,
+    recorded,
+    save,
+    verdict,
+)
 from tests.command_line import CommandLine
 
 MAKESPAN = Headline(figure="fig6", case="W1", subject="corral", measure="makespan", why="chance")
@@ -96,6 +103,13 @@ def test_the_command_records_and_writes_the_page(railyard: CommandLine, tmp_path
     assert "1. `railyard reproduce corral fig6`, abc1234" in text
     assert text.count("not recorded") >= len(HEADLINES["corral"]) - 1
     assert railyard.call("validation", records).stdout == text
+
+
+def test_a_headline_that_there_is_no_more_is_forgotten():
+    kept = recorded(numbers(), [MAKESPAN])
+    other = Headline(figure="fig6", case="W1", subject="local-shuffle", measure="makespan")
+    gone = recorded(numbers(), [other])
+    assert of_headlines(kept | gone, [MAKESPAN]) == kept
 
 
 def test_the_command_refuses_what_has_no_numbers(railyard: CommandLine, tmp_path: Path):

@@ -58,7 +58,7 @@ def validation(request: ValidationRequest) -> None:
 
 def _record(file: Path, folder: Path) -> None:
     from railyard.scripts.reproduce.headlines import HEADLINES
-    from railyard.scripts.reproduce.validation import load, recorded, save
+    from railyard.scripts.reproduce.validation import load, of_headlines, recorded, save
 
     try:
         numbers: Any = json.loads(file.read_bytes())
@@ -68,7 +68,7 @@ def _record(file: Path, folder: Path) -> None:
         right = "what railyard reproduce --json wrote"
         raise UsageError(f"{file}: {error}: need {right}") from error
     records = folder / f"{paper}.json"
-    save(load(records) | found, records)
+    save(of_headlines(load(records) | found, HEADLINES[paper]), records)
 
 
 def _rows(folder: Path) -> Sequence[Row]:
