@@ -117,9 +117,14 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
         if name not in chosen.figures:
             raise unknown_name(f"figure of {request.paper}", name, chosen.figures)
     figures = {
-        name: chosen.figures[name](request.quick).with_settings(request.changed)
+        name: chosen.figures[name](request.quick).only(request.cases).with_settings(request.changed)
         for name in dict.fromkeys(request.figures or chosen.figures)
     }
+    figures = {name: figure for name, figure in figures.items() if figure.lines}
+    if not figures:
+        names = request.figures or chosen.figures
+        every = [line.case for name in names for line in chosen.figures[name](request.quick).lines]
+        raise unknown_name("case", " ".join(request.cases), dict.fromkeys(every))
     seeds = {name: _seeds(request, chosen, name) for name in figures}
     wanted: dict[Setup, range] = {}
     for name, figure in figures.items():  # the seeds of all figures begin with the same one
@@ -145,6 +150,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
             request.figures,
             quick=request.quick,
             seeds=seeds_in_words(most) if are_alike else None,
+            cases=request.cases,
             changed=request.changed,
         ),
         "code": code,

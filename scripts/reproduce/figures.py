@@ -106,6 +106,11 @@ class Figure:
         runs = (run for line in self.lines for run in (line.own, line.base, line.alone))
         return list(dict.fromkeys(run for run in runs if run is not None))
 
+    def only(self, cases: Sequence[str]) -> Figure:
+        """The lines of these cases, or all if there are none."""
+        lines = tuple(line for line in self.lines if not cases or line.case in cases)
+        return replace(self, lines=lines)
+
     def with_settings(self, settings: TextPairs) -> Figure:
         """The same with other settings of schedulers, which its differences mention."""
         lines = tuple(

@@ -32,6 +32,12 @@ class ReproduceRequest:
     quick: bool = option(
         "--quick", is_flag=True, help="A smaller version of each figure, for a first look."
     )
+    cases: tuple[str, ...] = option(
+        "--case",
+        multiple=True,
+        metavar="CASE",
+        help="Only lines of this case, which tables have at the left, such as W1; repeatable.",
+    )
     changed: TextPairs = option(
         "--set",
         metavar="KEY=VALUE",

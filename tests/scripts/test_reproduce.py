@@ -231,6 +231,23 @@ def test_wrong_names_are_reported():
         carry_out([replace(JOBS, workload="corral-w9")], [1])
 
 
+def test_some_cases_of_a_figure():
+    lines = [
+        *against("fair", ["delay"], [MAKESPAN], case="W1", jobs=JOBS),
+        *against("fair", ["delay"], [MAKESPAN], case="W3", jobs=JOBS),
+    ]
+    made = figure(*lines)
+    assert made.only(()) == made
+    assert made.only(["W3", "W9"]).lines == made.lines[1:]
+
+
+def test_an_unknown_case_runs_nothing(railyard):
+    done = railyard.call("reproduce", "corral", "fig6", "--quick", "--case", "W4")
+    assert done.returncode == 2
+    assert 'unknown case "W4"' in done.stderr
+    assert "There are: W1, W2, W3" in done.stderr
+
+
 def test_a_tiny_experiment(tmp_path):
     """Two jobs on sixteen slots, under two schedulers, two seeds: real runs in virtual time."""
     lines = against("fair", ["delay"], [MAKESPAN, JCT_MEAN], case="W3", jobs=JOBS)
