@@ -36,5 +36,9 @@ PAPER = Paper(
     },
     seeds=7,
     quick_seeds=7,
+    fewer_quick_seeds={
+        **dict.fromkeys(("fig10", "fig11", "fig12", "fig13", "fig14"), 3),
+        **dict.fromkeys(("choices", "coarsening"), 2),
+    },
     first_seed=4,
 )
