@@ -59,7 +59,7 @@ CASES = {
         [*TETRIUM, "--set", "tetrium.rho=1.2"],
         "tetrium.rho = 1.2: need a number in [0, 1]",
     ),
-    "a fault of no link": ([*TETRIUM, "--faults", "link:r9.up*0.5@1s"], "link = 'r9.up': need one"),
+    "a fault of no link": ([*TETRIUM, "--faults", "link:r9.up*0.5@1s"], 'unknown link "r9.up"'),
     "a fault of no node": (
         [*TETRIUM, "--faults", "slots:r9n0*0.5@1s"],
         "node = 'r9n0': need a node of the topology",
