@@ -1,13 +1,13 @@
 """Permits to use the machine's CPUs: only so many attempts start or compute at once.
 
-All NodeManagers of a cluster are processes of one machine.  Without a bound, thousands of attempts
-that begin together keep its cores busy for minutes, and what is late then looks like slow
+All NodeManagers of all clusters are processes of one machine.  Without a bound, thousands of
+attempts that begin together keep its cores busy for minutes, and what is late then looks like slow
 disks, slow networks and dead daemons.  So an attempt has a permit from before it is forked until
 it waits for the first time (for bytes, or for its pace), and needs another one to compute again.
 A job's helper has one while it imports the job's module.
 
-Permits are bytes of one file of the run folder, locked by the NodeManager that uses them: the
-kernel gives those of a dead one back.
+Permits are bytes of one file that all clusters of Railyard's home share, locked by the NodeManager
+that uses them: the kernel gives those of a dead one back.
 
 Never here: what attempts do, and who hears of it.
 """

@@ -102,7 +102,7 @@ class CommandLine:
     def nothing_left(self) -> bool:
         """Whether neither a process nor a run folder nor the note of a current cluster is left."""
         left = {path.name for path in (self.home / "clusters").glob("*")}
-        return not self.processes() and left <= {"lock"}
+        return not self.processes() and left <= {"lock", "permits"}
 
 
 def command_line() -> Iterator[CommandLine]:

@@ -13,7 +13,6 @@ gateway.json            where the gateway answers HTTP
 client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
-permits                 byte n is locked by the NodeManager that uses permit n
 jobs/                   packages of the submitted jobs; events.jsonl of the whole run
 """
 
@@ -108,8 +107,11 @@ class RunFolder:
 
     @property
     def permits(self) -> Path:
-        """The file of the permits to compute: see ``nodemanager.permits``."""
-        return self.path / "permits"
+        """The file of the permits to compute, beside all run folders: see ``nodemanager.permits``.
+
+        Byte n is locked by the NodeManager that uses permit n.
+        """
+        return self.path.parent / "permits"
 
     @property
     def gateway(self) -> Path:

@@ -1,6 +1,7 @@
 """The clusters of this machine: which are alive, and which one was left running.
 
     clusters/lock         held while a run folder is made or removed
+    clusters/permits      to compute, for all clusters together: see nodemanager/permits.py
     clusters/current      a link to the run folder of the cluster that was left running
     clusters/c-.../       run folders: see cluster/files/runfolder.py
 

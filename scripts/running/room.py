@@ -7,7 +7,7 @@ its input is not known before; it is taken to be as much as the input.
 from __future__ import annotations
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.files.resources import free_bytes
+from railyard.cluster.files.resources import Exhausted, free_bytes, free_memory_bytes
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.shown import printable
 from railyard.cluster.topology import Topology
@@ -21,6 +21,8 @@ from railyard.scripts.clusters.memory import require_memory
 #: For logs, journal, and whoever else uses the disk.
 _RESERVE_BYTES = 8 * 10**6
 _SHOWN_LETTERS_MAX = 80
+#: What a job that is measured takes of memory for a byte of input: that, shuffle and output.
+_MEASURED_TIMES = 3
 
 
 def require_room_for_mix(
@@ -68,6 +70,31 @@ def require_room(
             f"{printable(what, _SHOWN_LETTERS_MAX)}: {takes}, "
             f"but {folder} has {format_size(has_bytes)} free: {right}"
         )
+
+
+def require_room_for_file(
+    up: RunFolder, topology: Topology, what: str, size_bytes: int, replication: int = 0
+) -> None:
+    """Raise ``UsageError`` if a cluster's disk cannot hold a file of so many stored bytes."""
+    copies = min(replication or topology.storage.replication, len(topology.nodes()))
+    need_bytes, has_bytes = copies * size_bytes + _RESERVE_BYTES, free_bytes(up.path)
+    if need_bytes > has_bytes:
+        takes = f"{format_size(size_bytes)} with {copies} copies take {format_size(need_bytes)}"
+        right = "need a smaller file, --replication 1, or RAILYARD_HOME on a larger disk"
+        raise UsageError(
+            f"{what}: {takes}, but {up.path} has {format_size(has_bytes)} free: {right}"
+        )
+
+
+def require_room_to_measure(mix: Mix, topology: Topology) -> None:
+    """Raise ``Exhausted`` if the memory cannot hold the jobs' files while they are measured."""
+    read_bytes = sum(_input_bytes(job, topology) for job in mix.jobs)
+    need_bytes, has_bytes = _MEASURED_TIMES * read_bytes, free_memory_bytes()
+    if need_bytes > has_bytes:
+        takes = f"to measure its jobs in memory takes about {format_size(need_bytes)}"
+        right = "need smaller sizes, or a workload that railyard workloads lists"
+        what = printable(mix.name, _SHOWN_LETTERS_MAX)
+        raise Exhausted(f"{what}: {takes}, but there is {format_size(has_bytes)} free: {right}")
 
 
 def needed_bytes(topology: Topology, input_bytes: int, read_bytes: int) -> int:

@@ -33,6 +33,7 @@ from railyard.scripts.running.forecasting import send_forecasts
 from railyard.scripts.running.mixrun import MixRun
 from railyard.scripts.running.netwatch import NetworkWatch
 from railyard.scripts.running.request import Prepared
+from railyard.scripts.running.room import require_room_to_measure
 from railyard.scripts.running.trial import planned
 from railyard.scripts.running.workplace import Submitter, Workplace
 from railyard.scripts.terminal.progress import View
@@ -95,7 +96,9 @@ class SeveralJobs:
         from railyard.jobs.mixes.measured import measured_workload  # the jobs, and numpy
 
         with fetched_inputs() as localized:
-            return measured_workload(localized(self._mix), self._topology, self._seed)
+            mix = localized(self._mix)
+            require_room_to_measure(mix, self._topology)
+            return measured_workload(mix, self._topology, self._seed)
 
     def carry_out(self, session: Session, view: View) -> MixOutcome:
         forecasts = send_forecasts(session, view, lambda: self.workload)

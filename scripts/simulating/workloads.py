@@ -12,6 +12,7 @@ from railyard.jobs.workloads.catalog import FAMILIES, workload
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.request import JobsRequest
 from railyard.scripts.running.fetched import fetched_inputs
+from railyard.scripts.running.room import require_room_to_measure
 from railyard.scripts.running.trial import planned
 
 
@@ -58,6 +59,7 @@ def measured_jobs(
 
     with fetched_inputs() as localized:
         mix = localized(read_mix(words, defaults, seed))
+        require_room_to_measure(mix, topology)
         planned(mix, topology, seed)
         return measured_workload(mix, topology, seed)
 

@@ -17,6 +17,7 @@ from railyard.dfs.client import DfsClient
 from railyard.scripts.clusters.session import Session, running_session
 from railyard.scripts.running.dataplans import planned_racks
 from railyard.scripts.running.files import STANDARD_STREAM, copy_in, copy_out
+from railyard.scripts.running.room import require_room_for_file
 from railyard.scripts.terminal.request import Commands
 
 #: As messages have it; the NameNode knows how many nodes there are.
@@ -85,6 +86,11 @@ def put(local: str, path: str, overwrite: bool, replication: int | None) -> None
             if Path(local).is_file()
             else ()
         )
+        if Path(local).is_file():
+            size_bytes, shown = Path(local).stat().st_size, printable(local)
+            require_room_for_file(
+                session.folder, session.config.topology, shown, size_bytes, replication or 0
+            )
         status = copy_in(
             store, local, path, overwrite=overwrite, replication=replication or 0, racks=racks
         )
