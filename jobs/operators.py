@@ -30,6 +30,8 @@ _GROUPS_PER_REPORT = 4096
 #: Share of the fetches in a reduce's progress, as in Hadoop.
 FETCHED_SHARE = 1 / 3
 _LINES = Lines()
+#: What these count, as "m.records_in".
+COUNTED = ("records_in", "pairs_out", "keys_in", "combined_away")
 
 
 @dataclass(frozen=True, kw_only=True)

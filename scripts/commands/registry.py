@@ -14,6 +14,8 @@ COMMANDS = {
     "up": ("cluster.up", "Start a cluster and leave it running."),
     "down": ("cluster.down", "Stop the cluster that is up."),
     "status": ("cluster.status", "Show the cluster that is up: daemons, slots, jobs, files."),
+    "logs": ("cluster.logs", "Show what jobs' attempts and the daemons have written."),
+    "kill": ("cluster.kill", "End jobs of the cluster that is up."),
     "fs": ("cluster.fs", "Work with the files of the cluster that is up."),
     "network": ("cluster.network", "See and change the links of the cluster that is up."),
     "slots": ("cluster.slots", "See and change the slots of the cluster that is up."),

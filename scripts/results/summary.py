@@ -25,6 +25,7 @@ from railyard.cluster.units import (
     size_unit,
     time_unit,
 )
+from railyard.jobs.operators import COUNTED
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
@@ -97,6 +98,7 @@ def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) 
         ("job time", f"mean {_time_or_dash(jct_s['mean'])}, p95 {_time_or_dash(jct_s['p95'])}"),
         ("shuffle", f"mean {_time_or_dash(cct_s['mean'])}, p95 {_time_or_dash(cct_s['p95'])}"),
         ("attempts", attempts_of(tasks)),
+        *_counters(summary["jobs"]),
         *_common_rows(summary),
     ]
     for label, text in rows:
@@ -167,6 +169,26 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+def _counters(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
+    """A row for each job whose code counted something."""
+    many = [
+        (job["name"], ", ".join(f"{name} {count:,}" for name, count in own.items()))
+        for job in jobs
+        if (own := own_counters(job))
+    ]
+    named = len({name for name, _ in many}) > 1
+    return [("counters", f"{name}: {text}" if named else text) for name, text in many]
+
+
+def own_counters(job: dict[str, Any]) -> dict[str, int]:
+    """What a job's own code counted, without what is counted of every job."""
+    return {
+        name: count
+        for name, count in job.get("counters", {}).items()
+        if name.rpartition(".")[2] not in COUNTED
+    }
+
+
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:
     [job] = summary["jobs"]
 
@@ -180,6 +202,7 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
         ("job time", _times(summary, outcome)),
         ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
+        *_counters([job]),
         *_common_rows(summary),
     ]
     if outcome.verdict is not None:

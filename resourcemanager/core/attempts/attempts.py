@@ -32,6 +32,7 @@ from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
+from railyard.resourcemanager.core.state.records import COUNTERS_MAX
 from railyard.resourcemanager.interface.policies import CopyPolicy
 
 
@@ -95,6 +96,11 @@ class Attempts:
         shuffle_bytes = sum(partition_bytes)
         if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
             reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
+        counters = len(stage.job.record.counters.keys() | event.counters.keys())
+        if counters > COUNTERS_MAX:
+            reason = f"counted {counters} different things: a job may have {COUNTERS_MAX}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         stage.job.record.computed_s += event.computed_s
@@ -298,6 +304,8 @@ class Attempts:
         record.succeeded += 1
         record.copies_chosen += attempt.copy
         record.output_bytes += event.output_bytes
+        if not attempt.task.counted:  # a task that ran again counts once
+            record.counters.update(event.counters)
         read = record.read
         read.local += event.local_bytes
         read.rack += event.rack_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -28,6 +28,10 @@ class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeId
     reason: Text
     stderr: Text  #: the end of what the attempt wrote to its standard error
+
+
+#: Most counters of a job: its code may make up their names.
+COUNTERS_MAX = 1000
 
 
 class ByDistance(msgspec.Struct):
@@ -83,6 +87,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     reduced: int = 0  #: attempts that read other stages and succeeded
     reduce_s: float = 0.0  #: seconds from launch to end of these, added up
     cct_s: list[float] = []  #: of each of its coflows
+    #: {counter: count} over its tasks, each counted once
+    counters: Counter[str] = msgspec.field(default_factory=Counter)
     #: the jobs that it sums up, see ``one_after_another``; none = it is a job of one step
     steps: tuple[JobId, ...] = ()
 
@@ -134,6 +140,7 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         **{name: sum(getattr(step, name) for step in steps) for name in _ADDED_UP},
     )
     for step in steps:
+        total.counters.update(step.counters)
         total.read += step.read
         total.locality += step.locality
         for sums, links in (

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from rich.text import Text
 
-from railyard.cluster.errors import PeerLost, Refused
+from railyard.cluster.errors import PeerLost, Refused, UsageError
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.shown import printable
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.client import DfsClient
+from railyard.dfs.messages.files import Usage
 from railyard.gateway.address import gateway_lines
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
 from railyard.scripts.clusters.session import Session, running_session
+from railyard.scripts.results.outputfile import write_json
+from railyard.scripts.running.files import STANDARD_STREAM
+from railyard.scripts.terminal import interrupts
 from railyard.scripts.terminal.tables import (
     Cell,
     Column,
@@ -27,7 +36,12 @@ from railyard.scripts.terminal.tables import (
     show_table,
 )
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _ANSWER_TIMEOUT_S = 3.0
+#: Between two looks of --watch.
+_WATCH_PERIOD_S = 1.0
 
 _DAEMONS = (
     Column("daemon"),
@@ -54,29 +68,112 @@ _JOBS = (
 )
 
 
+@dataclass(frozen=True)
+class _State:
+    """What is known of a cluster at one time."""
+
+    rows: list[dict[str, Any]]  #: of its daemons' processes
+    deaths: list[dict[str, Any]]
+    described: dict[str, Description]  #: of the daemons that answer
+    cluster: ClusterStatus | None  #: None: the ResourceManager does not answer
+    usage: Usage | str | None  #: of the block store; or why that is not known
+
+    def of(self, row: dict[str, Any]) -> Text:
+        """The state of the daemon of a process."""
+        deaths = [death for death in self.deaths if death["name"] == row["name"]]
+        return _state(self.described.get(row["name"]), deaths, row["pid"])
+
+
 @click.command()
-def status() -> None:
+@click.option("--json", "file", metavar="FILE|-", help="Write it as JSON; - is standard output.")
+@click.option("--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
+def status(file: str | None, watch: bool) -> None:
     """Show the cluster that is up: daemons, nodes, slots, jobs, files, refused messages."""
+    if watch and file is not None:
+        raise UsageError("--watch: shows tables: need no --json beside it")
     with running_session() as session:
-        console = plain_console(highlight=False)
-        rows, deaths = daemons_of(session.folder), session.folder.deaths()
-        dead = {row["pid"] for row in deaths}
-        described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
-        cluster = _ask_manager(session) if "resourcemanager" in described else None
-        console.print(_headline(session, cluster), markup=False)
+        if file is not None:
+            _write(_as_json(session, _look(session)), file)
+        elif watch:
+            with suppress(interrupts.Interrupted):  # that is how it ends
+                _watch(session)
+        else:
+            _show(session, _look(session), plain_console(highlight=False))
+
+
+def _watch(session: Session) -> None:
+    console = plain_console(highlight=False)
+    while True:
+        state = _look(session)
+        if console.is_terminal:
+            console.clear()
+        _show(session, state, console)
+        session.reactor.run_until(lambda: False, _WATCH_PERIOD_S)
+
+
+def _look(session: Session) -> _State:
+    rows, deaths = daemons_of(session.folder), session.folder.deaths()
+    dead = {row["pid"] for row in deaths}
+    described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
+    return _State(
+        rows=rows,
+        deaths=deaths,
+        described=described,
+        cluster=_ask_manager(session) if "resourcemanager" in described else None,
+        usage=_usage(session) if "namenode" in described else None,
+    )
+
+
+def _show(session: Session, state: _State, console: Console) -> None:
+    console.print(_headline(session, state.cluster), markup=False)
+    console.print()
+    show_table(console, _DAEMONS, _daemons(state))
+    if state.cluster is not None:
         console.print()
-        show_table(console, _DAEMONS, _daemons(rows, deaths, described))
-        if cluster is not None:
+        show_table(console, _RACKS, _racks(state.cluster))
+        if state.cluster.jobs:
             console.print()
-            show_table(console, _RACKS, _racks(cluster))
-            if cluster.jobs:
-                console.print()
-                show_table(console, _JOBS, _jobs(cluster))
-        if "namenode" in described:
-            console.print()
-            console.print(_files(session), markup=False)
-        for line in gateway_lines(session.folder):
-            console.print(line, markup=False)
+            show_table(console, _JOBS, _jobs(state.cluster))
+    if state.usage is not None:
+        console.print()
+        console.print(_files(session, state.usage), markup=False)
+    for line in gateway_lines(session.folder):
+        console.print(line, markup=False)
+
+
+def _as_json(session: Session, state: _State) -> dict[str, Any]:
+    """The same for programs, with the fields of ``ClusterStatus`` and of ``Usage``."""
+    config, cluster, usage = session.config, state.cluster, state.usage
+    daemons = [
+        {
+            "name": row["name"],
+            "pid": row["pid"],
+            "answers": row["name"] in state.described,
+            "messages": getattr(state.described.get(row["name"]), "requests", None),
+            "refused": getattr(state.described.get(row["name"]), "refused", None),
+            "state": state.of(row).plain,
+        }
+        for row in state.rows
+    ]
+    return {
+        "folder": str(session.folder.path),
+        "topology": config.topology.name,
+        "scheduler": config.scheduler,
+        "flow_scheduler": config.flow_scheduler,
+        "scale": config.topology.scale,
+        "up_s": None if cluster is None else cluster.now_s,
+        "daemons": daemons,
+        "nodes": [] if cluster is None else msgspec.to_builtins(cluster.nodes),
+        "jobs": [] if cluster is None else msgspec.to_builtins(cluster.jobs),
+        "files": msgspec.to_builtins(usage) if isinstance(usage, Usage) else None,
+    }
+
+
+def _write(said: dict[str, Any], file: str) -> None:
+    if file == STANDARD_STREAM:
+        click.echo(json.dumps(said, indent=2))
+    else:
+        write_json(said, Path(file))
 
 
 def _ask_manager(session: Session) -> ClusterStatus:
@@ -97,16 +194,12 @@ def _headline(session: Session, cluster: ClusterStatus | None) -> str:
     )
 
 
-def _daemons(
-    rows: list[dict[str, Any]], deaths: list[dict[str, Any]], described: dict[str, Description]
-) -> list[list[Cell]]:
+def _daemons(state: _State) -> list[list[Cell]]:
     table: list[list[Cell]] = []
-    for row in rows:
-        name = row["name"]
-        answer = described.get(name)
+    for row in state.rows:
+        answer = state.described.get(row["name"])
         counts = ("", "") if answer is None else (answer.requests, answer.refused)
-        state = _state(answer, [death for death in deaths if death["name"] == name], row["pid"])
-        table.append([name, str(row["pid"]), *counts, state])
+        table.append([row["name"], str(row["pid"]), *counts, state.of(row)])
     return table
 
 
@@ -170,12 +263,17 @@ def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
     return table
 
 
-def _files(session: Session) -> str:
+def _usage(session: Session) -> Usage | str:
     try:
         store = DfsClient(session.transport, session.config.topology, node=None, network=None)
-        usage = store.usage("/")
+        return store.usage("/")
     except (PeerLost, Refused) as error:
-        return f"block store: {error}"
+        return str(error)
+
+
+def _files(session: Session, usage: Usage | str) -> str:
+    if isinstance(usage, str):
+        return f"block store: {usage}"
     scale = session.config.topology.scale
     return (
         f"block store: {format_count(usage.files, 'file')} in "
