@@ -126,6 +126,7 @@ class TinyCluster:
         self.flow_s = flow_s
         self.kill_s = kill_s
         self.failure: AttemptFailure = lambda attempt, node: None
+        self.counters: dict[str, int] = {}  #: what each attempt that succeeds has counted
         self.flow_failure: FlowFailure = lambda flow: None
         self.move_s = 1.0
         self.move_failure: MoveFailure = lambda move: None
@@ -417,6 +418,7 @@ class TinyCluster:
                 output_bytes=0 if launch.task.partitions else 7,
                 partition_bytes=(size,) * launch.task.partitions,
                 computed_s=worker.duration_s,
+                counters=self.counters,
             )
         else:
             ending = AttemptFailed(

@@ -125,6 +125,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool | None  #: None: it has not ended
     #: waits of its attempts for the machine, added up; of an emulated run
     machine_s: float | None = None
+    counters: dict[str, int] = {}  #: what its tasks counted, each task once
     steps: tuple[str, ...] = ()  #: ids of its steps, if it ran in several
 
 

@@ -159,3 +159,25 @@ def test_completion_times_are_those_of_jobs_that_were_completed():
 def test_spread(values: list[float], expected: tuple):
     found = spread(values)
     assert (found["p50"], found["p95"], found["max"]) == expected
+
+
+def test_counters_are_added_up_over_tasks_each_once():
+    c = tiny_cluster(racks=2, nodes=1, slots=2)
+    c.counters = {"m.records_in": 3, "odd lines": 1}
+    c.submit("j0", maps=2, reduces=1, map_s=1, reduce_s=9, partition_bytes=5)
+    c.submit("j1", maps=1)
+    c.at(5.0, lambda: c.lose("r0n0"))  # with output of maps, which run again
+    run = c.run()
+    assert len([task for task, _, _ in run.placements if task == "j0.m0"]) == 2
+    summary = report(list(c.core.records.values()), c.core.state.slot_history, now_s=99.0)
+    assert [job["counters"] for job in summary["jobs"]] == [
+        {"m.records_in": 3 * 3, "odd lines": 3},
+        {"m.records_in": 3, "odd lines": 1},
+    ]
+
+
+def test_a_job_that_makes_up_names_of_counters_without_end_fails():
+    c = tiny_cluster()
+    c.counters = {f"line {number}": 1 for number in range(1001)}
+    c.submit("j0", maps=1)
+    assert "counted 1001 different things: a job may have 1000" in c.run().ended["j0"]

@@ -149,3 +149,24 @@ def test_a_limit_of_a_control_group_is_the_machines(monkeypatch, tmp_path, line,
     monkeypatch.setattr(type(root), "read_text", read)
     monkeypatch.setattr(resources, "_CONTROL_GROUPS", root)
     assert free_memory_bytes() == 5000 - 2000 + 300
+
+
+def test_a_file_is_held_against_the_disk_with_its_copies(disk):
+    up = RunFolder(disk)
+    room.require_room_for_file(up, TOPOLOGY, "a", 30 * 10**6)
+    room.require_room_for_file(up, TOPOLOGY, "a", 90 * 10**6, replication=1)
+    with pytest.raises(
+        UsageError, match=r"^b: 31 MB with 3 copies take 101 MB, but .* has 100 MB free: need"
+    ):
+        room.require_room_for_file(up, TOPOLOGY, "b", 31 * 10**6)
+
+
+def test_jobs_that_are_measured_are_held_against_the_memory(monkeypatch):
+    monkeypatch.setattr(room, "free_memory_bytes", lambda: 5 * 10**6)
+    room.require_room_to_measure(
+        read_mix(["terasort,size=1GB"], Defaults(size_bytes=1), 1), TOPOLOGY
+    )
+    with pytest.raises(Exhausted, match=r"in memory takes about 6 MB, but there is 5 MB free"):
+        room.require_room_to_measure(
+            read_mix(["terasort,size=2GB"], Defaults(size_bytes=1), 1), TOPOLOGY
+        )
