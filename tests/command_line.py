@@ -27,7 +27,8 @@ class CommandLine:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.environment = os.environ | {"RAILYARD_HOME": str(home)}
+        # wide enough that no table folds its texts
+        self.environment = os.environ | {"RAILYARD_HOME": str(home), "COLUMNS": "200"}
         self.environment.pop("PYTHONPATH", None)  # what is installed, and nothing else, is found
 
     def run(

@@ -42,7 +42,7 @@ def test_however_long_a_run_is_its_record_is_short_and_ends_with_all_bytes(ticks
         if log.wants(float(tick)):
             log.take(float(tick), {"r0.up": tick})
             taken = tick
-    samples = list(log._changes())
+    samples = list(log.changes())
     assert len(samples) <= SAMPLES_MAX
     assert samples[0][0] == 0.0
     assert samples[-1][0] == taken > ticks - 1 - log.period_s

@@ -33,7 +33,7 @@ def test_up_leaves_a_cluster_and_down_leaves_nothing_but_what_was_there(railyard
     thesis.parent.mkdir()
     thesis.write_text("years of work")
     said = railyard.ok("up", *SMALL)
-    assert "7 daemons, 2 racks, 4 slots" in said
+    assert "8 daemons, 2 racks, 4 slots" in said
     folder = railyard.current()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert len(railyard.processes()) >= 8

@@ -138,7 +138,7 @@ def _show(session: Session, state: _State, console: Console) -> None:
         console.print()
         console.print(_files(session, state.usage), markup=False)
     for line in gateway_lines(session.folder):
-        console.print(line, markup=False)
+        click.echo(line)
 
 
 def _as_json(session: Session, state: _State) -> dict[str, Any]:
