@@ -119,13 +119,14 @@ def _put(home: Home) -> None:
         daemons = _daemons(home)
         kept = home.random_file("kept", 2_000_000)
         home.run("fs", "put", kept, "/kept").require_ok()
-        large = home.random_file("large", 12_000_000)
+        large = home.random_file("large", 10_000_000)  # fits, with its replicas
         command = home.start("fs", "put", large, "/large")
         time.sleep(home.dice.uniform(0.2, 1.2))
         with _full(home):
             _require_done_or_space(command.end())
             again = home.run("fs", "put", large, "/again")
-            again.require_clear_failure(_SPACE)
+            again.require(again.status == 2, "should be refused before it begins")
+            again.require(_TOO_LITTLE in again.stderr, "should say how much is free")
             cat = home.run("fs", "cat", "/kept")
             cat.require_ok()
             cat.require(cat.stdout == kept.read_bytes(), "WRONG BYTES with exit status 0")

@@ -39,7 +39,8 @@ def holders(railyard, path):
 def test_input_is_moved_to_one_site_and_the_output_is_right(railyard, tmp_path):
     (tmp_path / "sites.toml").write_text(SITES)
     place = tmp_path / "sites.toml"
-    railyard.ok("up", "--topology", place, "--scheduler", "centralized", "--seed", "3")
+    often = ("--set", "links.period_s=0.1")  # so that a look at the links meets the moves
+    railyard.ok("up", "--topology", place, "--scheduler", "centralized", "--seed", "3", *often)
     words = "".join(f"word{number % 97} of {number % 13}\n" for number in range(50_000))
     (tmp_path / "text").write_text(words)
     railyard.ok("fs", "put", "text", "/text", cwd=tmp_path)
