@@ -164,7 +164,7 @@ def _copy(command: Command, found: Found, path: str) -> None:
     """By a second connection: one reads, the other writes."""
     reader = Web(command.web.address, command.web.user)
     source = _Stream(reader.read(found.path))
-    command.web.write(path, source, overwrite=str(command.has("f")).lower())  # type: ignore[arg-type]
+    command.web.write(path, source, overwrite=str(command.has("f")).lower())
 
 
 class _Stream:

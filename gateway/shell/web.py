@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 PIECE_BYTES = 2**20
@@ -52,6 +52,14 @@ def find_gateway() -> str:
         raise NoGateway(f"no gateway is known: {right}") from None
 
 
+class Readable(Protocol):
+    """What a file is written from: an open file, or pieces that come from elsewhere."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes, or the next piece; none at the end."""
+        ...
+
+
 class Web:
     """A connection to the gateway, kept for all requests of a command."""
 
@@ -81,7 +89,7 @@ class Web:
             yield piece
 
     def write(
-        self, path: str, data: IO[bytes], *, append: bool = False, **parameters: object
+        self, path: str, data: Readable, *, append: bool = False, **parameters: object
     ) -> None:
         """Create a file, or append to it."""
         verb, op = ("POST", "APPEND") if append else ("PUT", "CREATE")
@@ -114,7 +122,7 @@ class Web:
         return response
 
 
-def _pieces(data: IO[bytes]) -> Iterator[bytes]:
+def _pieces(data: Readable) -> Iterator[bytes]:
     while piece := data.read(PIECE_BYTES):
         yield piece
 

@@ -6,7 +6,7 @@ files.  Nothing is loaded from other hosts: the site works offline.
 
 project = "Railyard"
 author = "The authors of Railyard"
-copyright = "2026, the authors of Railyard, Apache-2.0"  # noqa: A001 (Sphinx's name)
+project_copyright = "2026, the authors of Railyard, Apache-2.0"
 
 extensions = ["myst_parser"]
 root_doc = "docs/index"
