@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from railyard.gateway.page.theme import Theme
 from railyard.scripts.comparing.metrics import Metric
 from railyard.scripts.comparing.rows import CLOCK_WORDS, Contender, Row
 from railyard.scripts.comparing.statements import Statements, flaw
-from railyard.scripts.report.style import Theme, new_figure
+from railyard.scripts.report.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from railyard.cluster.units import format_duration
-from railyard.scripts.report.style import Theme, new_figure
+from railyard.gateway.page.theme import Theme
+from railyard.scripts.report.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

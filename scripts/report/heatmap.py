@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from railyard.gateway.page.theme import Theme
 from railyard.scripts.report.results import LinkLoads, natural
-from railyard.scripts.report.style import Theme, title_rows
+from railyard.scripts.report.style import title_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

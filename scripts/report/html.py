@@ -1,7 +1,7 @@
 """Pages as single files: the templates, with the style sheet and the parts that draw in browsers.
 
-A page fetches nothing.  Data for the parts is JSON in the page; ``browser/`` has the parts, plain
-functions in files that follow one another in one script, so that another page can have them, too.
+A page fetches nothing.  Data for the parts is JSON in the page; ``gateway.page`` has the parts,
+which the live page uses, too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from railyard.cluster.shown import printable
-from railyard.scripts.report.style import css_variables
+from railyard.gateway.page.assets import script, style
 from railyard.scripts.results.outputfile import write_text
 
 _HERE = Path(__file__).parent
-#: In this order: each uses only what is before it.
-PARTS = ("drawing.js", "timewindow.js", "panel.js", "timeline.js", "links.js", "curves.js")
 
 
 def write_html(template: str, file: Path, values: Mapping[str, Any]) -> None:
@@ -35,7 +33,7 @@ def write_html(template: str, file: Path, values: Mapping[str, Any]) -> None:
         lstrip_blocks=True,
         finalize=readable,
     )
-    common = {"style": Markup(_style()), "script": Markup(_script())}
+    common = {"style": Markup(style()), "script": Markup(script("curves.js", "page.js"))}
     write_text(environment.get_template(template).render(common | dict(values)), file)
 
 
@@ -50,16 +48,3 @@ def embedded(data: Any) -> Any:
 def readable(value: Any) -> Any:
     """A value for the page: text loses control characters, HTML stays as it is."""
     return printable(value) if type(value) is str else value
-
-
-def _style() -> str:
-    return css_variables() + _read("page.css")
-
-
-def _script() -> str:
-    """The parts and the page's own script, in a scope of their own."""
-    return "\n".join(['"use strict";', "(() => {", *map(_read, (*PARTS, "page.js")), "})();"])
-
-
-def _read(name: str) -> str:
-    return (_HERE / "browser" / name).read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.cluster.units import format_duration
+from railyard.gateway.page.theme import LIGHT
 from railyard.scripts.comparing.agreement import agreements
 from railyard.scripts.comparing.metrics import Metric
 from railyard.scripts.comparing.rows import (
@@ -31,7 +32,7 @@ from railyard.scripts.report.html import embedded, write_html
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import DRAWN_MAX, curve_data, run_data
 from railyard.scripts.report.runpage import job_rows
-from railyard.scripts.report.style import LIGHT, Draw, render
+from railyard.scripts.report.style import Draw, render
 from railyard.scripts.report.timeline import draw_run
 from railyard.scripts.results.folder import ORIGIN, PAGE
 from railyard.scripts.results.origin import origin_now

@@ -1,4 +1,4 @@
-"""A run as data for the parts that draw in browsers (``browser/``): columns of plain numbers.
+"""A run as data for the parts that draw in browsers (``gateway.page``): columns of plain numbers.
 
 Times are seconds since the first submission, to a millisecond.
 """
@@ -12,10 +12,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from railyard.cluster.ids import NodeId, rack_of
+from railyard.gateway.page.theme import LIGHT
 from railyard.scripts.report.cdf import Curve
 from railyard.scripts.report.heatmap import in_order
 from railyard.scripts.report.results import LinkLoads, Results, natural
-from railyard.scripts.report.style import LIGHT
 
 #: Attempts, and circuits, of a page.  Of more, the longest are drawn.
 DRAWN_MAX = 40_000

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from railyard.cluster.ids import NodeId, rack_of
+from railyard.gateway.page.theme import Theme
 from railyard.scripts.report.heatmap import draw_links
 from railyard.scripts.report.results import Outcome, Results, natural
-from railyard.scripts.report.style import Theme, job_colours, new_figure, time_axis, title_rows
+from railyard.scripts.report.style import job_colours, new_figure, time_axis, title_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

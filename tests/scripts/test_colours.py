@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from railyard.scripts.report.style import DARK, LIGHT, css_variables
+from railyard.gateway.page.theme import DARK, LIGHT, css_variables
 
 #: What is left of linear RGB: all of it; without the cones for long, middle and short waves.
 #: Machado, Oliveira, Fernandes: A physiologically-based model for simulation of color vision

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
+from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
@@ -22,7 +23,7 @@ from railyard.scripts.report.page import write_page
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import run_data
 from railyard.scripts.report.runpage import write_run_page
-from railyard.scripts.report.style import DARK, LIGHT, render
+from railyard.scripts.report.style import render
 from railyard.scripts.report.timeline import draw_run
 from railyard.scripts.results.origin import origin_now
 from railyard.scripts.simulating.request import RunsRequest

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from railyard.cluster.errors import UsageError, unknown_name
+from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.scripts.comparing.metrics import METRICS
 from railyard.scripts.comparing.rows import CLOCK_WORDS, Row, label_rows
 from railyard.scripts.comparing.statements import statements
@@ -15,7 +16,7 @@ from railyard.scripts.report.bars import draw_bars
 from railyard.scripts.report.cdf import Curve, draw_cdf
 from railyard.scripts.report.completion import colours_of, completion, panels_of
 from railyard.scripts.report.results import Results
-from railyard.scripts.report.style import DARK, LIGHT, Draw, render, themed
+from railyard.scripts.report.style import Draw, render, themed
 from railyard.scripts.report.timeline import draw_run
 from railyard.scripts.results.outputfile import naming
 

@@ -1,0 +1,119 @@
+"""Colours of pages and pictures, on light and dark: of schedulers, jobs, places and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Colours of loads in the browser, of which the first is that of none; ``browser/links.js``.
+_HEAT_STEPS = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """Colours for one background."""
+
+    name: str
+    ground: str
+    ink: str
+    muted: str  #: axes, less important words
+    line: str  #: grid and separators
+    soft: str  #: what can be pressed
+    #: for schedulers, in order; distinct with any kind of colour vision
+    colours: tuple[str, ...]
+    jobs: tuple[str, ...]  #: for jobs, likewise; none is a scheduler's
+    places: tuple[str, str, str]  #: what a map reads is on its node, in its rack, further away
+    heat: tuple[str, ...]  #: from nothing to all
+
+
+#: How far colours are apart with each kind of colour vision is in tests/scripts/test_colours.py.
+LIGHT = Theme(
+    name="light",
+    ground="#ffffff",
+    ink="#1c2230",
+    muted="#667085",
+    line="#e4e7ec",
+    soft="#f7f8fa",
+    colours=(
+        "#0a6ebd",
+        "#d9560b",
+        "#0b9163",
+        "#a44a9d",
+        "#d2b163",
+        "#524714",
+        "#8bb4d4",
+        "#364a51",
+    ),
+    jobs=(
+        "#3b4087",
+        "#eca647",
+        "#19cbb3",
+        "#ae1941",
+        "#d998f1",
+        "#9fa86d",
+        "#3a7e8b",
+        "#8e4608",
+    ),
+    places=("#3a7e8b", "#eca647", "#ae1941"),
+    heat=("#f5f7fa", "#bcd9ef", "#5aa5d6", "#1867a8", "#0b3564"),
+)
+DARK = Theme(
+    name="dark",
+    ground="#151a23",
+    ink="#e8ebf1",
+    muted="#98a2b3",
+    line="#2b3342",
+    soft="#1b212c",
+    colours=(
+        "#5cb3f2",
+        "#ff9657",
+        "#3ecf9b",
+        "#d98bd2",
+        "#fedb4d",
+        "#8f7545",
+        "#d2dfed",
+        "#5f8f84",
+    ),
+    jobs=(
+        "#7e8dfb",
+        "#d5a838",
+        "#08d6fe",
+        "#f17d7a",
+        "#fcd4d5",
+        "#aff485",
+        "#60842a",
+        "#ba4da6",
+    ),
+    places=("#08d6fe", "#d5a838", "#ba4da6"),
+    heat=("#1d2430", "#1f4a73", "#2f7fbd", "#74b9ec", "#e3f2fd"),
+)
+
+
+def css_variables() -> str:
+    """Both themes' colours for a style sheet, and a class for each."""
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}"
+    classes = [
+        f".{kind}{number} {{ --c: var(--{kind}{number}); }}"
+        for kind, count in (("s", len(LIGHT.colours)), ("j", len(LIGHT.jobs)), ("h", _HEAT_STEPS))
+        for number in range(count)
+    ]
+    return "\n".join([f":root {{ {_variables(LIGHT)} }}", dark, *classes, ""])
+
+
+def _variables(theme: Theme) -> str:
+    named = {name: getattr(theme, name) for name in ("ground", "ink", "muted", "line", "soft")}
+    named |= {f"s{number}": colour for number, colour in enumerate(theme.colours)}
+    named |= {f"j{number}": colour for number, colour in enumerate(theme.jobs)}
+    named |= {f"h{number}": colour for number, colour in enumerate(_steps(theme.heat))}
+    named |= dict(zip(("near", "between", "far"), theme.places, strict=True))
+    return " ".join(f"--{name}: {colour};" for name, colour in named.items())
+
+
+def _steps(heat: Sequence[str]) -> list[str]:
+    """So many colours from the first to the last."""
+    rgb = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in heat]
+    places = np.linspace(0, len(heat) - 1, _HEAT_STEPS)
+    parts = [np.interp(places, range(len(heat)), [one[part] for one in rgb]) for part in range(3)]
+    return ["#" + "".join(f"{round(part):02x}" for part in one) for one in zip(*parts, strict=True)]
