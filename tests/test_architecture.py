@@ -96,6 +96,7 @@ PURE = (
     "resourcemanager.driving.trace",
     "resourcemanager.interface",
     "resourcemanager.process.progress",
+    "resourcemanager.process.taskhistory",
     "resourcemanager.schedulers",
     "simulator",
 )

@@ -129,6 +129,8 @@ class JobLife:
         record.finished_s = state.now_s
         record.ok = job.state == "succeeded"
         record.reason = reason
+        record.maps_done = sum(stage.counted for stage in job.maps)
+        record.reduces_done = sum(stage.counted for stage in job.reduces)
         del state.jobs[job.id]
         self._shuffle.job_ended(job)
         state.policies.notify("job_ended", job)

@@ -5,7 +5,10 @@ Never here: what an event means or how a command is carried out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.eventlog import EventLog
@@ -21,11 +24,18 @@ class Driver(CoreDriver):
         self._reactor = reactor
         self.started_s = now_s()  #: the core's 0 on the machine's clock
         self._timers: dict[str, Timer] = {}
+        #: called with each event that was handled, its time and its commands
+        self.on_handled: Callable[[float, Event, Sequence[Command]], None] = lambda *_: None
 
     @property
     def now_s(self) -> float:
         """Seconds since the driver was made: the core's clock."""
         return now_s() - self.started_s
+
+    def _handle(self, event: Event) -> list[Command]:
+        commands = super()._handle(event)
+        self.on_handled(self.event_s, event, commands)
+        return commands
 
     def _set_timer(self, command: SetTimer) -> None:
         earlier = self._timers.pop(command.timer, None)

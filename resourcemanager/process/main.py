@@ -70,6 +70,8 @@ from railyard.resourcemanager.process.linkwatch import LinkWatch
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
+    GetJobDetails,
+    GetJobTasks,
     GetReport,
     JobAccepted,
     KillJob,
@@ -84,6 +86,12 @@ from railyard.resourcemanager.process.networkreport import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status
 from railyard.resourcemanager.process.submission import Submission, submitted
+from railyard.resourcemanager.process.taskhistory.answers import (
+    job_details,
+    job_tasks,
+    settings_of,
+)
+from railyard.resourcemanager.process.taskhistory.kept import TaskHistory
 from railyard.resourcemanager.process.watchers import Watchers
 
 log = logging.getLogger(__name__)
@@ -124,6 +132,8 @@ class ResourceManager:
         self._config = config
         self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
         self._driver = Driver(core_for(config), self._log, transport.reactor)
+        self._history = TaskHistory(self._driver.core.state)
+        self._driver.on_handled = self._history.take
         self._reactor = transport.reactor
         self._server = transport.server("resourcemanager")
         self._namenode = LastingLink(transport, "namenode")
@@ -168,6 +178,8 @@ class ResourceManager:
         server.on(SetSlots, managers.set_slots, (CLIENT,))
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
+        server.on(GetJobDetails, self._details)
+        server.on(GetJobTasks, self._tasks)
         server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
 
     def _take_commands(self) -> None:
@@ -233,6 +245,7 @@ class ResourceManager:
             raise
         if event.output_path:
             self._outputs[job] = event.output_path
+        self._history.note_settings(job, settings_of(wanted))
         self._reports.job_began(job)
         return job
 
@@ -244,6 +257,16 @@ class ResourceManager:
     def _status(self, _: Request) -> Message:
         driver, config = self._driver, self._config
         return cluster_status(driver.core, config.topology, config.flow_scheduler, driver.now_s)
+
+    def _details(self, request: Request) -> Message:
+        assert isinstance(request.message, GetJobDetails), "as the server checks"
+        driver = self._driver
+        return job_details(driver.core, self._history, request.message.job, driver.now_s)
+
+    def _tasks(self, request: Request) -> Message:
+        assert isinstance(request.message, GetJobTasks), "as the server checks"
+        driver = self._driver
+        return job_tasks(driver.core, self._history, request.message, driver.now_s)
 
     # Commands ------------------------------------------------------------------------------------
     def _start_flow(self, order: StartFlow) -> None:

@@ -7,6 +7,8 @@
             --KillJob-->         Done
             --SetSlots-->        Done
             --GetClusterStatus-> ClusterStatus
+            --GetJobDetails->    JobDetails
+            --GetJobTasks->      JobTasks
             --GetReport-->       Report
 
 All ``_bytes`` are the model's; times are seconds since the ResourceManager started.
@@ -34,7 +36,9 @@ from railyard.cluster.bounded import (
     Replicas,
     Seconds,
     Share,
+    Signed,
     Slots,
+    TaskId,
     Tasks,
     Text,
 )
@@ -43,6 +47,9 @@ from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Me
 from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
+
+#: Tasks in one answer: so many are made and sent within milliseconds.
+TASKS_AT_ONCE = 500
 
 #: The jobs that are the steps of one, one after the other.
 _Steps = Annotated[tuple[JobId, ...], msgspec.Meta(min_length=1, max_length=2**14)]
@@ -141,6 +148,23 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
     """Ask for the state of nodes and jobs; answered by ``ClusterStatus``."""
 
 
+class GetJobDetails(Message, frozen=True, kw_only=True):
+    """Ask for a job's stages and settings; answered by ``JobDetails``."""
+
+    job: JobId
+
+
+class GetJobTasks(Message, frozen=True, kw_only=True):
+    """Ask for some of a job's tasks with their attempts; answered by ``JobTasks``.
+
+    A job's tasks are numbered from 0 over its stages, those of the first stage first.
+    """
+
+    job: JobId
+    begin: Count = 0  #: the first that is wanted
+    limit: Annotated[int, msgspec.Meta(ge=1, le=TASKS_AT_ONCE)] = TASKS_AT_ONCE
+
+
 class GetReport(Message, frozen=True, kw_only=True):
     """Ask for the summary of these jobs; answered by ``Report``."""
 
@@ -184,6 +208,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     locality: tuple[Count, Count, Count] = (0, 0, 0)
     shuffled_bytes: ModelBytes = 0  #: fetched so far
     cross_rack_bytes: ModelBytes = 0  #: of these, from other racks
+    maps: Count = 0  #: its tasks that read no other stage
+    reduces: Count = 0  #: those that do
+    maps_done: Count = 0  #: of its maps; those that will never be needed do not count
+    reduces_done: Count = 0
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,6 +238,76 @@ class ClusterStatus(Message, frozen=True, kw_only=True):
     now_s: Seconds
     nodes: Annotated[tuple[NodeStatus, ...], FEW]
     jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
+
+
+class StageStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage in ``JobDetails``."""
+
+    name: Name
+    reads: Annotated[tuple[Name, ...], FEW]
+    tasks: Tasks
+    running: Tasks = 0
+    done: Tasks | None = 0  #: None = its job has ended, and its attempts are not kept
+    pending: Tasks = 0
+    waiting: Text = ""  #: why its pending tasks are not launched, if it has any
+    planned: Text = ""  #: what the scheduler plans for it, such as "its job keeps to r0 r3"
+
+
+class JobDetails(Message, frozen=True, kw_only=True):
+    """The answer to ``GetJobDetails``: what is known of a job, but for its tasks."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    now_s: Seconds
+    status: JobStatus
+    stages: Annotated[tuple[StageStatus, ...], FEW]
+    settings: Annotated[dict[Name, Text], FEW]  #: with which it was submitted, long ones cut
+
+
+class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt in ``JobTasks``; what is known only at its end is 0 before."""
+
+    attempt: AttemptId
+    node: NodeId
+    state: Name  #: as in ``lifecycles.ATTEMPT``
+    level: Name  #: how near its input is: "node-local", "rack-local", "remote" or "anywhere"
+    copy: bool  #: it was launched beside another attempt of its task
+    launched_s: Seconds  #: when it got its slot, or was sent to read what it needs without one
+    started_s: Seconds | None = None  #: when its process ran
+    fetched_s: Seconds | None = None  #: when its latest fetch ended
+    ended_s: Seconds | None = None
+    progress: Share = 0.0
+    reason: Text = ""  #: why it failed or was killed
+    input_bytes: ModelBytes = 0  #: read or fetched
+    output_bytes: ModelBytes = 0  #: written to the block store
+    shuffle_bytes: ModelBytes = 0  #: its output for other stages
+    #: read from the block store: on its node, in its rack, from other racks
+    read_bytes: tuple[ModelBytes, ModelBytes, ModelBytes] = (0, 0, 0)
+    #: fetched so far, likewise
+    fetched_bytes: tuple[ModelBytes, ModelBytes, ModelBytes] = (0, 0, 0)
+    read_s: Seconds = 0.0  #: as in ``AttemptSucceeded``
+    computed_s: Seconds = 0.0  #: likewise
+    counters: Annotated[dict[Name, Signed], FEW] = {}
+
+
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A task in ``JobTasks``."""
+
+    task: TaskId
+    #: as in ``lifecycles.TASK``; "failed" or "stopped" if its job ended without it
+    state: Name
+    waiting: Text = ""  #: why it is not launched, if it is pending
+    attempts: Annotated[tuple[AttemptReport, ...], FEW] = ()
+
+
+class JobTasks(Message, frozen=True, kw_only=True):
+    """The answer to ``GetJobTasks``; a refusal if the job's attempts are not kept any more."""
+
+    wire_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    now_s: Seconds
+    tasks: Annotated[tuple[TaskReport, ...], OF_TASKS]
+    left: Count = 0  #: tasks that come after these
 
 
 # Pushed to watchers ------------------------------------------------------------------------------

@@ -78,14 +78,15 @@ def cluster_status(
             for node in cluster.nodes.values()
         ),
         jobs=tuple(
-            _job_status(core, record, cluster.jobs.get(record.id))
+            job_status(core, record, cluster.jobs.get(record.id))
             for record in core.records.values()
         ),
     )
 
 
-def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
+def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
     """A job's row of the status; ``job`` is None once it has ended."""
+    maps_done, reduces_done = record.maps_done, record.reduces_done
     if job is None:
         tasks = record.maps + record.reduces
         state, waiting = "succeeded" if record.ok else "failed", ""
@@ -93,6 +94,8 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
     else:
         tasks = sum(stage.size for stage in job.stages.values())
         done = sum(stage.progress * stage.size for stage in job.stages.values())
+        maps_done = sum(stage.done for stage in job.maps)
+        reduces_done = sum(stage.done for stage in job.reduces)
         state, progress, waiting = job.state, done / tasks, why_job_waits(core.state, job)
     return JobStatus(
         job=record.id,
@@ -110,6 +113,10 @@ def _job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         locality=(record.locality.local, record.locality.rack, record.locality.remote),
         shuffled_bytes=record.shuffled_bytes,
         cross_rack_bytes=record.fetched.remote,
+        maps=record.maps,
+        reduces=record.reduces,
+        maps_done=maps_done,
+        reduces_done=reduces_done,
     )
 
 

@@ -14,7 +14,8 @@ from railyard.cluster.ids import JobId
 FAILURES_KEPT = 20
 #: The numbers of a ``JobRecord`` of which those of a job's steps are added up.
 _ADDED_UP = (
-    "maps", "reduces", "input_bytes", "shuffle_bytes", "shuffled_bytes", "output_bytes",
+    "maps", "reduces", "maps_done", "reduces_done", "input_bytes", "shuffle_bytes",
+    "shuffled_bytes", "output_bytes",
     "fetched_in_node_bytes", "fetched_in_rack_bytes", "launched", "succeeded", "failed", "killed",
     "copies", "copies_chosen", "slot_s", "computed_s", "reduced", "reduce_s",
 )  # fmt: skip
@@ -57,6 +58,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     submitted_s: float
     maps: int  #: tasks that read no other stage
     reduces: int  #: tasks that do
+    maps_done: int = 0  #: of its maps, once it has ended
+    reduces_done: int = 0  #: likewise
     finished_s: float | None = None
     ok: bool | None = None  #: None while it runs
     reason: str = ""

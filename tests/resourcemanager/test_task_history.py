@@ -1,0 +1,158 @@
+"""What is kept of each task for histories: the truth about every attempt, within bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import TaskId
+from railyard.cluster.messages.execution import JobPackage, KillAttempt
+from railyard.resourcemanager.process.messages import GetJobTasks, SubmitJob
+from railyard.resourcemanager.process.taskhistory.answers import (
+    job_details,
+    job_tasks,
+    settings_of,
+)
+from railyard.resourcemanager.process.taskhistory.kept import TaskHistory
+from tests.harness import tiny_cluster
+
+
+class Watched:
+    """A tiny cluster with a history that takes each of its events."""
+
+    def __init__(self, weight_max=1_000_000, **shape):
+        self.c = tiny_cluster(**shape)
+        self.core = self.c.core
+        self.history = TaskHistory(self.core.state, weight_max)
+        handle = self.core.handle
+
+        def watched(event, now_s):
+            commands = handle(event, now_s)
+            self.history.take(now_s, event, commands)
+            return commands
+
+        self.core.handle = watched
+
+    def tasks(self, job, **wanted):
+        """{task: its report}."""
+        answer = job_tasks(self.core, self.history, GetJobTasks(job=job, **wanted), self.c.now_s)
+        return {task.task: task for task in answer.tasks}
+
+    def details(self, job):
+        return job_details(self.core, self.history, job, self.c.now_s)
+
+
+def test_tasks_while_they_run_and_after():
+    w = Watched(racks=2, nodes=1, slots=1)
+    w.c.store("in", blocks=[["r0n0"], ["r1n0"], ["r1n0"]])
+    w.c.submit("j1", input="in", reduces=1, map_s=2.0, reduce_s=3.0)
+    w.c.run(until_s=1.0)
+    early = w.tasks("j1")
+    assert [task.state for task in early.values()] == ["running", "running", "pending", "pending"]
+    assert early["j1.m2"].waiting == "no slot is free"
+    [first] = early["j1.m0"].attempts
+    assert (first.node, first.level, first.ended_s) == ("r0n0", "node-local", None)
+    stages = w.details("j1").stages
+    assert [(s.name, s.tasks, s.running, s.pending) for s in stages] == [
+        ("m", 3, 2, 1),
+        ("r", 1, 0, 1),
+    ]
+    w.c.run()
+    late = w.tasks("j1")
+    assert {task.state for task in late.values()} == {"done"}
+    [reduce] = late["j1.r0"].attempts
+    assert reduce.state == "succeeded"
+    assert sum(reduce.fetched_bytes) == 3 * 10
+    moved = [flow for _, flow in w.c.flows() if flow.src[:2] != flow.dst[:2]]
+    assert reduce.fetched_bytes[2] == sum(flow.size_bytes for flow in moved) > 0
+    assert reduce.launched_s <= reduce.fetched_s <= reduce.ended_s
+    status = w.details("j1").status
+    assert (status.maps, status.maps_done, status.reduces, status.reduces_done) == (3, 3, 1, 1)
+
+
+def test_what_failed_what_was_killed_and_what_was_lost():
+    w = Watched(racks=1, nodes=3, slots=1)
+    w.c.failure = lambda attempt, _: "it broke" if attempt == "j1.m0.0" else None
+    w.c.submit("j1", maps=3, reduces=1, map_s=2.0)
+    w.c.at(1.0, lambda: w.c.lose("r0n2"))
+    w.c.run()
+    tasks = w.tasks("j1")
+    failed, again = tasks["j1.m0"].attempts
+    assert (failed.state, failed.reason, again.state) == ("failed", "it broke", "succeeded")
+    lost, again = tasks["j1.m2"].attempts
+    assert (lost.state, lost.ended_s, again.state) == ("killed", 1.0, "succeeded")
+
+    w.c.submit("j2", maps=5, map_s=9.0)
+    w.c.at(w.c.now_s + 1.0, lambda: w.c.kill("j2"))
+    w.c.run()
+    states = [task.state for task in w.tasks("j2").values()]
+    assert states == ["stopped"] * 5
+    assert {a.state for a in w.tasks("j2")[TaskId("j2.m0")].attempts} == {"killed"}
+    assert any(isinstance(command, KillAttempt) for _, command in w.c.commands)
+    assert w.details("j2").status.maps_done == 0
+
+
+def test_pages_cover_all_tasks_once():
+    w = Watched(racks=1, nodes=2, slots=2)
+    w.c.submit("j1", maps=7, reduces=3)
+    w.c.run()
+    seen, begin = [], 0
+    while True:
+        wanted = GetJobTasks(job="j1", begin=begin, limit=4)
+        page = job_tasks(w.core, w.history, wanted, 0.0)
+        seen += [task.task for task in page.tasks]
+        begin += 4
+        if not page.left:
+            break
+    assert seen == [f"j1.m{at}" for at in range(7)] + [f"j1.r{at}" for at in range(3)]
+    assert not w.tasks("j1", begin=10)
+
+
+def test_the_jobs_that_ended_first_are_forgotten_first_and_a_huge_one_is_not_kept():
+    w = Watched(weight_max=25 * 10, racks=1, nodes=2, slots=2)
+    w.c.submit("j1", maps=4)
+    w.c.run()
+    w.c.submit("j2", maps=4)
+    w.c.run()
+    assert len(w.tasks("j1")) == len(w.tasks("j2")) == 4
+    w.c.submit("j3", maps=4)
+    w.c.run()
+    with pytest.raises(PeerError, match="attempts of job j1 are not kept any more"):
+        w.tasks("j1")
+    assert len(w.tasks("j2")) == len(w.tasks("j3")) == 4
+    assert w.details("j1").status.maps_done == 4
+    assert w.details("j1").stages[0].done is None
+    w.c.submit("j4", maps=20)
+    w.c.run()
+    with pytest.raises(PeerError, match="j4 are not kept"):
+        w.tasks("j4")
+    with pytest.raises(PeerError, match="no job j9"):
+        w.tasks("j9")
+
+
+def test_nothing_is_left_of_jobs_without_records():
+    w = Watched(racks=1, nodes=2, slots=2)
+    w.core._jobs._records_kept = 2
+    for number in range(1, 6):
+        w.c.submit(f"j{number}", maps=2, reduces=2)
+        w.c.run()
+    history = w.history
+    assert list(history._jobs) == ["j4", "j5"]
+    assert history._weight == sum(job.weight for job in history._jobs.values())
+    assert not history._open
+    assert not history._flows
+
+
+def test_settings_are_text_and_cut():
+    package = JobPackage(
+        module="railyard.jobs.samples.words.wordcount",
+        file_name="",
+        source=b"",
+        job_class="WordCount",
+        params={"pattern": "x" * 10_000, "reduces": 3, "raw": b"\xff"},
+    )
+    told = settings_of(SubmitJob(name="n", package=package, stages=(), input_paths=("/a", "/b")))
+    assert told["input_paths"] == "/a,/b"
+    assert (told["params.reduces"], told["params.raw"]) == ("3", "\ufffd")
+    assert len(told["params.pattern"]) < 600
+    assert told["code"] == "railyard.jobs.samples.words.wordcount:WordCount"
