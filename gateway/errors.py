@@ -22,7 +22,9 @@ _PACKAGES = {
     "FileAlreadyExistsException": "org.apache.hadoop.fs",
     "ParentNotDirectoryException": "org.apache.hadoop.fs",
     "PathIsNotEmptyDirectoryException": "org.apache.hadoop.fs",
+    "AclException": "org.apache.hadoop.hdfs.protocol",
     "AlreadyBeingCreatedException": "org.apache.hadoop.hdfs.protocol",
+    "SnapshotException": "org.apache.hadoop.hdfs.protocol",
     "RetriableException": "org.apache.hadoop.ipc",
     "AccessControlException": "org.apache.hadoop.security",
     "IllegalArgumentException": "java.lang",
@@ -41,6 +43,8 @@ _KINDS = {
     BUSY: (403, "AlreadyBeingCreatedException"),
     BAD_PATH: (400, "IllegalArgumentException"),
 }
+#: {name of an exception within another class: its whole name}
+_WITHIN = {"InvalidToken": "org.apache.hadoop.security.token.SecretManager$InvalidToken"}
 _LETTERS_MAX = 2000
 
 
@@ -57,7 +61,7 @@ class RemoteError(Exception):
         package = _PACKAGES.get(self.exception, "java.io")
         told = {
             "exception": self.exception,
-            "javaClassName": f"{package}.{self.exception}",
+            "javaClassName": _WITHIN.get(self.exception, f"{package}.{self.exception}"),
             "message": shortened(str(self), _LETTERS_MAX),
         }
         return web.json_response({"RemoteException": told}, status=self.status)

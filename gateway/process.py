@@ -35,7 +35,7 @@ def main(daemon: Daemon) -> None:
     url = f"http://{HOST}:{listening.getsockname()[1]}"
     publish(folder, url)
     write_client_files(folder.client_files, url)
-    server = Server(folder, config, listening)
+    server = Server(folder, config, listening, url)
     server.start()
     daemon.ready()
     transport.reactor.run()
@@ -46,12 +46,14 @@ def main(daemon: Daemon) -> None:
 class Server:
     """The HTTP server, with an event loop in a thread of its own."""
 
-    def __init__(self, folder: RunFolder, config: ClusterConfig, listening: socket.socket) -> None:
+    def __init__(
+        self, folder: RunFolder, config: ClusterConfig, listening: socket.socket, url: str
+    ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._stores = Stores(folder, config)
         self._runner = web.AppRunner(
-            application(self._stores, folder, config),
+            application(self._stores, folder, config, url),
             access_log=None,
             max_line_size=_HEADER_BYTES_MAX,
             max_field_size=_HEADER_BYTES_MAX,
@@ -75,9 +77,11 @@ class Server:
         await web.SockSite(self._runner, listening).start()
 
 
-def application(stores: Stores, folder: RunFolder, config: ClusterConfig) -> web.Application:
+def application(
+    stores: Stores, folder: RunFolder, config: ClusterConfig, url: str
+) -> web.Application:
     """All that the gateway answers."""
     app = web.Application(middlewares=[guard(token="")])
-    WebHdfs(stores, config).add_to(app)
+    WebHdfs(stores, folder, config, url).add_to(app)
     ResourceManagerRest(stores, folder).add_to(app)
     return app

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from railyard.cluster.errors import Refused
+from railyard.cluster.files.resources import free_bytes
 from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.changes import Concatenate, SetAttributes, SetReplication
 from railyard.dfs.messages.files import BlockLocation, FileStatus
 from railyard.dfs.paths import EXISTS, IS_FOLDER, MISSING, NO_FOLDER, NOT_EMPTY
 from railyard.gateway.errors import RemoteError, illegal, missing
 from railyard.gateway.webhdfs import shapes
-from railyard.gateway.webhdfs.parameters import Call
+from railyard.gateway.webhdfs.parameters import Call, without_colon
 
 #: What an operation answers; None: an answer without a body.
 Answer = Mapping[str, Any] | None
@@ -96,6 +97,17 @@ def get_acl_status(call: Call, store: DfsClient) -> Answer:
     }
 
 
+def get_status(call: Call, store: DfsClient) -> Answer:
+    """What all replicas take, and what is free on the disk that they are on."""
+    used, free = store.usage("/").stored_disk_bytes, free_bytes(call.place.disk)
+    return {"FsStatus": {"capacity": used + free, "remaining": free, "used": used}}
+
+
+def get_quota_usage(call: Call, store: DfsClient) -> Answer:
+    """How much is below a path; there are no quotas."""
+    return shapes.quota_usage(store.usage(call.path))
+
+
 def get_block_locations(call: Call, store: DfsClient) -> Answer:
     """Where a file's blocks are, for older clients."""
     blocks, within = _blocks(call, store)
@@ -125,7 +137,7 @@ def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[Blo
 def make_directories(call: Call, store: DfsClient) -> Answer:
     """Make a folder and its parents."""
     try:
-        store.mkdir(call.path, call.user, call.permission())
+        store.mkdir(call.new_path(), call.user, call.permission())
     except Refused as refused:
         if refused.kind == NO_FOLDER and _status(store, call.path) is not None:
             why = f"Path is not a directory: {call.path}"
@@ -136,7 +148,7 @@ def make_directories(call: Call, store: DfsClient) -> Answer:
 
 def rename(call: Call, store: DfsClient) -> Answer:
     """False for what HDFS does not do: no source, a file in the way, no folder to go to."""
-    target = call.stored_path("destination")
+    target = without_colon(call.stored_path("destination"))
     source = call.path
     there = _status(store, target)
     if there is not None and there.folder and source != target:
@@ -225,6 +237,31 @@ def truncate(call: Call, store: DfsClient) -> Answer:
         raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
     store.truncate(call.path, length)
     return {"boolean": True}
+
+
+# Delegation tokens -------------------------------------------------------------------------------
+def get_delegation_token(call: Call, _: DfsClient) -> Answer:
+    """A token for the user who asks."""
+    renewer = call.text("renewer") or call.user
+    return {"Token": {"urlString": call.place.tokens.issue(call.user, renewer, call.now_ms)}}
+
+
+def renew_delegation_token(call: Call, _: DfsClient) -> Answer:
+    """Until when it holds at least, in milliseconds since 1970."""
+    return {"long": call.place.tokens.renew(_token(call), call.user, call.now_ms)}
+
+
+def cancel_delegation_token(call: Call, _: DfsClient) -> Answer:
+    """No request with it is answered any more."""
+    call.place.tokens.cancel(_token(call), call.user, call.now_ms)
+    return None
+
+
+def _token(call: Call) -> str:
+    token = call.text("token")
+    if token is None:
+        raise illegal('Invalid value for webhdfs parameter "token": need a delegation token')
+    return token
 
 
 # Helpers -----------------------------------------------------------------------------------------

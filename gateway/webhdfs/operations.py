@@ -13,6 +13,7 @@ from functools import partial
 from aiohttp import web
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.errors import RemoteError, illegal, missing
 from railyard.gateway.stores import Store, Stores
@@ -20,6 +21,8 @@ from railyard.gateway.webhdfs import names
 from railyard.gateway.webhdfs.checksum import FileChecksum
 from railyard.gateway.webhdfs.names import Answer, existing, replication_of
 from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
+from railyard.gateway.webhdfs.refused import refusal
+from railyard.gateway.webhdfs.tokens import Tokens
 
 _OnNames = Callable[[Call, DfsClient], Answer]
 _OnBytes = Callable[[Call, Store], Awaitable[web.StreamResponse]]
@@ -34,6 +37,11 @@ _NAMES: dict[tuple[str, str], _OnNames] = {
     ("GET", "GETSERVERDEFAULTS"): names.get_server_defaults,
     ("GET", "CHECKACCESS"): names.check_access,
     ("GET", "GETACLSTATUS"): names.get_acl_status,
+    ("GET", "GETSTATUS"): names.get_status,
+    ("GET", "GETQUOTAUSAGE"): names.get_quota_usage,
+    ("GET", "GETDELEGATIONTOKEN"): names.get_delegation_token,
+    ("PUT", "RENEWDELEGATIONTOKEN"): names.renew_delegation_token,
+    ("PUT", "CANCELDELEGATIONTOKEN"): names.cancel_delegation_token,
     ("GET", "GET_BLOCK_LOCATIONS"): names.get_block_locations,
     ("GET", "GETFILEBLOCKLOCATIONS"): names.get_file_block_locations,
     ("PUT", "MKDIRS"): names.make_directories,
@@ -73,15 +81,13 @@ async def _open(call: Call, store: Store) -> web.StreamResponse:
 
 async def _create(call: Call, store: Store) -> web.StreamResponse:
     overwrite, permission = call.boolean("overwrite", False), call.permission()
-    replication, owner = replication_of(call), call.user
+    path, replication, owner = call.new_path(), replication_of(call), call.user
     if not call.is_data:
         return _elsewhere(call)
 
     def write(client: DfsClient, pieces: Iterator[bytes]) -> object:
-        created = client.create(
-            call.path, replication, overwrite, owner=owner, permission=permission
-        )
-        return client.fill(call.path, created, pieces)
+        created = client.create(path, replication, overwrite, owner=owner, permission=permission)
+        return client.fill(path, created, pieces)
 
     await store.send(call.request.content, write)
     location = f"hdfs://{call.request.host}{call.path}"
@@ -120,11 +126,15 @@ _BYTES: dict[tuple[str, str], _OnBytes] = {
 class WebHdfs:
     """Answers all requests below ``PREFIX``."""
 
-    def __init__(self, stores: Stores, config: ClusterConfig) -> None:
+    def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig, url: str) -> None:
         topology = config.topology
         self._stores = stores
         self._place = Place(
-            topology.stored_block_bytes, len(topology.nodes()), topology.storage.replication
+            stored_block_bytes=topology.stored_block_bytes,
+            nodes=len(topology.nodes()),
+            replication=topology.storage.replication,
+            disk=folder.path,
+            tokens=Tokens(url.removeprefix("http://")),
         )
 
     def add_to(self, app: web.Application) -> None:
@@ -139,6 +149,9 @@ class WebHdfs:
         if not operation:
             why = "no operation is given: need op="
             raise RemoteError(400, "UnsupportedOperationException", why)
+        refused = refusal(verb, operation, call.path)
+        if refused is not None:
+            raise refused
         on_bytes, on_names = _BYTES.get((verb, operation)), _NAMES.get((verb, operation))
         async with self._stores.one() as store:
             if on_bytes is not None:
@@ -152,7 +165,11 @@ class WebHdfs:
 
     async def _expect(self, request: web.Request) -> web.StreamResponse | None:
         """A client that asks before it sends a body is told to where bytes are taken only."""
-        if Call(request, self._place).is_data and request.version >= (1, 1):
+        try:
+            is_data = Call(request, self._place).is_data
+        except RemoteError as error:  # no middleware is around this
+            return error.response()
+        if is_data and request.version >= (1, 1):
             assert request.transport is not None
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return None

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+import time
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from aiohttp import web
 
 from railyard.gateway.errors import illegal
+from railyard.gateway.webhdfs.tokens import Tokens
 
 PREFIX = "/webhdfs/v1"
 #: Marks the second step of a request, at which the bytes are sent.
@@ -30,6 +33,8 @@ class Place(NamedTuple):
     stored_block_bytes: int
     nodes: int
     replication: int  #: the default
+    disk: Path  #: a folder on the disk that has the blocks
+    tokens: Tokens
 
 
 class Call:
@@ -46,18 +51,12 @@ class Call:
             raise illegal("the URL is not UTF-8") from None
         self.path = _one_slash(path)
         self._given = {name.lower(): value for name, value in given}
+        #: who asks, as he or his delegation token says; the owner of what is made
+        self.user = self._user()
 
     @property
     def operation(self) -> str:
         return self._given.get("op", "").upper()
-
-    @property
-    def user(self) -> str:
-        """Who asks, as he says; the owner of what is made."""
-        user = self._given.get("user.name", NOBODY)
-        if not _USER.fullmatch(user):
-            raise self._invalid("user.name", user)
-        return user
 
     @property
     def is_data(self) -> bool:
@@ -112,6 +111,24 @@ class Call:
         given = (self.text(name, "") or "").split(",")
         return tuple(self._normal(name, path) for path in given)
 
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return int(time.time() * 1000)
+
+    def _user(self) -> str:
+        token = self.text("delegation")
+        if token is not None:
+            return self.place.tokens.read(token, self.now_ms).owner
+        user = self._given.get("user.name", NOBODY)
+        if not _USER.fullmatch(user):
+            raise self._invalid("user.name", user)
+        return user
+
+    def new_path(self) -> str:
+        """The request's path, of something that is to be made: a ``:`` in it is refused."""
+        return without_colon(self.path)
+
     def _normal(self, name: str, path: str | None) -> str:
         if path is None or not path.startswith("/"):
             why = "need an absolute path"
@@ -120,6 +137,13 @@ class Call:
 
     def _invalid(self, name: str, value: str) -> Exception:
         return illegal(f'Invalid value for webhdfs parameter "{name}": {value[:100]!r}')
+
+
+def without_colon(path: str) -> str:
+    """The path itself; Hadoop's clients could not read a name with ``:`` in it."""
+    if ":" in path:
+        raise illegal(f"Invalid path name {path}: need names without :")
+    return path
 
 
 def _one_slash(path: str) -> str:

@@ -57,6 +57,19 @@ def content_summary(usage: Usage) -> dict[str, Any]:
     }
 
 
+def quota_usage(usage: Usage) -> dict[str, Any]:
+    """``QuotaUsage``: the same in short, as no quota is set."""
+    return {
+        "QuotaUsage": {
+            "fileAndDirectoryCount": usage.files + usage.folders,
+            "quota": _NO_QUOTA,
+            "spaceConsumed": usage.stored_disk_bytes,
+            "spaceQuota": _NO_QUOTA,
+            "typeQuota": {},
+        }
+    }
+
+
 def block_locations(blocks: Iterable[BlockLocation]) -> dict[str, Any]:
     """``BlockLocations``, as Hadoop 3 has them."""
     shown = [
