@@ -55,6 +55,8 @@ async function look([name, width, frame]) {
   const at = { clientX: bar.left + 3, clientY: bar.top + 2, bubbles: true, button: 0 };
   svg.dispatchEvent(new frame.contentWindow.PointerEvent("pointermove", at));
   const tip = [...inner.querySelectorAll(".tip:not([hidden]) > div")].map((one) => one.textContent);
+  svg.dispatchEvent(new frame.contentWindow.MouseEvent("click", at));
+  const why = inner.querySelector(".why").innerText;
   const outside = sticksOut(inner, width);
   const select = host.querySelector("select"), styles = {};
   for (const option of select.options) {
@@ -67,7 +69,7 @@ async function look([name, width, frame]) {
   const after = ticks();
   svg.dispatchEvent(new frame.contentWindow.MouseEvent("dblclick"));
   return {
-    name, width, outside, tip, before, after, again: ticks(), styles,
+    name, width, outside, tip, why, before, after, again: ticks(), styles,
     scrolls: inner.documentElement.scrollWidth > width,
     ground: frame.contentWindow.getComputedStyle(inner.body).backgroundColor,
     scales: pictures.filter((one) => one.viewBox.baseVal.width)

@@ -12,7 +12,7 @@ from railyard.gateway.page.theme import css_variables
 
 _BROWSER = Path(__file__).parent / "browser"
 #: What every page draws with, in this order: each uses only what is before it.
-PARTS = ("drawing.js", "timewindow.js", "panel.js", "timeline.js", "links.js")
+PARTS = ("drawing.js", "timewindow.js", "panel.js", "why.js", "timeline.js", "links.js")
 
 
 def style(*more: str) -> str:

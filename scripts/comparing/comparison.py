@@ -93,6 +93,7 @@ class Comparison:
         return {
             "workload": " ".join(request.words),
             "topology": self._topology.name,
+            "place": self._topology,
             "about_topology": self._topology.description,
             "racks": self._topology.racks.count,
             "slots": self._topology.slots,

@@ -25,10 +25,10 @@ _HEAD = f"""\
 {WRITTEN}
 `railyard run --out DIR` and `railyard simulate --out DIR` write the same files, but for logs,
 which only real processes have. `railyard compare --out DIR` writes such a folder for each run,
-and beside them `{PAGE}`, `{ORIGIN}` and `plots/` with the pictures for papers (SVG and PNG). The
-end of a number's name is its unit: `_s` seconds, `_bytes` the model's bytes, `_bytes_per_s`
-bytes a second, `_ms` milliseconds. Others are counts, or shares from 0 to 1. `null` is what is
-not known. Times within a run are those of its own clock.
+and beside them `{PAGE}` with what differs, `{ORIGIN}`, and `plots/` with the pictures for papers
+(SVG and PNG). The end of a number's name is its unit: `_s` seconds, `_bytes` the model's bytes,
+`_bytes_per_s` bytes a second, `_ms` milliseconds. Others are counts, or shares from 0 to 1.
+`null` is what is not known. Times within a run are those of its own clock.
 """
 _EVENTS = """\
 The first line has `type` `run-started` and `config`: scheduler, settings, seed and topology.

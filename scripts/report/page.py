@@ -1,5 +1,7 @@
 """The page of a comparison: one HTML file that needs nothing else, and its pictures as files.
 
+Each of its runs has a page, too, in its own folder.
+
 What was run, what differs, the table, whether the clocks agree, then the pictures: completion
 times of all seeds; slots, circuits and links of each contender's first seed, on one time scale.
 """
@@ -29,13 +31,14 @@ from railyard.scripts.comparing.statements import Statements, Verdict, flaw, sta
 from railyard.scripts.report.cdf import draw_cdf
 from railyard.scripts.report.completion import colours_of, completion_panels
 from railyard.scripts.report.html import embedded, write_html
+from railyard.scripts.report.reasons import WORK_MAX, reasons_elsewhere
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import DRAWN_MAX, curve_data, run_data
-from railyard.scripts.report.runpage import job_rows
+from railyard.scripts.report.runpage import job_rows, write_run_page
 from railyard.scripts.report.style import Draw, render
 from railyard.scripts.report.timeline import draw_run
 from railyard.scripts.results.folder import ORIGIN, PAGE
-from railyard.scripts.results.origin import origin_now
+from railyard.scripts.results.origin import Origin, origin_now
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.trust import fidelity_words, is_trusted
 
@@ -45,12 +48,13 @@ _DIFFERENCES = (Verdict.BETTER, Verdict.WORSE)
 
 
 def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
-    """Write ``index.html`` and ``plots/`` into a comparison's folder.
+    """Write ``index.html`` and ``plots/`` into a comparison's folder, and a page into each run's.
 
     ``about`` is what ``Comparison.described`` says of its runs.
     """
     origin = origin_now()
     write_json(asdict(origin), folder / ORIGIN)
+    _write_run_pages(rows, about, origin)
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
     labels = label_rows(rows)
@@ -138,6 +142,15 @@ def _said(
     ]
 
 
+def _write_run_pages(rows: Sequence[Row], about: Mapping[str, Any], origin: Origin) -> None:
+    """Write the page of each run; all together may explain twice as much as a single one."""
+    work_max = 2 * WORK_MAX // sum(len(row.runs) for row in rows)
+    for row in rows:
+        for run in row.runs:
+            folder = about["folders"][row.contender, run["seed"]]
+            write_run_page(folder, run, about["place"], origin, min(WORK_MAX, work_max))
+
+
 # Pictures ----------------------------------------------------------------------------------------
 def _plot(plots: Path, name: str, draw: Draw) -> None:
     """Draw a picture as files, for papers and slides."""
@@ -177,8 +190,13 @@ def _runs(
             "colour": colours[labels[contender]] % len(LIGHT.colours),
             "makespan": format_duration(summary["makespan_s"]),
             "flaw": flaw(row),
-            "seed": summary["seed"],
-            "data": embedded(run_data(results, until_s, DRAWN_MAX // len(rows))),
+            "pages": [
+                (run["seed"], f"{folders[contender, run['seed']].name}/{PAGE}") for run in row.runs
+            ],
+            "data": embedded(
+                run_data(results, until_s, DRAWN_MAX // len(rows))
+                | {"why": reasons_elsewhere(results)}
+            ),
         }
 
 

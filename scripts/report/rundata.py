@@ -49,6 +49,7 @@ def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> di
         "makespan_s": _ms(results.makespan_s),
         "jobs": [
             {
+                "id": job["id"],
                 "name": job["name"],
                 "begin_s": _ms(job["submitted_s"] - results.begin_s),
                 "end_s": None

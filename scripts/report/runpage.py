@@ -12,6 +12,7 @@ from railyard.cluster.units import format_count, format_duration, format_number,
 from railyard.scripts.comparing.metrics import METRICS
 from railyard.scripts.comparing.rows import CLOCK_WORDS
 from railyard.scripts.report.html import embedded, write_html
+from railyard.scripts.report.reasons import WORK_MAX, reasons
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import run_data
 from railyard.scripts.results.folder import FILES, ORIGIN, PAGE
@@ -29,9 +30,16 @@ def finish_folder(folder: Path, summary: dict[str, Any], topology: Topology) -> 
 
 
 def write_run_page(
-    folder: Path, summary: dict[str, Any], topology: Topology, origin: Origin
+    folder: Path,
+    summary: dict[str, Any],
+    topology: Topology,
+    origin: Origin,
+    work_max: int = WORK_MAX,
 ) -> None:
-    """Write ``index.html`` beside a run's other files; raises ``NotWritten``."""
+    """Write ``index.html`` beside a run's other files; raises ``NotWritten``.
+
+    ``work_max``: see ``reasons``.
+    """
     results = Results(folder, summary)
     racks = format_count(topology.racks.count, "rack")
     emulated = summary["clock"] == "wall"
@@ -52,7 +60,9 @@ def write_run_page(
             for policy, of in summary.get("figures", {}).items()
             for name, value in of.items()
         ],
-        "data": embedded(run_data(results, results.makespan_s)),
+        "data": embedded(
+            run_data(results, results.makespan_s) | {"why": reasons(results, work_max)}
+        ),
         "jobs": job_rows(summary["jobs"]),
         "files": [(name, words) for name, words in FILES.items() if (folder / name).exists()],
     }

@@ -16,15 +16,18 @@ from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.driving.explaining.explain import explain
 from railyard.scripts.comparing.comparison import Comparison
 from railyard.scripts.comparing.rows import Contender, rows_of
 from railyard.scripts.report.html import readable
 from railyard.scripts.report.page import write_page
+from railyard.scripts.report.reasons import reasons
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import run_data
 from railyard.scripts.report.runpage import write_run_page
 from railyard.scripts.report.style import render
 from railyard.scripts.report.timeline import draw_run
+from railyard.scripts.results.explained import lines_of
 from railyard.scripts.results.origin import origin_now
 from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
@@ -150,7 +153,9 @@ def compared(tmp_path_factory):
 
 def test_a_page_needs_nothing_but_itself(compared):
     page = (compared / "index.html").read_text()
-    assert re.findall(r"""(?:src|srcset|href)="([^"]*)""", page) == []
+    links = re.findall(r"""(?:src|srcset|href)="([^"]*)""", page)
+    runs = [f"{name}-maxmin-virtual-{seed}" for name in ("fair", "delay") for seed in (1, 2)]
+    assert links == [f"{run}/index.html" for run in runs]
     assert "@import" not in page
     assert "url(" not in page
     for words in ("fair and delay", "wordcount,size=300MB,times=2", "flat-4x4", "CCT mean"):
@@ -168,6 +173,7 @@ def test_pages_are_drawn_for_the_width_at_hand(compared, folder, tmp_path, dark)
     write_run_page(tmp_path / "run", summary, load_topology("flat-4x4"), origin_now())
     (tmp_path / "browser").mkdir()
     pages = {"run": tmp_path / "run" / "index.html", "comparison": compared / "index.html"}
+    where = {"run": tmp_path / "run", "comparison": compared / "fair-maxmin-virtual-1"}
     found = look_at(pages, tmp_path / "browser", dark=dark)
     assert found["errors"] == []
     assert [(one["name"], one["width"]) for one in found["pages"]] == [
@@ -181,11 +187,42 @@ def test_pages_are_drawn_for_the_width_at_hand(compared, folder, tmp_path, dark)
         assert page["ground"] == ("rgb(21, 26, 35)" if dark else "rgb(255, 255, 255)")
         assert len(page["tip"]) >= 3
         assert page["tip"][0].split(" of ")[1].startswith(("terasort", "wordcount"))
+        task = page["tip"][0].split(" of ")[0].rsplit(".", 1)[0]
+        assert f"railyard explain {where[page['name']]} {task}\n" in page["why"]
+        if page["name"] == "run":
+            assert f"{task} of j" in page["why"]
+            assert "it could have had a slot from then on" in page["why"]
+        else:
+            assert "The page of this run may say it, too." in page["why"]
         assert page["again"] == page["before"] != page["after"]
         styles = {kind: set(classes) for kind, classes in page["styles"].items()}
         assert any(style.startswith("place-") for style in styles["locality"])
         assert {"phase-c", "phase-f"} <= styles["phase"]
         assert "16 slots by rack" in page["titles"]
+
+
+def test_each_run_of_a_comparison_has_a_page_with_reasons(compared):
+    folder = compared / "delay-maxmin-virtual-2"
+    page = (folder / "index.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page)[1])
+    why = data["why"]
+    assert why["command"] == f"railyard explain {folder}"
+    jobs = [job["id"] for job in data["jobs"]]
+    tasks = [name.rsplit(".", 1)[0] for name in data["attempts"]["name"]]
+    assert set(why["texts"]) == {*jobs, *tasks}
+    events = folder / "events.jsonl"
+    for what in (jobs[0], tasks[0], tasks[-1]):
+        assert why["texts"][what] == "\n".join(lines_of(explain(events, what)))
+
+
+def test_what_is_explained_on_a_page_is_bounded(folder):
+    results = Results.load(folder)
+    events = (folder / "events.jsonl").read_text().count("\n")
+    texts = reasons(results, 5 * events + 1)["texts"]
+    longest = sorted(results.held, key=lambda one: one.begin_s - one.end_s)
+    tasks = dict.fromkeys(one.attempt.rsplit(".", 1)[0] for one in longest)
+    assert list(texts) == ["j1", "j2", *list(tasks)[:3]]
+    assert reasons(results, 0)["texts"] == {}
 
 
 def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
@@ -195,9 +232,10 @@ def test_words_of_a_job_cannot_break_the_page(tmp_path, folder):
     about = {
         "workload": "<b>", "topology": "t", "about_topology": "", "racks": 1, "slots": 1,
         "scale": 1, "compute": "paced", "seeds": {"virtual": (1,)},
-        "folders": {(contender, 1): folder},
+        "place": load_topology("flat-4x4"), "folders": {(contender, 1): tmp_path / "run"},
     }  # fmt: skip
     (tmp_path / "out").mkdir()
+    shutil.copytree(folder, tmp_path / "run")
     write_page(tmp_path / "out", rows_of({contender: [summary]}), about)
     page = (tmp_path / "out" / "index.html").read_text()
     assert "<script>alert" not in page

@@ -35,7 +35,8 @@ function showRun(host, data, time) {
   const choice = html("select", { "aria-label": "colour of slots" });
   for (const name of Object.keys(COLOURINGS)) choice.append(html("option", { value: name }, `colour: ${name}`));
   host.append(html("div", { class: "tools" }, zoomButtons(time), run.attempts.length ? choice : "", legend));
-  const draws = parts.map((part) => makePanel(host, part, time, leftOf));
+  const picked = run.why && makeWhy(run.why);
+  const draws = parts.map((part) => makePanel(host, part, time, leftOf, picked));
   if (links) host.append(heatLegend());
   const draw = () => draws.forEach((each) => each());
   const chosen = () => {

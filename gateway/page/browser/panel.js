@@ -56,11 +56,14 @@ function timeAxis(time, left, width, height) {
 
 // Make a panel below `host`.  `part` is one of the parts' results:
 //   title, labels: of the rows, for the room that they need
-//   draw({left, width, time, x}): {height, elements, rows, describe(timeS, y): lines or null}
-function makePanel(host, part, time, leftOf) {
+//   draw({left, width, time, x}): {height, elements, rows, describe(timeS, y): lines or null,
+//     pick(timeS, y): id or null, if there are ids}
+// `picked` is called with the id of what was clicked, and the panel.
+function makePanel(host, part, time, leftOf, picked) {
   const caption = html("figcaption", {}, part.title);
   const picture = svg("svg", { role: "img", "aria-label": part.title });
-  host.append(html("figure", { class: "panel" }, caption, picture));
+  const figure = html("figure", { class: "panel" }, caption, picture);
+  host.append(figure);
   let left = 0, width = 0, drawn = null;
   const selection = svg("rect", { class: "selection", y: 0, width: 0, visibility: "hidden" });
   const timeAt = (px) => time.fromS + ((px - left) / (width - left)) * (time.toS - time.fromS);
@@ -79,7 +82,7 @@ function makePanel(host, part, time, leftOf) {
     picture.replaceChildren(...axis, ...drawn.elements, ...rowLabels(drawn.rows, left), selection);
   }
 
-  let beganAt = null;
+  let beganAt = null, isDrag = false;
   const place = (event) => {
     const box = picture.getBoundingClientRect();
     return { px: Math.max(left, Math.min(width, event.clientX - box.left)), y: event.clientY - box.top };
@@ -87,12 +90,14 @@ function makePanel(host, part, time, leftOf) {
   picture.addEventListener("pointerdown", (event) => {
     if (event.button === 0 && event.clientX - picture.getBoundingClientRect().left > left) {
       beganAt = place(event).px;
+      isDrag = false;
       picture.setPointerCapture(event.pointerId);
     }
   });
   picture.addEventListener("pointermove", (event) => {
     const { px, y } = place(event);
     if (beganAt !== null && Math.abs(px - beganAt) > 4) {
+      isDrag = true;
       selection.setAttribute("x", Math.min(px, beganAt));
       selection.setAttribute("width", Math.abs(px - beganAt));
       selection.setAttribute("visibility", "visible");
@@ -117,6 +122,10 @@ function makePanel(host, part, time, leftOf) {
     tip.hide();
   });
   picture.addEventListener("pointerleave", () => tip.hide());
+  picture.addEventListener("click", (event) => {
+    const { px, y } = place(event), id = isDrag ? null : drawn?.pick?.(timeAt(px), y);
+    if (id && picked) picked(id, figure);
+  });
   picture.addEventListener("dblclick", () => time.showAll());
   picture.addEventListener(
     "wheel",

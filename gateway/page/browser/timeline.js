@@ -24,6 +24,7 @@ function jobsPart(run) {
           ? run.jobs.map((job, row) => ({ text: job.name, y: (row + 0.5) * step, style: `ink ${jobColour(row)}` }))
           : [],
         describe: (_, y) => describeJob(run.jobs[Math.floor(y / step)]),
+        pick: (_, y) => run.jobs[Math.floor(y / step)]?.id,
       };
     },
   };
@@ -89,12 +90,14 @@ function slotsPart(run, colouring) {
         if (colouring() === "phase") addPhases(bars, one, y, thick, time, x);
         if (one.outcome in OUTCOMES) marks.add(`mark ${one.outcome.replace(" ", "-")}`, begin, y, end - begin, thick);
       }
+      const at = (timeS, y) => attemptAt(byRow[Math.floor(y / step)], timeS, (3 * (time.toS - time.fromS)) / width);
       const lines = racks.slice(1).map((rack) => svg("path", { class: "grid", d: `M${from} ${short(rack.top)}H${width}` }));
       return {
         height: Math.max(rows * step, 18),
         elements: [...lines, ...bars.elements(), ...marks.elements()],
         rows: racks,
-        describe: (timeS, y) => describeAttempt(run, byRow[Math.floor(y / step)], timeS, 3 * (time.toS - time.fromS) / width),
+        describe: (timeS, y) => describeAttempt(run, at(timeS, y)),
+        pick: (timeS, y) => at(timeS, y)?.name.replace(/\.\d+$/, ""), // its task
       };
     },
   };
@@ -129,8 +132,11 @@ function rackRows(nodes, first, step) {
   return racks;
 }
 
-function describeAttempt(run, row, timeS, toleranceS) {
-  const one = row?.find((each) => each.begin_s - toleranceS <= timeS && timeS <= each.end_s + toleranceS);
+function attemptAt(row, timeS, toleranceS) {
+  return row?.find((each) => each.begin_s - toleranceS <= timeS && timeS <= each.end_s + toleranceS);
+}
+
+function describeAttempt(run, one) {
   if (!one) return null;
   const where = { node: "input on its node", rack: "input in its rack", remote: "input further away" }[one.locality];
   return [
@@ -187,6 +193,8 @@ function waitingPart(run) {
 function circuitsPart(run) {
   const { ports, of } = run.circuits;
   const step = Math.max(4, Math.min(14, 220 / ports.length));
+  const at = (timeS, y) => of.find((one) => one.src === Math.floor(y / step) && one.begin_s <= timeS && timeS <= one.end_s);
+  const idOf = (one) => one && `${ports[one.src]}-${ports[one.dst]}`;
   return {
     title: "circuits of each rack's outgoing port, in the colour of the rack they lead to; pale: dark, while being set up",
     labels: ports,
@@ -204,9 +212,9 @@ function circuitsPart(run) {
         height: ports.length * step,
         elements: bars.elements(),
         rows: ports.map((text, row) => ({ text, y: (row + 0.5) * step })),
+        pick: (timeS, y) => idOf(at(timeS, y)),
         describe(timeS, y) {
-          const row = Math.floor(y / step);
-          const one = of.find((each) => each.src === row && each.begin_s <= timeS && timeS <= each.end_s);
+          const one = at(timeS, y);
           if (!one) return null;
           const state = timeS < one.lit_s ? "dark" : "lit";
           return [`${ports[one.src]} to ${ports[one.dst]}: ${state}`, `for ${one.coflow}`, `${duration(one.begin_s)} to ${duration(one.end_s)}`];

@@ -65,14 +65,16 @@ def explain(
     if match := _CIRCUIT.fullmatch(what):
         return explain_circuit(events, config, RackId(match[1]), RackId(match[2]), circuits)
     if is_job(what):
-        return _explain_job(config, replayed(events, config, JobId(what)))
+        return explained_job(config, replayed(events, config, JobId(what)))
     if _STAGE.fullmatch(what):
         recorder = replayed(events, config, job_of(what))
         return explain_coflow(config, recorder, StageId(what), circuits)
     if is_attempt(what):
-        return _explain_task(events, config, TaskId(what.rsplit(".", 1)[0]), what)
+        task = TaskId(what.rsplit(".", 1)[0])
+        return explained_task(config, replayed(events, config, job_of(task), task), task, what)
     if _TASK.fullmatch(what):
-        return _explain_task(events, config, TaskId(what), None)
+        task = TaskId(what)
+        return explained_task(config, replayed(events, config, job_of(task), task), task)
     raise UsageError(
         f"{what}: need a job (j3), a task (j3.m7), an attempt (j3.m7.0), a coflow (j3.r), a flow "
         "(j3.r2.0:r0n1:0), circuits (r0-r3) or a file (/in/data)"
@@ -85,6 +87,7 @@ def replayed(
     """What a replay of the run tells of a job; ``UsageError`` if it has no such job or task."""
     core = core_for(config)
     recorder = Recorder(core, job, task)
+    core.observe(recorder)
     for step in replay_on(core, events, read_log(events)[1]):
         recorder.take(step)
     recorder.finish()
@@ -107,10 +110,10 @@ def _require_task(task: TaskId, job: JobSubmitted) -> None:
         raise UsageError(f"{task}: there is no such task; {job.job} has {there}")
 
 
-def _explain_task(
-    events: Path, config: ClusterConfig, task: TaskId, attempt: str | None
+def explained_task(
+    config: ClusterConfig, recorder: Recorder, task: TaskId, attempt: str | None = None
 ) -> TaskExplanation:
-    recorder = replayed(events, config, job_of(task), task)
+    """What a recorder of a task has noted, of one attempt or all; ``UsageError`` if it had none."""
     waits = recorder.waits.get(task, Waits())
     stories = list(recorder.attempts.stories.values())
     if attempt is not None:
@@ -147,7 +150,8 @@ def _unknown_of(stories: Sequence[AttemptStory]) -> list[str]:
     return unknown
 
 
-def _explain_job(config: ClusterConfig, recorder: Recorder) -> JobExplanation:
+def explained_job(config: ClusterConfig, recorder: Recorder) -> JobExplanation:
+    """What a recorder of a job has noted."""
     submitted = recorder.submitted
     assert submitted is not None, "it was submitted"
     return JobExplanation(

@@ -25,6 +25,8 @@ _Asked = tuple[str, float]  #: the node with an offered slot, and when
 class Recorder:
     """Notes what becomes of a job: of one of its tasks, or of the first pending one of each stage.
 
+    It is an observer of ``core``, to be given to ``Core.observe``.
+
     ``task``: the only one whose waits and attempts are noted; None = those of all stages.
     """
 
@@ -45,7 +47,6 @@ class Recorder:
         self.done_s: dict[str, float] = {}  #: when stages had the last of their tasks done
         self._before: list[AskedBefore] = []  #: who was offered the slot at hand
         self._offer: _Asked = ("", -1.0)
-        core.observe(self)
 
     # As an observer ------------------------------------------------------------------------------
     def answered(self, job: Job, slot: Node, answer: Decision) -> None:
