@@ -13,7 +13,7 @@ gateway.json            where the gateway answers HTTP
 client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
-jobs/                   packages of the submitted jobs; events.jsonl of the whole run
+jobs/                   events.jsonl, the ResourceManager's journal of the whole run
 """
 
 from __future__ import annotations
@@ -104,6 +104,11 @@ class RunFolder:
     @property
     def jobs(self) -> Path:
         return self.path / "jobs"
+
+    @property
+    def events(self) -> Path:
+        """The ResourceManager's journal."""
+        return self.jobs / "events.jsonl"
 
     @property
     def permits(self) -> Path:

@@ -48,24 +48,49 @@ _UNWRITTEN_BYTES_MAX = 2**26
 
 
 class EventLog:
-    """Writes events as they happen; each line is whole on disk when ``write`` returns.
+    """Writes events as they happen; each line is in the file when ``write`` returns.
 
-    With ``buffered``, lines are on disk only once it is closed: for runs that nobody looks into.
+    With ``buffered``, lines are in the file once ``flush`` or ``close`` has returned.
+    ``started_s``: the core's 0 on the machine's clock; None under a virtual clock.
+    ``resume_bytes``: go on with the file that is there, after so many bytes of it.
 
     While the disk is full, lines are kept and written once there is room.  If too many come, or
     the disk is broken, the log ends: one with a gap could not be replayed, and the run itself
     matters more than its log.
     """
 
-    def __init__(self, path: Path, config: ClusterConfig, *, buffered: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: ClusterConfig,
+        *,
+        buffered: bool = False,
+        started_s: float | None = None,
+        resume_bytes: int | None = None,
+    ) -> None:
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._unwritten = bytearray()
         self._buffer_bytes = _BUFFER_BYTES if buffered else 0
         self._waits = False  #: whether lines wait for room on the disk
         self._over = False
-        self._add({"type": _HEADER, "config": msgspec.to_builtins(config)})
-        self._write_out()
+        self._at_s = 0.0  #: of the last event
+        os.ftruncate(self._file, resume_bytes or 0)
+        os.lseek(self._file, 0, os.SEEK_END)
+        if resume_bytes is None:
+            clock = {} if started_s is None else {"started_s": started_s}
+            self._add({"type": _HEADER, **clock, "config": msgspec.to_builtins(config)})
+            self._write_out()
+
+    @property
+    def waits(self) -> bool:
+        """Whether lines wait for room on the disk, or can't be written at all."""
+        return self._waits or self._over
+
+    @property
+    def file(self) -> int:
+        """The descriptor of the file."""
+        return self._file
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event and a checksum of the commands that it led to."""
@@ -73,11 +98,16 @@ class EventLog:
             return
         led_to = {"led_to": checksum(commands)} if commands else {}
         self._add({"at_s": at_s, **led_to, **to_map(event)})
+        self._at_s = at_s
         if len(self._unwritten) > self._buffer_bytes:
-            try:
-                self._write_out()
-            except OSError as error:
-                self._failed(at_s, error)
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has not been written yet, if there is room for it."""
+        try:
+            self._write_out()
+        except OSError as error:
+            self._failed(self._at_s, error)
 
     def close(self) -> None:
         """Write what is left, and close the file."""

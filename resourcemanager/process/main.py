@@ -37,6 +37,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.access.roles import CLIENT, GATEWAY, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
@@ -49,7 +50,6 @@ from railyard.netemu.messages import (
     RegisterCoflow,
 )
 from railyard.resourcemanager.core.output import commit_of
-from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.commands import (
     CloseCoflow,
@@ -85,6 +85,7 @@ from railyard.resourcemanager.process.messages import (
 from railyard.resourcemanager.process.networkreport import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status
+from railyard.resourcemanager.process.restart.journal import Journal
 from railyard.resourcemanager.process.submission import Submission, submitted
 from railyard.resourcemanager.process.taskhistory.answers import (
     job_details,
@@ -98,6 +99,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds before a job is committed again, for each further try.
 _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
+
+#: Events that lead to nothing are journaled this often.
+_JOURNAL_PERIOD_S = 0.2
 
 #: Facts that NodeManagers pass on, which the core handles as they are.
 _FACTS: tuple[type[Event], ...] = (
@@ -130,8 +134,9 @@ class ResourceManager:
     def __init__(self, daemon: Daemon, transport: Transport) -> None:
         config, self._folder = daemon.config, daemon.folder
         self._config = config
-        self._log = EventLog(daemon.folder.jobs / "events.jsonl", config)
-        self._driver = Driver(core_for(config), self._log, transport.reactor)
+        started_s = now_s()
+        self._journal = Journal(daemon.folder.events, config, started_s)
+        self._driver = Driver(core_for(config), self._journal, transport.reactor, started_s)
         self._history = TaskHistory(self._driver.core.state)
         self._driver.on_handled = self._history.take
         self._reactor = transport.reactor
@@ -157,10 +162,11 @@ class ResourceManager:
         self._take_commands()
         transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
         transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.send_progress)
+        transport.reactor.call_every(_JOURNAL_PERIOD_S, self._driver.journal_all)
 
     def close(self) -> None:
-        """Close the log."""
-        self._log.close()
+        """Close the journal."""
+        self._journal.close()
 
     def _take_messages(self) -> None:
         server = self._server
@@ -210,6 +216,7 @@ class ResourceManager:
         wanted = request.message
         assert isinstance(wanted, SubmitForecasts), "as the server checks"
         self._driver.feed(JobsPredicted(jobs=wanted.jobs))
+        self._driver.settle()
         self._server.reply(request, Done())
 
     def _submit(self, request: Request) -> None:
@@ -246,12 +253,14 @@ class ResourceManager:
         if event.output_path:
             self._outputs[job] = event.output_path
         self._history.note_settings(job, settings_of(wanted))
+        self._driver.settle()
         self._reports.job_began(job)
         return job
 
     def _kill(self, request: Request) -> Message:
         assert isinstance(request.message, KillJob), "as the server checks"
         self._driver.feed(JobKilled(job=request.message.job, reason=request.message.reason))
+        self._driver.settle()
         return Done()
 
     def _status(self, _: Request) -> Message:

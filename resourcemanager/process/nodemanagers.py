@@ -68,6 +68,7 @@ class NodeManagers:
         for node, slots in message.nodes.items():
             if slots < 1 or rack_of(node) != message.rack:
                 raise PeerError(f"{node} with {slots} slots: need slots, and a node of its rack")
+        self._driver.settle()  # what is still to be sent is for the earlier one
         known = self._by_rack.get(message.rack)
         if known is not None:
             self._lose(known, "its NodeManager started anew")
@@ -81,6 +82,7 @@ class NodeManagers:
         self._by_rack[message.rack] = manager
         for node in manager.slots:
             self._join(manager, node)
+        self._driver.settle()
         return Done()
 
     def heartbeat(self, request: Request) -> None:
@@ -137,6 +139,7 @@ class NodeManagers:
         self._set[node] = message.slots
         if node in state.nodes and state.nodes[node].alive:
             self._driver.feed(SlotsChanged(node=node, slots=message.slots))
+            self._driver.settle()
         log.info("%s has %d slots now", node, message.slots)
         return Done()
 

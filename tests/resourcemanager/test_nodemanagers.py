@@ -146,7 +146,7 @@ def test_an_attempt_without_a_slot_is_ended_when_its_silent_node_is_back(reservi
 
 
 def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(folder: RunFolder):
-    """The order to run it there shows that the whole NodeManager is gone."""
+    """The order to run it there is held until the other node is given up, too."""
     office = Office(folder, heartbeat=0.05, expiry_s=0.3)
     try:
         rack = Rack(office, "r0", nodes=2)
@@ -156,7 +156,8 @@ def test_a_dead_rack_is_given_up_though_its_work_first_goes_to_its_other_node(fo
         rack.link.close()
         world = office.manager._driver.core.state
         office.wait(lambda: not any(node.alive for node in world.nodes.values()))
-        assert world.nodes["r0n1"].lost_because == "its NodeManager is gone"
+        silent = "its NodeManager was silent for"
+        assert all(node.lost_because.startswith(silent) for node in world.nodes.values())
         (launch,) = Rack(office, "r1").wait_for(LaunchAttempt)
         assert launch.attempt == "j1.m0.2"
     finally:

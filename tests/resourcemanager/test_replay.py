@@ -14,11 +14,12 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.messages.execution import NodeJoined
-from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.driving.trace import chrome_trace
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.restart.journal import Journal
 from tests.fulldisk import files_of_at_most
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -116,13 +117,13 @@ def test_what_is_no_log_is_refused(lines: str | None, error: str, tmp_path: Path
 
 def test_the_event_that_broke_a_law_is_in_the_log(tmp_path: Path):
     config = ClusterConfig(topology=tiny_cluster().topology)
-    log = EventLog(tmp_path / "e", config)
-    driver = Driver(core_for(config), log, Reactor())
+    log = Journal(tmp_path / "e", config, now_s())
+    driver = Driver(core_for(config), log, Reactor(), now_s())
     driver.core.state.now_s = 1e9  # so that the clock goes backwards
     with pytest.raises(InvariantError, match="comes after"):
         driver.feed(NodeJoined(node="r0n0", rack="r0", slots=1))
-    log.close()
     assert "node-joined" in (tmp_path / "e").read_text()
+    log.close()
 
 
 def test_the_trace_shows_each_attempt_in_a_lane_of_its_node(tmp_path: Path):

@@ -1,0 +1,160 @@
+"""The log of events as a journal: written before commands go out, and a core rebuilt from it.
+
+A core is a deterministic state machine.  So a ResourceManager that died is replaced by one that
+replays its events: the core, its policies and their random numbers are then as they were.
+
+What has not been written has led to no command and no answer, so nobody knows of it.
+
+Never here: who is asked what has happened meanwhile (``resourcemanager.process``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.files.inputfile import read_file
+from railyard.cluster.files.lasting import sync_file, sync_folder
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messages.execution import SlotsChanged
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.eventlog import (
+    Diverged,
+    EventLog,
+    Step,
+    read_log,
+    replay_on,
+)
+from railyard.resourcemanager.driving.makecore import core_for
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.events import JobSubmitted, TimerFired
+
+log = logging.getLogger(__name__)
+
+#: What to do about a journal from which no core can be rebuilt.
+_ADVICE = "the ResourceManager can't be restarted: railyard down, then run the jobs again"
+
+
+@dataclass
+class Recovered:
+    """What a journal says."""
+
+    core: Core
+    started_s: float  #: the core's 0 on the machine's clock
+    length_bytes: int  #: of the journal's whole lines
+    events: int = 0
+    timers_s: dict[str, float] = field(
+        default_factory=dict
+    )  #: {timer that has not fired: its time}
+    jobs: int = 0  #: how many jobs were ever accepted
+    slots: dict[NodeId, int] = field(default_factory=dict)  #: of nodes, where somebody has set them
+
+    def add(self, step: Step) -> None:
+        """Follow an event that the core has handled."""
+        self.events += 1
+        event = step.event
+        if isinstance(event, TimerFired):
+            self.timers_s.pop(event.timer, None)
+        elif isinstance(event, JobSubmitted):
+            self.jobs += 1
+        elif isinstance(event, SlotsChanged):
+            self.slots[event.node] = event.slots
+        for command in step.commands:
+            if isinstance(command, SetTimer):
+                self.timers_s[command.timer] = command.at_s
+
+
+def recover(path: Path) -> Recovered:
+    """Rebuild the core from a journal; a last line that was cut short is left out.
+
+    Raises ``UsageError`` with file, line and advice if the journal is damaged, or if the core
+    decides otherwise than it did.
+    """
+    try:
+        if not whole_mark(path).exists():
+            raise UsageError(f"{path}: lacks events, as its disk was full")
+        text = read_file(path)
+        config, events = read_log(path)
+        recovered = Recovered(core_for(config), _started_s(path, text), text.rfind(b"\n") + 1)
+        for step in replay_on(recovered.core, path, events):
+            recovered.add(step)
+    except (UsageError, Diverged) as error:
+        raise UsageError(f"{error}: {_ADVICE}") from None
+    except PeerError as error:  # an event that the core would not have taken is not logged
+        raise UsageError(f"{path}: an event is missing: {error}: {_ADVICE}") from None
+    return recovered
+
+
+class Journal(EventLog):
+    """A log of events that is whole up to each ``commit``.
+
+    While its disk is full the run goes on, since it matters more than its journal.  What is sent
+    meanwhile is in no journal, so the mark of a whole one (``whole_mark``) is taken away until
+    all has been written: a ResourceManager that dies before that is not restarted.
+
+    With durability ``safe`` a commit is on the disk when it returns, not only in the system's
+    memory.
+    """
+
+    def __init__(
+        self, path: Path, config: ClusterConfig, started_s: float, resume_bytes: int | None = None
+    ) -> None:
+        super().__init__(
+            path, config, buffered=True, started_s=started_s, resume_bytes=resume_bytes
+        )
+        self._safe = config.durability == "safe"
+        self._mark = whole_mark(path)
+        self._is_marked = False
+        self._uncommitted = False  #: whether there were events since the last commit
+        self._review_mark()
+        if self._safe:
+            sync_folder(path.parent)
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Append an event and a checksum of the commands that it led to."""
+        super().write(at_s, event, commands)
+        self._uncommitted = True
+
+    def commit(self) -> None:
+        """Write all events, before what follows from them is sent."""
+        if not self._uncommitted:
+            return
+        self._uncommitted = False
+        self.flush()
+        if self._safe and self._is_marked:
+            sync_file(self.file)
+
+    def flush(self) -> None:
+        """Write what has not been written yet, if there is room for it."""
+        super().flush()
+        if self.waits == self._is_marked:
+            self._review_mark()
+
+    def _review_mark(self) -> None:
+        try:
+            if self.waits:
+                self._mark.unlink(missing_ok=True)
+            else:
+                self._mark.touch()
+        except OSError as error:  # no room for it yet
+            log.warning("%s: %s", self._mark, error.strerror)
+        else:
+            self._is_marked = not self.waits
+
+
+def whole_mark(path: Path) -> Path:
+    """The file beside a journal that is there as long as the journal lacks no event."""
+    return path.with_suffix(".whole")
+
+
+def _started_s(path: Path, text: bytes) -> float:
+    started_s = json.loads(text.partition(b"\n")[0]).get("started_s")
+    if not isinstance(started_s, float | int):
+        raise UsageError(f"{path}:1: need started_s, as in a journal of a cluster")
+    return float(started_s)
