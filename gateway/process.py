@@ -19,6 +19,7 @@ from railyard.gateway.guard import guard
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
 from railyard.gateway.yarn.rest import ResourceManagerRest
+from railyard.gateway.yarn.streaming import StreamingRest
 
 log = logging.getLogger(__name__)
 
@@ -84,4 +85,5 @@ def application(
     app = web.Application(middlewares=[guard(token="")])
     WebHdfs(stores, folder, config, url).add_to(app)
     ResourceManagerRest(stores, folder).add_to(app)
+    StreamingRest(stores, folder, config).add_to(app)
     return app
