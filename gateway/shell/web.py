@@ -102,6 +102,10 @@ class Web:
         first = self._request(verb, self._target(path, op, parameters))
         self._request(verb, self._second(first), _pieces(data)).read()
 
+    def close(self) -> None:
+        """Close the connection; the next request opens one anew."""
+        self._connection.close()
+
     def _target(self, path: str, op: str, parameters: dict[str, Any]) -> str:
         query = urlencode({"op": op, "user.name": self.user, **parameters})
         return f"/webhdfs/v1{quote(path)}?{query}"

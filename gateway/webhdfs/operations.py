@@ -15,7 +15,7 @@ from aiohttp import web
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.gateway.errors import RemoteError, illegal, missing
+from railyard.gateway.errors import RemoteError, illegal
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.webhdfs import names
 from railyard.gateway.webhdfs.checksum import FileChecksum
@@ -97,7 +97,8 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
 async def _append(call: Call, store: Store) -> web.StreamResponse:
     status = await store.call(lambda client: existing(client, call.path))
     if status.folder:
-        raise missing(call.path)
+        why = f"Cannot append to directory {call.path}; already exists as a directory."
+        raise RemoteError(403, "FileAlreadyExistsException", why)
     if not call.is_data:
         return _elsewhere(call)
     await store.send(call.request.content, lambda client, pieces: client.append(call.path, pieces))
