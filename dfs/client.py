@@ -55,7 +55,7 @@ from railyard.dfs.messages.files import (
 from railyard.dfs.paths import IS_FOLDER, MISSING
 from railyard.dfs.peers import Peers
 from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
-from railyard.dfs.writing import Buffer, NoRoom, WriteServices, write_blocks
+from railyard.dfs.writing import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
 from railyard.netemu.client.client import NetworkClient
 
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
@@ -69,7 +69,8 @@ _NO_HINT = PlacementHint()
 class DfsClient:
     """Reads and writes files from ``node`` (None: from outside the cluster).
 
-    With ``network``, bytes between nodes move as flows of it; without, at full speed.
+    With ``network``, bytes between nodes move as flows of it; without, at full speed.  Of a file
+    that is written, at most ``held_bytes`` are held, or one block if that is larger.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class DfsClient:
         topology: Topology,
         node: NodeId | None = None,
         network: NetworkClient | None = None,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self._transport = transport
+        self._held_bytes = held_bytes
         self._topology = topology
         self._node = node
         self._network = network
@@ -99,8 +102,8 @@ class DfsClient:
     ) -> FileStatus:
         """Write a file; it becomes visible, complete and durable, when this returns.
 
-        ``data`` is sent without copies: its buffers must not change until this returns.  At most
-        about 128 MiB of it (or one block) are held.  ``replication`` 0 is the cluster's default.
+        ``data`` is sent without copies: its buffers must not change until this returns.
+        ``replication`` 0 is the cluster's default.
         """
         return self.fill(path, self.create(path, replication, overwrite, hint), data)
 
@@ -243,6 +246,7 @@ class DfsClient:
             peers=self._peers,
             network=self._network,
             node=self._node,
+            held_bytes=self._held_bytes,
         )
         try:
             return write_blocks(services, created.file, created.stored_block_bytes, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,8 +21,8 @@ from railyard.netemu.client.client import NetworkClient
 Buffer = bytes | bytearray | memoryview
 M = TypeVar("M")
 
-#: Bytes of a file that may be in flight at once; bounds the writer's memory.
-IN_FLIGHT_BYTES = 128 * 2**20
+#: Bytes of a file that are held at once, unless the writer says otherwise; or one block of it.
+HELD_BYTES = 128 * 2**20
 #: Blocks in flight at once: enough for an upload from outside to use many nodes' links.  A writer
 #: in the cluster sends one at a time, as in HDFS: more flows would take a larger share of its link.
 IN_FLIGHT_BLOCKS = 16
@@ -38,7 +38,7 @@ class NoRoom(NotDone):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteServices:
-    """The services a writer uses, and its node (None: outside the cluster)."""
+    """The services a writer uses, its node (None: outside the cluster), and what it may hold."""
 
     reactor: Reactor
     topology: Topology
@@ -46,6 +46,7 @@ class WriteServices:
     peers: Peers
     network: NetworkClient | None
     node: NodeId | None
+    held_bytes: int
 
 
 class BlockWrite:
@@ -57,7 +58,7 @@ class BlockWrite:
         self._services = services
         self._file = file
         self._pieces = pieces
-        self._stored_length = sum(map(len, pieces))
+        self.stored_length = sum(map(len, pieces))
         self._failed_nodes: tuple[NodeId, ...] = ()
         self._tries = 0
         self.is_full = False  #: the last failure was a full disk
@@ -79,7 +80,7 @@ class BlockWrite:
         self._tries += 1
         request = AddBlock(
             file=self._file,
-            stored_length=self._stored_length,
+            stored_length=self.stored_length,
             instead_of=instead_of,
             exclude=self._failed_nodes,
         )
@@ -102,7 +103,7 @@ class BlockWrite:
             services.network,
             services.node,
             answer.block,
-            self._stored_length,
+            self.stored_length,
             pack_sums(sums_of(answer.block, self._pieces)),
             answer.nodes,
             self._ended,
@@ -143,17 +144,29 @@ def write_blocks(
     services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
     """Write ``data`` as blocks of an open file; raises ``NotDone`` if a block cannot be written."""
-    limit = 1
-    if services.node is None:
-        limit = max(1, min(IN_FLIGHT_BLOCKS, IN_FLIGHT_BYTES // stored_block_bytes))
+    most = 1 if services.node is not None else IN_FLIGHT_BLOCKS
     writes: list[BlockWrite] = []
     pending: list[BlockWrite] = []
+    collected = 0  #: bytes that no block has yet
+
+    def has_room(left: list[BlockWrite]) -> bool:
+        return not left or collected + sum(w.stored_length for w in left) <= services.held_bytes
+
+    def paced() -> Iterator[Buffer]:
+        """The data; the next of it once there is room beside what is held already."""
+        nonlocal collected, pending
+        for buffer in data:
+            collected += memoryview(buffer).nbytes
+            yield buffer
+            pending = _wait(services.reactor, pending, has_room)
+
     try:
-        for pieces in cut(data, stored_block_bytes):
-            pending = _wait(services.reactor, pending, limit - 1)
+        for pieces in cut(paced(), stored_block_bytes):
+            pending = _wait(services.reactor, pending, lambda left: len(left) < most)
             writes.append(BlockWrite(services, file, pieces))
             pending.append(writes[-1])
-        _wait(services.reactor, pending, 0)
+            collected -= writes[-1].stored_length
+        _wait(services.reactor, pending, lambda left: not left)
     except BaseException:
         for write in pending:
             write.abort()
@@ -178,18 +191,19 @@ def cut(data: Iterable[Buffer], size: int) -> Iterator[list[memoryview]]:
         yield part
 
 
-def _wait(reactor: Reactor, pending: list[BlockWrite], unfinished: int) -> list[BlockWrite]:
-    """Run the reactor until at most ``unfinished`` blocks are pending; return the pending ones.
+def _wait(
+    reactor: Reactor, pending: list[BlockWrite], goes_on: Callable[[list[BlockWrite]], bool]
+) -> list[BlockWrite]:
+    """Run the reactor until it ``goes_on`` with the writes that are pending; return these.
 
     Raises ``NotDone`` if one has failed.
     """
 
-    def settled() -> bool:
-        over = [write for write in pending if write.over]
-        return len(pending) - len(over) <= unfinished or any(write.failure for write in over)
+    def left() -> list[BlockWrite]:
+        return [write for write in pending if not write.over]
 
-    reactor.run_until(settled)
+    reactor.run_until(lambda: any(write.failure for write in pending) or goes_on(left()))
     for write in pending:
         if write.failure:
             raise (NoRoom if write.is_full else NotDone)(write.failure)
-    return [write for write in pending if not write.over]
+    return left()

@@ -26,7 +26,6 @@ _PACKAGES = {
     "AlreadyBeingCreatedException": "org.apache.hadoop.hdfs.protocol",
     "SnapshotException": "org.apache.hadoop.hdfs.protocol",
     "RetriableException": "org.apache.hadoop.ipc",
-    "InvalidInputException": "org.apache.hadoop.mapred",
     "AccessControlException": "org.apache.hadoop.security",
     "IllegalArgumentException": "java.lang",
     "UnsupportedOperationException": "java.lang",
@@ -57,15 +56,21 @@ class RemoteError(Exception):
         self.status = status
         self.exception = exception
 
+    def told(self) -> dict[str, dict[str, str]]:
+        """The JSON that says so."""
+        package = _PACKAGES.get(self.exception, "java.io")
+        name = _WITHIN.get(self.exception, f"{package}.{self.exception}")
+        return {
+            "RemoteException": {
+                "exception": self.exception,
+                "javaClassName": name,
+                "message": shortened(str(self), _LETTERS_MAX),
+            }
+        }
+
     def response(self) -> web.Response:
         """The answer that says so."""
-        package = _PACKAGES.get(self.exception, "java.io")
-        told = {
-            "exception": self.exception,
-            "javaClassName": _WITHIN.get(self.exception, f"{package}.{self.exception}"),
-            "message": shortened(str(self), _LETTERS_MAX),
-        }
-        return web.json_response({"RemoteException": told}, status=self.status)
+        return web.json_response(self.told(), status=self.status)
 
 
 def illegal(why: str) -> RemoteError:
@@ -89,6 +94,8 @@ def remote_error(error: Exception) -> RemoteError | None:
             return missing(str(error))
         status, exception = _KINDS.get(error.kind, (403, "IOException"))
         return RemoteError(status, exception, str(error))
+    if isinstance(error, web.RequestPayloadError):
+        return RemoteError(400, "IOException", "the body is malformed, or ends too early")
     if isinstance(error, PeerLost):
         return RemoteError(403, "RetriableException", str(error))
     if isinstance(error, BlockUnavailable):

@@ -7,14 +7,12 @@ by one thread at a time.
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
 from typing import TypeVar
 
-from aiohttp import StreamReader
+from aiohttp import StreamReader, web
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerLost
@@ -24,11 +22,16 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Message
 from railyard.dfs.client import DfsClient
+from railyard.gateway.downloads import own_socket, pour
+from railyard.gateway.uploads import Upload
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32
+#: Bytes of a file that are held while it is written (one block if that is larger): with the rest
+#: of the process below 100 MB.
+_HELD_BYTES = 32 * 2**20
 
 
 class Store:
@@ -37,7 +40,7 @@ class Store:
     def __init__(self, folder: RunFolder, config: ClusterConfig, threads: ThreadPoolExecutor):
         self._threads = threads
         self._transport = Transport(folder, role=GATEWAY)
-        self.client = DfsClient(self._transport, config.topology)
+        self.client = DfsClient(self._transport, config.topology, held_bytes=_HELD_BYTES)
         self._manager = LastingLink(self._transport, "resourcemanager")
 
     async def call(self, act: Callable[[DfsClient], T]) -> T:
@@ -48,30 +51,37 @@ class Store:
         except PeerLost:
             return await loop.run_in_executor(self._threads, act, self.client)
 
-    async def pieces(self, path: str, offset: int, length: int) -> AsyncGenerator[memoryview]:
-        """The bytes of a file as they arrive."""
+    async def send(self, pieces: Generator[memoryview], request: web.Request) -> None:
+        """Send the bytes of a file as the rest of an answer that has begun."""
         loop = asyncio.get_running_loop()
-        stream = await self.call(lambda client: client.open(path).stream(offset, length))
-        try:
-            while (
-                piece := await loop.run_in_executor(self._threads, next, stream, None)
-            ) is not None:
-                yield piece
-        finally:
-            await loop.run_in_executor(self._threads, stream.close)
 
-    async def send(self, body: StreamReader, write: Callable[[DfsClient, Iterator[bytes]], T]) -> T:
+        def run() -> None:
+            with closing(pieces):
+                pour(pieces, connection)
+
+        async with own_socket(request) as connection:
+            await loop.run_in_executor(self._threads, run)
+
+    async def take(
+        self, body: StreamReader, write: Callable[[DfsClient, Iterator[memoryview]], T]
+    ) -> T:
         """Run ``write(client, pieces of the body)`` in a thread; the body is never held whole.
 
         Raises what the connection raises if the sender goes away; ``write`` gets that, too, and
         leaves nothing.
         """
         loop = asyncio.get_running_loop()
-        arriving = _Arriving(body, loop, self._transport)
+        upload = Upload(body, self._transport.reactor)
+
+        def run() -> T:
+            with upload.arriving() as pieces:
+                return write(self.client, pieces)
+
+        feeding = loop.create_task(upload.feed())
         try:
-            return await loop.run_in_executor(self._threads, write, self.client, iter(arriving))
+            return await loop.run_in_executor(self._threads, run)
         finally:
-            arriving.close()
+            feeding.cancel()
 
     async def ask(self, message: Message, answer: type[M]) -> M:
         """Ask the ResourceManager."""
@@ -81,45 +91,6 @@ class Store:
         """Close its sockets."""
         self.client.close()
         self._transport.close()
-
-
-class _Arriving:
-    """A request's body, for a thread; while it waits for more, blocks are sent on."""
-
-    def __init__(
-        self, body: StreamReader, loop: asyncio.AbstractEventLoop, transport: Transport
-    ) -> None:
-        self._body = body
-        self._loop = loop
-        self._reactor = transport.reactor
-        self._lock = threading.Lock()  #: against a wake-up after ``close``
-        self._closed = False
-        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._reactor.add(self._event, self._woken)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while piece := self._next():
-            yield piece
-
-    def _next(self) -> bytes:
-        coming = asyncio.run_coroutine_threadsafe(self._body.readany(), self._loop)
-        coming.add_done_callback(self._wake)
-        self._reactor.run_until(coming.done)
-        return coming.result()
-
-    def _wake(self, _: Future[bytes]) -> None:
-        with self._lock:
-            if not self._closed:
-                os.eventfd_write(self._event, 1)
-
-    def _woken(self) -> None:
-        os.eventfd_read(self._event)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-        self._reactor.remove(self._event)
-        os.close(self._event)
 
 
 class Stores:

@@ -7,15 +7,17 @@ is here again.  A file exists once all of it has come; of two who create it, one
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing
 from functools import partial
 
 from aiohttp import web
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.dfs.client import DfsClient
-from railyard.gateway.errors import RemoteError, illegal
+from railyard.dfs.client import DfsClient, DfsFile
+from railyard.dfs.messages.files import FileStatus
+from railyard.dfs.paths import IS_FOLDER, MISSING
+from railyard.gateway.errors import RemoteError, illegal, missing
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.webhdfs import names
 from railyard.gateway.webhdfs.checksum import FileChecksum
@@ -58,25 +60,28 @@ _NAMES: dict[tuple[str, str], _OnNames] = {
 
 async def _open(call: Call, store: Store) -> web.StreamResponse:
     offset, length = call.whole("offset", 0) or 0, call.whole("length")
-    status = await store.call(lambda client: existing(client, call.path))
-    if status.folder:
-        raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
-    if offset > status.stored_length:
-        why = f"Offset={offset} out of the range [0, {status.stored_length})"
-        raise RemoteError(403, "IOException", f"{why}; OPEN, path={call.path}")
     if not call.is_data:
+        status = await store.call(lambda client: _file(client, call.path))
+        _check_offset(call, offset, status.stored_length)
         return _elsewhere(call)
-    left = status.stored_length - offset
+    file = await store.call(lambda client: _opened(client, call.path))
+    _check_offset(call, offset, file.stored_bytes)
+    left = file.stored_bytes - offset
     length = left if length is None else min(length, left)
     response = web.StreamResponse()
     response.content_type = "application/octet-stream"
     response.content_length = length
     await response.prepare(call.request)
-    async with aclosing(store.pieces(call.path, offset, length)) as pieces:
-        async for piece in pieces:
-            await response.write(piece)
+    if length:
+        await store.send(file.stream(offset, length), call.request)
     await response.write_eof()
     return response
+
+
+def _check_offset(call: Call, offset: int, stored_length: int) -> None:
+    if offset > stored_length:
+        why = f"Offset={offset} out of the range [0, {stored_length})"
+        raise RemoteError(403, "IOException", f"{why}; OPEN, path={call.path}")
 
 
 async def _create(call: Call, store: Store) -> web.StreamResponse:
@@ -85,11 +90,11 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
     if not call.is_data:
         return _elsewhere(call)
 
-    def write(client: DfsClient, pieces: Iterator[bytes]) -> object:
+    def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
         created = client.create(path, replication, overwrite, owner=owner, permission=permission)
         return client.fill(path, created, pieces)
 
-    await store.send(call.request.content, write)
+    await store.take(call.request.content, write)
     location = f"hdfs://{call.request.host}{call.path}"
     return web.Response(status=201, headers={"Location": location})
 
@@ -97,20 +102,17 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
 async def _append(call: Call, store: Store) -> web.StreamResponse:
     status = await store.call(lambda client: existing(client, call.path))
     if status.folder:
-        why = f"Cannot append to directory {call.path}; already exists as a directory."
-        raise RemoteError(403, "FileAlreadyExistsException", why)
+        raise missing(call.path)
     if not call.is_data:
         return _elsewhere(call)
-    await store.send(call.request.content, lambda client, pieces: client.append(call.path, pieces))
+    await store.take(call.request.content, lambda client, pieces: client.append(call.path, pieces))
     return web.Response()
 
 
 async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
     def read(client: DfsClient) -> dict[str, object]:
-        if existing(client, call.path).folder:
-            raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
         checksum = FileChecksum(call.place.stored_block_bytes)
-        checksum.take(client.read(call.path))
+        checksum.take(_opened(client, call.path).stream())
         return checksum.told()
 
     return web.json_response(await store.call(read))
@@ -122,6 +124,26 @@ _BYTES: dict[tuple[str, str], _OnBytes] = {
     ("PUT", "CREATE"): _create,
     ("POST", "APPEND"): _append,
 }
+
+
+def _file(client: DfsClient, path: str) -> FileStatus:
+    status = existing(client, path)
+    if status.folder:
+        raise _not_a_file(path)
+    return status
+
+
+def _opened(client: DfsClient, path: str) -> DfsFile:
+    try:
+        return client.open(path)
+    except Refused as refused:
+        if refused.kind == IS_FOLDER:
+            raise _not_a_file(path) from None
+        raise missing(path) if refused.kind == MISSING else refused from None
+
+
+def _not_a_file(path: str) -> RemoteError:
+    return RemoteError(404, "FileNotFoundException", f"Path is not a file: {path}")
 
 
 class WebHdfs:

@@ -10,9 +10,9 @@ import weakref
 
 import pytest
 
-import railyard.dfs.writing
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import rack_of
+from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.files import Move, PlacementHint
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
 from tests.waiting import wait_for
@@ -95,9 +95,8 @@ def test_a_file_of_no_bytes(start_dfs):
     assert client.locations("/empty") == ()
 
 
-def test_a_file_larger_than_what_is_held_of_it(start_dfs, monkeypatch):
+def test_a_file_larger_than_what_is_held_of_it(start_dfs):
     """Of 10 MB no more than some blocks are alive at a time, in either direction."""
-    monkeypatch.setattr(railyard.dfs.writing, "IN_FLIGHT_BYTES", 500_000)
 
     class Piece(bytearray):
         """Can be referred to weakly, unlike bytes."""
@@ -114,9 +113,10 @@ def test_a_file_larger_than_what_is_held_of_it(start_dfs, monkeypatch):
             del piece
 
     Piece.__hash__ = object.__hash__
-    client = start_dfs().client()
+    dfs = start_dfs()
+    client = DfsClient(dfs.transport(), dfs.topology, held_bytes=500_000)
     client.write("/big", pieces())
-    assert most * 50_000 <= 1_000_000
+    assert most * 50_000 <= 600_000
     reader = client.read("/big")
     numbers = b"".join(bytes(set(bytes(piece))) for piece in reader)
     assert numbers == bytes(range(200))

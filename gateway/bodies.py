@@ -1,0 +1,49 @@
+"""The bodies of requests and answers: none is waited for without end, and JSON has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from railyard.gateway.errors import RemoteError
+
+T = TypeVar("T")
+#: A client that sends or takes nothing of a body for so long is given up.
+SILENT_S = 300.0
+JSON_BYTES_MAX = 2**20
+
+
+async def arriving(coming: Awaitable[T]) -> T:
+    """What comes next of a request's body; ``RemoteError`` if the client is silent for too long."""
+    try:
+        async with asyncio.timeout(SILENT_S):
+            return await coming
+    except RuntimeError:  # aiohttp's word for it
+        raise ConnectionResetError("the client has gone") from None
+    except TimeoutError:
+        why = f"nothing of the body came for {SILENT_S:g} s"
+        raise RemoteError(408, "IOException", why) from None
+
+
+def cut_off(request: web.BaseRequest) -> None:
+    """Close a connection at once, so that a client sees that its answer is not whole."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
+async def json_body(request: web.Request) -> Any:
+    """The JSON that a request brings; ``RemoteError`` for anything else, or too much."""
+    body = bytearray()
+    while piece := await arriving(request.content.readany()):
+        body += piece
+        if len(body) > JSON_BYTES_MAX:
+            why = f"the body: need at most {JSON_BYTES_MAX} bytes of JSON"
+            raise RemoteError(413, "BadRequestException", why)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
