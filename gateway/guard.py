@@ -13,6 +13,7 @@ import logging
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from railyard.gateway.bodies import cut_off
 from railyard.gateway.errors import RemoteError, remote_error
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,9 @@ def guard(token: str) -> Middleware:
             if told is None:
                 log.exception("%s %s failed", request.method, request.path)
                 told = RemoteError(500, "IOException", "the gateway failed: its log says why")
+            if request.writer.output_size > 0:  # what follows would count as the file's bytes
+                cut_off(request)
+                raise ConnectionResetError(str(told)) from None
             return told.response()
 
     return check

@@ -15,15 +15,13 @@ from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.gateway.address import HOST, known_port, listen, publish
 from railyard.gateway.clientfiles import write_client_files
+from railyard.gateway.connections import Connections
 from railyard.gateway.guard import guard
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
 from railyard.gateway.yarn.rest import ResourceManagerRest
-from railyard.gateway.yarn.streaming import StreamingRest
 
 log = logging.getLogger(__name__)
-
-_HEADER_BYTES_MAX = 16 * 2**10
 
 
 def main(daemon: Daemon) -> None:
@@ -53,12 +51,7 @@ class Server:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._stores = Stores(folder, config)
-        self._runner = web.AppRunner(
-            application(self._stores, folder, config, url),
-            access_log=None,
-            max_line_size=_HEADER_BYTES_MAX,
-            max_field_size=_HEADER_BYTES_MAX,
-        )
+        self._runner = web.AppRunner(application(self._stores, folder, config, url))
         self._loop.run_until_complete(self._listen(listening))
 
     def start(self) -> None:
@@ -69,13 +62,16 @@ class Server:
         """Stop answering."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._listening.close()
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.close()
         self._stores.close()
 
     async def _listen(self, listening: socket.socket) -> None:
         await self._runner.setup()
-        await web.SockSite(self._runner, listening).start()
+        assert self._runner.server is not None, "it is set up"
+        connections = Connections(self._runner.server, self._loop)
+        self._listening = await self._loop.create_server(connections, sock=listening)
 
 
 def application(
@@ -83,7 +79,12 @@ def application(
 ) -> web.Application:
     """All that the gateway answers."""
     app = web.Application(middlewares=[guard(token="")])
+    app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, url).add_to(app)
     ResourceManagerRest(stores, folder).add_to(app)
-    StreamingRest(stores, folder, config).add_to(app)
     return app
+
+
+async def _sign(_: web.Request, response: web.StreamResponse) -> None:
+    """Say what answers, not which versions of what it is made of."""
+    response.headers["Server"] = "Railyard"

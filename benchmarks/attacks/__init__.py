@@ -26,6 +26,7 @@ KINDS = (
     "fulldisk",
     "descriptors",
     "frames",
+    "http",
 )
 
 

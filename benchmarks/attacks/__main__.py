@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m railyard.benchmarks.attacks")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--trial", help="only this one; of frames: the number of a batch")
+    parser.add_argument("--trial", help="only this one; of frames and http: a number")
     parser.add_argument("--quick", action="store_true", help="a few of each kind")
     arguments = parser.parse_args()
     for kind in arguments.kinds:

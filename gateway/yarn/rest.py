@@ -5,7 +5,6 @@ Source: Apache Hadoop's documentation of the ResourceManager's REST interface.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from aiohttp import web
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.wire import Done
+from railyard.gateway.bodies import json_body
 from railyard.gateway.errors import RemoteError
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.numbers import Numbers, listed, node_id
@@ -36,7 +36,6 @@ _STATES = (
     "KILLED",
 )
 _FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
-_BODY_BYTES_MAX = 2**16
 Answer = Callable[[Numbers, web.Request], dict[str, Any]]
 
 
@@ -106,10 +105,10 @@ class ResourceManagerRest:
 
 
 async def _wanted_state(request: web.Request) -> str:
-    body = await request.content.read(_BODY_BYTES_MAX)
+    body = await json_body(request)
     try:
-        return str(json.loads(body)["state"]).upper()
-    except (ValueError, KeyError, TypeError):
+        return str(body["state"]).upper()
+    except (KeyError, TypeError):
         raise _bad('the body: need JSON such as {"state": "KILLED"}') from None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.benchmarks.attacks import KINDS, frames
+from railyard.benchmarks.attacks import KINDS, frames, http
 from railyard.benchmarks.attacks._grounds.guard import processes_of
 from railyard.benchmarks.attacks._grounds.home import Broken, Grounds
 from railyard.benchmarks.attacks._grounds.trials import Skipped, Trial, run_trials
@@ -53,6 +53,10 @@ def test_thousands_of_hostile_frames_are_borne():
     require_held(frames.run(frames=6_000))
 
 
+def test_hundreds_of_malformed_requests_are_borne():
+    require_held(http.run(requests=300, silent=False))
+
+
 def test_every_kind_is_a_part_of_the_benchmark():
     assert "attacks" in benchmark_names()
     assert parts_of("attacks") == sorted(f"attacks.{kind}" for kind in KINDS)
@@ -61,7 +65,7 @@ def test_every_kind_is_a_part_of_the_benchmark():
 
 def test_names_of_trials_are_unique_and_quick_has_some_of_each_kind():
     for kind in KINDS:
-        if kind != "frames":
+        if kind not in ("frames", "http"):
             trials = importlib.import_module(f"railyard.benchmarks.attacks.{kind}").trials()
             names = [trial.name for trial in trials]
             assert len(set(names)) == len(names)

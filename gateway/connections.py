@@ -1,0 +1,106 @@
+"""Connections to the gateway: how many, how long they may be silent, what they may send.
+
+A malformed request is answered with JSON, as any other error is, and its connection is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import Any
+
+from aiohttp import web
+
+from railyard.cluster.shown import shortened
+from railyard.gateway.errors import RemoteError
+
+log = logging.getLogger(__name__)
+_ACCESSES = log.getChild("accesses")
+_ACCESSES.setLevel(logging.WARNING)  # none is logged
+
+#: Connections at once; a further one is told so, and closed.
+CONNECTIONS_MAX = 512
+#: A client that has sent nothing of a request, or not all of its headers, is closed after this.
+HEADERS_S = 60.0
+#: Bytes of a header, of the first line, and of the headers' number.
+_LINE_BYTES_MAX = 16 * 2**10
+_HEADERS_MAX = 100
+#: Bytes of a body that are held before the client has to wait.
+_HELD_BYTES = 2**20
+#: A line in the log for refused requests, at most so often.
+_SAID_EVERY_S = 10.0
+_LETTERS_MAX = 300
+
+
+class Connection(web.RequestHandler):
+    """A client's connection."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to a request that is no HTTP, without what the library would say."""
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client has gone
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("an answer has begun: nothing else can be said")
+        what = shortened((message or "the gateway failed").split("\n", 1)[0], _LETTERS_MAX)
+        if status >= 500:
+            log.error("a request failed outside its handler: %s", what, exc_info=exc)
+        response = RemoteError(status, "IOException", f"malformed request: {what}").response()
+        response.force_close()
+        return response
+
+
+class Connections:
+    """Makes a protocol for each connection that comes."""
+
+    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+        self._said_s = -_SAID_EVERY_S
+
+    def __call__(self) -> asyncio.Protocol:
+        if len(self._server.connections) >= CONNECTIONS_MAX:
+            now_s = time.monotonic()
+            if now_s - self._said_s >= _SAID_EVERY_S:
+                self._said_s = now_s
+                log.warning("%d connections: further ones are refused", CONNECTIONS_MAX)
+            return _Refused()
+        return Connection(
+            self._server,
+            loop=self._loop,
+            access_log=_ACCESSES,
+            keepalive_timeout=HEADERS_S,
+            max_line_size=_LINE_BYTES_MAX,
+            max_field_size=_LINE_BYTES_MAX,
+            max_headers=_HEADERS_MAX,
+            read_bufsize=_HELD_BYTES,
+            auto_decompress=False,  # a file is stored as it was sent
+        )
+
+
+class _Refused(asyncio.Protocol):
+    """A connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(_TOO_MANY)
+        transport.close()
+
+
+def _too_many() -> bytes:
+    told: dict[str, Any] = RemoteError(
+        503, "RetriableException", f"there are {CONNECTIONS_MAX} connections: try again later"
+    ).told()
+    body = json.dumps(told).encode()
+    head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=utf-8\r\n"
+    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+_TOO_MANY = _too_many()

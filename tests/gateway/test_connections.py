@@ -1,0 +1,130 @@
+"""Connections without a cluster behind them: silence, numbers, and what is no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+
+import pytest
+from aiohttp import web
+
+from railyard.gateway import connections
+from railyard.gateway.bodies import JSON_BYTES_MAX, json_body
+from railyard.gateway.connections import Connections
+from railyard.gateway.guard import guard
+
+SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+async def told(reader):
+    """Status and JSON of an answer, after which the connection is closed."""
+    answer = await asyncio.wait_for(reader.read(), 30)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Traceback" not in answer
+    return int(head.split()[1]), json.loads(body)["RemoteException"]
+
+
+def run(act):
+    """Run ``act(port)`` beside a server that answers with a body's length, or takes JSON."""
+
+    async def handle(request):
+        return web.Response(text=str(len(await request.read())))
+
+    async def take(request):
+        return web.json_response(await json_body(request))
+
+    async def main():
+        app = web.Application(middlewares=[guard(token="")])
+        app.router.add_route("*", "/", handle)
+        app.router.add_put("/json", take)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Connections(runner.server, loop), "127.0.0.1")
+        try:
+            await act(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            await runner.cleanup()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HT", SOUND[:-2], SOUND])
+def test_a_client_that_falls_silent_is_closed(monkeypatch, begun):
+    monkeypatch.setattr(connections, "HEADERS_S", 0.05)
+
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begun)
+        await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+
+    run(act)
+
+
+def test_a_connection_too_many_is_told_so(monkeypatch):
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
+
+    async def act(port):
+        both = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in both:  # it is served once it is answered
+            writer.write(SOUND)
+            await reader.readuntil(b"\r\n\r\n0")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        status, error = await told(reader)
+        assert (status, error["exception"]) == (503, "RetriableException")
+        for _, each in (*both, (reader, writer)):
+            each.close()
+
+    run(act)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00\xff garbage\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"PUT / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_what_is_no_http_is_answered_with_json(data):
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(data)
+        status, error = await told(reader)
+        assert (status, error["exception"]) == (400, "IOException")
+        writer.close()
+
+    run(act)
+
+
+def test_a_packed_body_is_taken_as_it_is():
+    packed = zlib.compress(bytes(100_000))
+
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(packed)}\r\n"
+        writer.write(f"{head}Content-Encoding: deflate\r\n\r\n".encode() + packed)
+        answer = await reader.readuntil(str(len(packed)).encode())
+        assert answer.startswith(b"HTTP/1.1 200")
+        writer.close()
+
+    run(act)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"[" * 60_000, 400), (b"{", 400), (b"\xff", 400), (b" " * (JSON_BYTES_MAX + 1), 413)],
+)
+def test_json_that_is_none_or_too_much(body, status):
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"PUT /json HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        assert (await told(reader))[0] == status
+        writer.close()
+
+    run(act)
