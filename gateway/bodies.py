@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
+import msgspec
 from aiohttp import web
 
 from railyard.gateway.errors import RemoteError
@@ -47,3 +48,9 @@ async def json_body(request: web.Request) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
+
+
+def json_answer(told: Any) -> web.Response:
+    """An answer of JSON; msgspec writes a long listing in a tenth of json's time."""
+    body = msgspec.json.encode(told)
+    return web.Response(body=body, content_type="application/json", charset="utf-8")

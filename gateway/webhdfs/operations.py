@@ -17,6 +17,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient, DfsFile
 from railyard.dfs.messages.files import FileStatus
 from railyard.dfs.paths import IS_FOLDER, MISSING
+from railyard.gateway.bodies import json_answer
 from railyard.gateway.errors import RemoteError, illegal, missing
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.webhdfs import names
@@ -115,7 +116,7 @@ async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
         checksum.take(_opened(client, call.path).stream())
         return checksum.told()
 
-    return web.json_response(await store.call(read))
+    return json_answer(await store.call(read))
 
 
 _BYTES: dict[tuple[str, str], _OnBytes] = {
@@ -184,7 +185,7 @@ class WebHdfs:
                 why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
                 raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
             answer = await store.call(partial(on_names, call))
-        return web.Response() if answer is None else web.json_response(answer)
+        return web.Response() if answer is None else json_answer(answer)
 
     async def _expect(self, request: web.Request) -> web.StreamResponse | None:
         """A client that asks before it sends a body is told to where bytes are taken only."""
@@ -202,5 +203,5 @@ def _elsewhere(call: Call) -> web.Response:
     """The answer to a first step: where the second one is sent to."""
     location = call.location()
     if call.boolean("noredirect", False):
-        return web.json_response({"Location": location})
+        return json_answer({"Location": location})
     return web.Response(status=307, headers={"Location": location})
