@@ -26,6 +26,7 @@ _PACKAGES = {
     "AlreadyBeingCreatedException": "org.apache.hadoop.hdfs.protocol",
     "SnapshotException": "org.apache.hadoop.hdfs.protocol",
     "RetriableException": "org.apache.hadoop.ipc",
+    "InvalidInputException": "org.apache.hadoop.mapred",
     "AccessControlException": "org.apache.hadoop.security",
     "IllegalArgumentException": "java.lang",
     "UnsupportedOperationException": "java.lang",

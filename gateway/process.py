@@ -20,6 +20,7 @@ from railyard.gateway.guard import guard
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
 from railyard.gateway.yarn.rest import ResourceManagerRest
+from railyard.gateway.yarn.streaming import StreamingRest
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ def application(
     app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, url).add_to(app)
     ResourceManagerRest(stores, folder).add_to(app)
+    StreamingRest(stores, folder, config).add_to(app)
     return app
 
 

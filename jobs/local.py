@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from railyard.cluster.messages.execution import Split, TaskSpec
 from railyard.jobs.model import Job, StageSpec, check_input_names
 from railyard.jobs.runtime import run_task
-from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+from railyard.jobs.taskio import (
+    Buffer,
+    Counters,
+    FileReader,
+    JobError,
+    Programs,
+    TaskIO,
+    TaskResult,
+)
 
 
 class BytesReader:
@@ -52,6 +60,11 @@ class LocalIO:
     files: Mapping[str, Buffer]
     outputs: Sequence[tuple[str, Buffer]] = ()
     reported: list[float] = field(default_factory=list)  #: the progress that the task reported
+
+    @property
+    def programs(self) -> Programs:
+        """There are none in memory."""
+        raise JobError("a job with programs needs a cluster")
 
     def open(self, path: str) -> FileReader:
         """A reader of the file with this path."""

@@ -74,6 +74,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     tasks: Tasks = 0  #: 0 = one for each split of the files that it reads
     #: names of the job's inputs that it reads; () = all of its files, which have no names
     inputs: Annotated[tuple[Name, ...], FEW] = ()
+    max_attempts: Tasks = 0  #: failures of one of its tasks that end the job; 0 = the job's
 
     @property
     def reads_files(self) -> bool:

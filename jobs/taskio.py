@@ -8,11 +8,14 @@ Never here: processes, sockets, clocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from railyard.cluster.errors import RailyardError
+from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import TaskSpec
 
 Buffer = bytes | bytearray | memoryview
@@ -42,8 +45,52 @@ class FileReader(Protocol):
         ...
 
 
+class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the block store that a program finds in its working directory."""
+
+    path: str  #: in the block store
+    name: str  #: in the working directory
+    unpacked: bool = False  #: it is an archive; its name is that of a folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program that does a task's work, or some of it."""
+
+    words: tuple[str, ...]
+    environment: Mapping[str, str]  #: beside what its NodeManager has
+    files: tuple[ProgramFile, ...] = ()
+    timeout_s: float = 0.0  #: seconds without a byte in or out until it has failed; 0 = no limit
+    status_counts: bool = True  #: it has failed if it ends with another status than 0
+
+
+class Programs(Protocol):
+    """Runs programs for a task."""
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The attempt that does the task."""
+        ...
+
+    def run(
+        self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
+    ) -> Iterator[Buffer]:
+        """What the program writes to its standard output, given ``data`` as standard input.
+
+        Data is asked for as the program reads it.  ``on_line`` gets each line of its standard
+        error without its end; those for which it is false go to the attempt's own.  Raises
+        ``JobError`` if the program fails.
+        """
+        ...
+
+
 class TaskIO(Protocol):
     """A task's access to files, to fetched outputs and to its progress report."""
+
+    @property
+    def programs(self) -> Programs:
+        """What runs programs for it; ``JobError`` where there are no processes."""
+        ...
 
     def open(self, path: str) -> FileReader:
         """A reader of a file in the block store."""

@@ -47,7 +47,9 @@ from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.processes.family import how_it_ended
+from railyard.nodemanager.attempt.localizing import localized_folder
 from railyard.nodemanager.attempt.pace import ENDING_S
+from railyard.nodemanager.attempt.programs import WORK
 from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.containers import Containers
 from railyard.nodemanager.failures import tail_of
@@ -349,6 +351,9 @@ class Attempts:
             del self._by_peer[running.peer]
         for flow in [flow for flow, reader in self._readers.items() if reader == attempt]:
             del self._readers[flow]
+        work = self._daemon.folder.attempt(attempt) / WORK
+        if work.exists():  # it ran programs
+            shutil.rmtree(work, ignore_errors=True)
         self._report(fact)
         self._sweep(job_of(attempt))
 
@@ -360,6 +365,7 @@ class Attempts:
         self._containers.discard(job)
         for node in self._nodes:
             shutil.rmtree(shuffle_folder(self._daemon.folder, node) / job, ignore_errors=True)
+            shutil.rmtree(localized_folder(self._daemon.folder, node, job), ignore_errors=True)
 
     def _check_silence(self) -> None:
         """Kill attempts that have reported nothing for too long."""

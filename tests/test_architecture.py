@@ -119,7 +119,7 @@ HEAVY = {"click", "rich", "scipy", "asyncio", "pandas", "matplotlib", "jinja2", 
 #: the rooms of parts, each above those that it may import; what lies beside them is in none
 ROOMS = (
     ("cluster.files", "cluster.messaging", "cluster.processes"),
-    ("jobs.samples", "jobs.workloads", "jobs.mixes"),
+    ("jobs.streaming", "jobs.samples", "jobs.workloads", "jobs.mixes"),
     (
         "netemu.model",
         "netemu.schedulers",

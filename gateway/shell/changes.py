@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import posixpath
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from railyard.gateway.shell.command import Command, below
+from railyard.gateway.shell.command import Command, Misused, below
+from railyard.gateway.shell.modes import MODE, new_mode
 from railyard.gateway.shell.paths import Found, Wrong, find, status_of
+
+_NAME = r"[-_./@a-zA-Z0-9]+"
+_OWNER = re.compile(rf"({_NAME})?(?::({_NAME})?)?")
+_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
+_GROUP = re.compile(_NAME)
+
+#: {command: (verb, operation)} of what is refused
+REFUSED = {
+    "setfacl": ("PUT", "SETACL"),
+    "setfattr": ("PUT", "SETXATTR"),
+    "getfattr": ("GET", "GETXATTRS"),
+    "createSnapshot": ("PUT", "CREATESNAPSHOT"),
+    "deleteSnapshot": ("DELETE", "DELETESNAPSHOT"),
+    "renameSnapshot": ("PUT", "RENAMESNAPSHOT"),
+}
 
 
 def mkdir(command: Command) -> None:
@@ -21,7 +39,8 @@ def mkdir(command: Command) -> None:
         elif there is not None and not command.has("p"):
             command.failed(f"`{typed}': File exists")
         elif not command.has("p") and status_of(command.web, posixpath.dirname(path)) is None:
-            command.failed(f"`{posixpath.dirname(path)}': No such file or directory")
+            parent = command.uri(posixpath.dirname(path))
+            command.failed(f"`{parent}': No such file or directory")
         else:
             with command.about(typed):
                 command.web.ask("PUT", path, "MKDIRS")
@@ -48,11 +67,13 @@ def rm(command: Command) -> None:
 
 
 def rmdir(command: Command) -> None:
-    """-rmdir PATH ..."""
+    """-rmdir [--ignore-fail-on-non-empty] PATH ..."""
     command.need(1)
     for found in command.found(command.arguments):
         if not found.is_folder:
             command.failed(f"`{found.shown}': Is not a directory")
+            continue
+        if command.has("-ignore-fail-on-non-empty") and found.status["childrenNum"]:
             continue
         with command.about(found.shown):
             command.web.ask("DELETE", found.path, "DELETE", recursive="false")
@@ -62,6 +83,11 @@ def setrep(command: Command) -> None:
     """-setrep [-w] NUMBER PATH ..."""
     command.need(2)
     number, *paths = command.arguments
+    if not _WHOLE.fullmatch(number):
+        print("setrep: Illegal replication, a positive integer expected", file=sys.stderr)
+        raise Misused(f'For input string: "{number}"')
+    if int(number) < 1:
+        raise Misused("replication must be >= 1")
     for found in command.found(paths):
         for each in _files(command, found):
             with command.about(each.shown):
@@ -70,43 +96,95 @@ def setrep(command: Command) -> None:
 
 
 def chmod(command: Command) -> None:
-    """-chmod [-R] MODE PATH ...; MODE in octal digits"""
-    _attribute(command, "SETPERMISSION", lambda mode: {"permission": mode})
+    """-chmod [-R] MODE PATH ...; MODE in octal digits, or as u+x,g=r"""
+
+    def parameters(mode: str, found: Found) -> dict[str, str]:
+        now = new_mode(mode, int(found.status["permission"], 8), found.is_folder)
+        return {"permission": f"{now:o}"}
+
+    command.need(2)
+    if not MODE.fullmatch(command.arguments[0]):
+        why = "does not match the expected pattern."
+        raise Misused(f"chmod : mode '{command.arguments[0]}' {why}")
+    _attribute(command, "SETPERMISSION", parameters)
 
 
 def chown(command: Command) -> None:
     """-chown [-R] [OWNER][:[GROUP]] PATH ..."""
-
-    def parameters(text: str) -> dict[str, str]:
-        owner, _, group = text.partition(":")
-        return {name: value for name, value in (("owner", owner), ("group", group)) if value}
-
-    _attribute(command, "SETOWNER", parameters)
+    command.need(2)
+    match = _OWNER.fullmatch(command.arguments[0])
+    if match is None:
+        why = "does not match expected pattern for [owner][:group]."
+        raise Misused(f"'{command.arguments[0]}' {why}")
+    named = {"owner": match[1], "group": match[2]}
+    given = {name: value for name, value in named.items() if value}
+    _attribute(command, "SETOWNER", lambda _, __: given)
 
 
 def chgrp(command: Command) -> None:
     """-chgrp [-R] GROUP PATH ..."""
-    _attribute(command, "SETOWNER", lambda group: {"group": group})
-
-
-def _attribute(command: Command, op: str, parameters: Callable[[str], dict[str, Any]]) -> None:
     command.need(2)
+    group = command.arguments[0]
+    if not _GROUP.fullmatch(group):
+        raise Misused(f"'{group}' does not match expected pattern for group")
+    _attribute(command, "SETOWNER", lambda _, __: {"group": group})
+
+
+def _attribute(
+    command: Command, op: str, parameters: Callable[[str, Found], dict[str, Any]]
+) -> None:
     value, *paths = command.arguments
     for found in command.found(paths):
         others = below(command, found) if command.has("R") and found.is_folder else []
         for each in (found, *others):
             with command.about(each.shown):
-                command.web.ask("PUT", each.path, op, **parameters(value))
+                command.web.ask("PUT", each.path, op, **parameters(value, each))
 
 
 def truncate(command: Command) -> None:
     """-truncate [-w] LENGTH PATH ..."""
     command.need(2)
     length, *paths = command.arguments
+    if not _WHOLE.fullmatch(length):
+        print("truncate: Illegal length, a non-negative integer expected", file=sys.stderr)
+        raise Misused(f'For input string: "{length}"')
     for found in command.found(paths):
+        now = found.status["length"]
+        if found.is_folder:
+            command.failed(f"`{found.shown}': Is a directory")
+            continue
+        if int(length) > now:
+            why = f"Current size: {now}, truncate size: {length}."
+            raise Misused(f"Cannot truncate to a larger file size. {why}")
         with command.about(found.shown):
             command.web.ask("POST", found.path, "TRUNCATE", newlength=length)
             print(f"Truncated {found.shown} to length: {length}")
+
+
+def concat(command: Command) -> None:
+    """-concat TARGET PATH PATH ...: move what is in files to the end of another"""
+    command.need(1)
+    target, *sources = command.arguments
+    if len(sources) < 2:
+        why = "The number of source paths is less than 2."
+        raise Wrong(f"{why} <target path> <src path> <src path> ...")
+    paths = ",".join(command.path(source) for source in sources)
+    with command.about(target):
+        command.web.ask("POST", command.path(target), "CONCAT", sources=paths)
+
+
+def expunge(_: Command) -> None:
+    """-expunge: nothing, as there is no trash"""
+
+
+def refused(command: Command) -> None:
+    """-REFUSED PATH ...: refused, as the block store has not got it"""
+    command.need(1)
+    verb, op = REFUSED[command.name]
+    typed = command.arguments[0 if "Snapshot" in command.name else -1]
+    if command.name == "getfattr":
+        print(f"# file: {typed}")
+    command.web.ask(verb, command.path(typed), op)
 
 
 def _files(command: Command, found: Found) -> list[Found]:

@@ -1,4 +1,8 @@
-"""A command of the file system shell: its options, its arguments, and what it says that failed."""
+"""A command of the file system shell: its options, its arguments, and what it says that failed.
+
+``Misused`` is for what can't be a command: it is said with how commands are used, and the exit
+status is 255.  ``Wrong`` is for what can't be done: exit status 1.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,18 @@ from collections.abc import Iterator
 from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
 from railyard.gateway.shell.web import Failed, Web
 
+#: What is said of a path; of all other exceptions the message is.
 TEXTS = {
     "FileNotFoundException": "No such file or directory",
-    "FileAlreadyExistsException": "File exists",
     "PathIsNotEmptyDirectoryException": "Directory is not empty",
-    "ParentNotDirectoryException": "Is not a directory",
 }
+#: Options of a command that takes whatever is given.
+ANY = "*"
 _UNITS = " KMGTPE"
+
+
+class Misused(Exception):
+    """A command with an option or an argument that it has not got, or without one that it needs."""
 
 
 class Command:
@@ -25,13 +34,14 @@ class Command:
         self.name = name
         self.web = web
         self.status = 0
+        self.failures = 0
         self.options: set[str] = set()
         known = set(options.split())
         while arguments and arguments[0].startswith("-") and len(arguments[0]) > 1:
             option = arguments[0][1:]
-            if option not in known:
-                if not set(option) <= known:
-                    raise Wrong(f"Illegal option {arguments[0]}")
+            if option not in known and options != ANY:
+                if option.startswith("-") or not set(option) <= known:
+                    raise Misused(f"Illegal option {arguments[0]}")
                 self.options |= set(option)
             else:
                 self.options.add(option)
@@ -43,16 +53,17 @@ class Command:
         return not self.options.isdisjoint(options)
 
     def need(self, least: int, most: int | None = None) -> None:
-        """Raise ``Wrong`` unless there are so many arguments."""
+        """Raise ``Misused`` unless there are so many arguments."""
         if len(self.arguments) < least:
-            raise Wrong(f"Not enough arguments: expected {least} but got {len(self.arguments)}")
+            raise Misused(f"Not enough arguments: expected {least} but got {len(self.arguments)}")
         if most is not None and len(self.arguments) > most:
-            raise Wrong(f"Too many arguments: expected {most} but got {len(self.arguments)}")
+            raise Misused(f"Too many arguments: expected {most} but got {len(self.arguments)}")
 
     def failed(self, why: str) -> None:
         """Say what is wrong, and go on."""
         print(f"{self.name}: {why}", file=sys.stderr)
         self.status = 1
+        self.failures += 1
 
     def found(self, arguments: list[str]) -> Iterator[Found]:
         """What the arguments stand for; those that stand for nothing are said."""
@@ -68,14 +79,18 @@ class Command:
         try:
             yield
         except Failed as failed:
-            text = TEXTS.get(failed.exception, str(failed))
-            self.failed(f"`{shown}': {text}")
+            text = TEXTS.get(failed.exception)
+            self.failed(str(failed) if text is None else f"`{shown}': {text}")
         except OSError as error:
             self.failed(f"`{shown}': {error.strerror or error}")
 
     def path(self, typed: str) -> str:
         """Where a typed path is."""
         return absolute(typed, self.web.user)
+
+    def uri(self, typed: str) -> str:
+        """The whole address of a typed path, as errors about a missing parent have it."""
+        return f"webhdfs://{self.web.address}{self.path(typed)}"
 
 
 def size(count: int, human: bool) -> str:

@@ -1,78 +1,75 @@
-"""Commands that look: names, sizes, attributes."""
+"""Commands that look: sizes, attributes, checksums."""
 
 from __future__ import annotations
 
 import posixpath
 import time
+from typing import Any
 
-from railyard.gateway.shell.command import Command, below, entries, size
+from railyard.gateway.shell.command import Command, Misused, entries, size
+from railyard.gateway.shell.modes import letters
 from railyard.gateway.shell.paths import Found, status_of
 
-
-def ls(command: Command) -> None:
-    """-ls [-d] [-h] [-R] [-C] [PATH ...]"""
-    for found in command.found(command.arguments or ["."]):
-        if found.is_folder and not command.has("d"):
-            shown = below(command, found) if command.has("R") else entries(command, found)
-            if shown and not command.has("R", "C"):
-                print(f"Found {len(shown)} items")
-        else:
-            shown = [found]
-        _print_listing(shown, command)
-
-
-def _print_listing(shown: list[Found], command: Command) -> None:
-    if command.has("C"):
-        for entry in shown:
-            print(entry.shown)
-        return
-    rows = [_listed(entry, command.has("h")) for entry in shown]
-    widths = [max([len(row[at]) for row in rows], default=0) for at in range(5)]
-    for mode, copies, owner, group, length, changed, name in rows:
-        print(
-            f"{mode:<{widths[0]}} {copies:>{max(3, widths[1])}} {owner:<{widths[2]}} "
-            f"{group:<{widths[3]}} {length:>{max(10, widths[4])}} {changed} {name}"
-        )
-
-
-def _listed(entry: Found, human: bool) -> tuple[str, ...]:
-    status = entry.status
-    bits = int(status["permission"], 8)
-    letters = ["-" if not bits >> at & 1 else "xwr"[at % 3] for at in range(8, -1, -1)]
-    if bits & 0o1000:
-        letters[-1] = "t" if bits & 1 else "T"
-    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(status["modificationTime"] / 1000))
-    copies = "-" if entry.is_folder else str(status["replication"])
-    mode = ("d" if entry.is_folder else "-") + "".join(letters)
-    names = status["owner"], status["group"]
-    return (mode, copies, *names, size(status["length"], human), changed, entry.shown)
+_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
+_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
 
 
 def du(command: Command) -> None:
-    """-du [-s] [-h] [PATH ...]"""
+    """-du [-s] [-h] [-v] PATH ..."""
+    heads = ("SIZE", "DISK_SPACE_CONSUMED_WITH_ALL_REPLICAS", "FULL_PATH_NAME")
+    rows = [heads] if command.has("v") else []
     for found in command.found(command.arguments or ["."]):
-        each = [found] if command.has("s") or not found.is_folder else entries(command, found)
-        rows = []
-        for entry in each:
-            told = command.web.ask("GET", entry.path, "GETCONTENTSUMMARY")["ContentSummary"]
-            sizes = [size(told[key], command.has("h")) for key in ("length", "spaceConsumed")]
-            rows.append((*sizes, entry.shown))
-        widths = [max(len(row[at]) for row in rows) if rows else 0 for at in range(2)]
-        for length, disk, shown in rows:
-            print(f"{length:<{widths[0]}}  {disk:<{widths[1]}}  {shown}")
+        if command.has("s") or not found.is_folder:
+            rows.append(_used(command, found))
+        else:
+            rows += [_used(command, entry) for entry in entries(command, found)]
+    widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
+    for length, disk, shown in rows:
+        print(f"{length:<{widths[0]}}  {disk:<{widths[1]}}  {shown}")
+
+
+def _used(command: Command, entry: Found) -> tuple[str, str, str]:
+    told = _summary(command, entry)
+    human = command.has("h")
+    return size(told["length"], human), size(told["spaceConsumed"], human), entry.shown
+
+
+def _summary(command: Command, found: Found) -> dict[str, Any]:
+    return dict(command.web.ask("GET", found.path, "GETCONTENTSUMMARY")["ContentSummary"])
 
 
 def count(command: Command) -> None:
-    """-count PATH ..."""
+    """-count [-q] [-u] [-h] [-v] PATH ...: folders, files and bytes; no quota is ever set"""
     command.need(1)
+    quotas, counts = command.has("q", "u"), not command.has("u")
+    if command.has("v"):
+        names = f"{'DIR_COUNT':>12} {'FILE_COUNT':>12} {'CONTENT_SIZE':>18}"
+        print(*[_QUOTA_HEADS] * quotas, *[names] * counts, "PATHNAME")
     for found in command.found(command.arguments):
-        told = command.web.ask("GET", found.path, "GETCONTENTSUMMARY")["ContentSummary"]
-        folders, files, length = (told[key] for key in ("directoryCount", "fileCount", "length"))
-        print(f"{folders:12} {files:12} {length:18} {found.shown}")
+        told = _summary(command, found)
+        keys, widths = ("directoryCount", "fileCount", "length"), (12, 12, 18)
+        numbers = [size(told[key], command.has("h")) for key in keys]
+        shown = " ".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
+        print(*[_QUOTAS] * quotas, *[shown] * counts, found.shown)
+
+
+def df(command: Command) -> None:
+    """-df [-h] [PATH ...]: how full the block store is, and the disk that it is on"""
+    command.arguments = command.arguments or ["/"]
+    rows = [("Filesystem", "Size", "Used", "Available", "Use%")]
+    for found in command.found(command.arguments):
+        told = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
+        sizes = [size(told[key], command.has("h")) for key in ("capacity", "used", "remaining")]
+        share = f"{100 * told['used'] // max(1, told['capacity'])}%"
+        rows.append((f"webhdfs://{command.web.address}", sizes[0], sizes[1], sizes[2], share))
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    for first, *others in rows if len(rows) > 1 else ():
+        right = [f"{text:>{width}}" for text, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([f"{first:<{widths[0]}}", *right]))
 
 
 def stat(command: Command) -> None:
-    """-stat [FORMAT] PATH ...: %b bytes, %n name, %o block, %r replicas, %u, %g, %a, %F, %y, %Y"""
+    """-stat [FORMAT] PATH ...: %b bytes, %n name, %o block, %r replicas, %u %g %a %A %F %y %x"""
     command.need(1)
     pattern = "%y"
     if len(command.arguments) > 1 and "%" in command.arguments[0]:
@@ -83,7 +80,7 @@ def stat(command: Command) -> None:
 
 def _stat(pattern: str, found: Found) -> str:
     status = found.status
-    changed_ms = status["modificationTime"]
+    changed_ms, read_ms = status["modificationTime"], status["accessTime"]
     values = {
         "b": status["length"],
         "n": posixpath.basename(found.path),
@@ -92,9 +89,12 @@ def _stat(pattern: str, found: Found) -> str:
         "u": status["owner"],
         "g": status["group"],
         "a": status["permission"],
+        "A": letters(int(status["permission"], 8)),
         "F": "directory" if found.is_folder else "regular file",
-        "y": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(changed_ms / 1000)),
+        "y": _time(changed_ms),
         "Y": changed_ms,
+        "x": _time(read_ms),
+        "X": read_ms,
         "%": "%",
     }
     text, at = "", 0
@@ -109,13 +109,19 @@ def _stat(pattern: str, found: Found) -> str:
     return text
 
 
+def _time(since_1970_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(since_1970_ms / 1000))
+
+
 def test(command: Command) -> None:
-    """-test -[defsz] PATH: exit status 0 or 1, and nothing is said"""
+    """-test -[defswrz] PATH: exit status 0 or 1, and nothing is said"""
     command.need(1, 1)
+    if not command.options:
+        raise Misused("No test flag given")
     status = status_of(command.web, command.path(command.arguments[0]))
     folder = status is not None and status["type"] == "DIRECTORY"
     holds = {
-        "e": status is not None,
+        **dict.fromkeys("ewr", status is not None),  # permissions are not enforced
         "d": folder,
         "f": status is not None and not folder,
         "s": status is not None and (status["length"] > 0 or status["childrenNum"] > 0),
@@ -132,4 +138,20 @@ def checksum(command: Command) -> None:
             command.failed(f"`{found.shown}': Is a directory")
             continue
         told = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
-        print(f"{found.shown}\t{told['algorithm']}\t{told['bytes']}")
+        digits = told["bytes"][: 2 * told["length"]]
+        print(f"{found.shown}\t{told['algorithm']}\t{digits}")
+
+
+def getfacl(command: Command) -> None:
+    """-getfacl PATH: owner and permission, as there are no access lists"""
+    command.need(1)
+    if len(command.arguments) > 1:
+        raise Misused("Too many arguments")
+    for found in command.found(command.arguments):
+        told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
+        print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
+        bits = int(told["permission"], 8)
+        if told["stickyBit"]:
+            print(f"# flags: --{'t' if bits & 1 else 'T'}")
+        shown = letters(bits)
+        print(f"user::{shown[:3]}\ngroup::{shown[3:6]}\nother::{shown[6:]}\n")

@@ -14,6 +14,7 @@ VERSION = "3.4.1"
 _COLUMNS = "%-40s%-24s%-20s%-12s%-12s%-12s%-18s%-10s"
 _USAGE = """Usage: {name} COMMAND
 \tfs -COMMAND ...                   the block store: {name} fs -help
+\tjar JAR -input ... -output ...    a streaming job: {name} jar any.jar -help
 \tapplication -list|-kill ID|-status ID
 \tjob -list|-kill ID
 \tversion"""
@@ -33,6 +34,10 @@ def main(name: str, arguments: list[str]) -> int:
         if command in ("fs", "dfs"):
             rest = _without_settings(rest)
             return fsshell.run(rest, Web(find_gateway(), user))
+        if command == "jar":
+            from railyard.gateway.shell import jar  # only this command needs it
+
+            return jar.run(rest, Web(find_gateway(), user))
         if command in ("application", "app", "job", "mapred"):
             return _applications(rest, Web(find_gateway(), user))
     except NoGateway as error:

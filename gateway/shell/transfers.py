@@ -1,4 +1,4 @@
-"""Commands that move bytes, to and from local files or within the block store."""
+"""Commands that make and move files, from and to local ones or within the block store."""
 
 from __future__ import annotations
 
@@ -6,46 +6,25 @@ import contextlib
 import os
 import posixpath
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from railyard.gateway.shell.command import Command, entries
+from railyard.gateway.shell.destinations import Destination, LocalDestination
 from railyard.gateway.shell.paths import Found, Wrong, status_of
+from railyard.gateway.shell.reading import copy_out
 from railyard.gateway.shell.web import Web
 
 
-def cat(command: Command) -> None:
-    """-cat PATH ..."""
-    command.need(1)
-    for found in command.found(command.arguments):
-        _copy_out(command, found, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-
-
-def tail(command: Command) -> None:
-    """-tail PATH: its last kilobyte"""
-    command.need(1, 1)
-    for found in command.found(command.arguments):
-        _copy_out(command, found, sys.stdout.buffer, max(0, found.status["length"] - 1024))
-
-
-def head(command: Command) -> None:
-    """-head PATH: its first kilobyte"""
-    command.need(1, 1)
-    for found in command.found(command.arguments):
-        _copy_out(command, found, sys.stdout.buffer, 0, 1024)
-
-
+# From and to local files -------------------------------------------------------------------------
 def get(command: Command) -> None:
-    """-get [-f] PATH ... LOCAL"""
-    command.need(1)
-    *sources, local = command.arguments if len(command.arguments) > 1 else [*command.arguments, "."]
+    """-get [-f] [-p] PATH ... LOCAL"""
+    sources, local = _sources_and_target(command, 1)
+    target = LocalDestination(command, local, len(sources))
     for found in command.found(sources):
-        target = Path(local)
-        if target.is_dir():
-            target /= posixpath.basename(found.path) or "root"
-        _get(command, found, target)
+        _get(command, found, target.of(posixpath.basename(found.path) or "root"))
 
 
 def _get(command: Command, found: Found, target: Path) -> None:
@@ -60,45 +39,32 @@ def _get(command: Command, found: Found, target: Path) -> None:
         return
     partial = target.with_name(f"{target.name}._COPYING_")
     with command.about(str(target)), open(partial, "wb") as file:
-        _copy_out(command, found, file)
+        copy_out(command, found, file)
         partial.replace(target)
 
 
-def getmerge(command: Command) -> None:
-    """-getmerge PATH ... LOCAL: all files one after the other in a local one"""
-    command.need(2)
-    *sources, local = command.arguments
-    with command.about(local), open(local, "wb") as file:
-        for found in command.found(sources):
-            for each in entries(command, found) if found.is_folder else [found]:
-                if not each.is_folder:
-                    _copy_out(command, each, file)
-
-
-def _copy_out(
-    command: Command, found: Found, file: IO[bytes], offset: int = 0, length: int | None = None
-) -> None:
-    if found.is_folder:
-        command.failed(f"`{found.shown}': Is a directory")
-        return
-    with command.about(found.shown):
-        for piece in command.web.read(found.path, offset, length):
-            file.write(piece)
-
-
 def put(command: Command) -> None:
-    """-put [-f] LOCAL ... PATH; "-": standard input"""
-    command.need(1)
-    *locals_, typed = command.arguments if len(command.arguments) > 1 else [*command.arguments, "."]
-    target = command.path(typed)
-    there = status_of(command.web, target)
-    into = there is not None and there["type"] == "DIRECTORY"
-    if len(locals_) > 1 and not into:
-        raise Wrong(f"`{typed}': No such file or directory")
+    """-put [-f] [-p] LOCAL ... PATH; "-": standard input"""
+    locals_, typed = _sources_and_target(command, 1)
+    target = Destination(command, typed, len(locals_))
     for local in locals_:
-        name = Path(local).resolve().name
-        path = posixpath.join(target, name) if into else target
-        _put(command, local, path, posixpath.join(typed, name) if into else typed)
+        _put(command, local, *target.of(Path(local).resolve().name))
+
+
+def move_from_local(command: Command) -> None:
+    """-moveFromLocal [-f] LOCAL ... PATH: put, then remove the local file"""
+    locals_, typed = _sources_and_target(command, 1)
+    target = Destination(command, typed, len(locals_))
+    for local in locals_:
+        before = command.failures
+        _put(command, local, *target.of(Path(local).resolve().name))
+        if command.failures == before and Path(local).is_file():
+            Path(local).unlink()
+
+
+def move_to_local(_: Command) -> None:
+    """-moveToLocal PATH LOCAL: not there in Hadoop either"""
+    raise Wrong("Option '-moveToLocal' is not implemented yet.")
 
 
 def _put(command: Command, local: str, path: str, shown: str) -> None:
@@ -112,12 +78,8 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
             below = posixpath.join(path, each.name), posixpath.join(shown, each.name)
             _put(command, str(each), *below)
         return
-    there = status_of(command.web, path)
-    if there is not None and not command.has("f"):
+    if not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
-        return
-    if there is None and status_of(command.web, posixpath.dirname(path)) is None:
-        command.failed(f"`{shown}': No such file or directory: `{posixpath.dirname(path)}'")
         return
     with command.about(shown), _opened(local) as file:
         command.web.write(path, file, overwrite=str(command.has("f")).lower())
@@ -125,46 +87,66 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
 
 def append_to_file(command: Command) -> None:
     """-appendToFile LOCAL ... PATH; the file is made if there is none"""
-    command.need(2)
+    command.need(1)
+    if len(command.arguments) == 1:
+        raise Wrong("missing destination argument")
     *locals_, typed = command.arguments
     path = command.path(typed)
+    for local in locals_:
+        if local != "-" and not Path(local).exists():
+            raise Wrong(str(Path(local).absolute()))
     for local in locals_:
         with command.about(typed), _opened(local) as file:
             command.web.write(path, file, append=status_of(command.web, path) is not None)
 
 
-def touchz(command: Command) -> None:
-    """-touchz PATH ...: an empty file, unless there is one that is not empty"""
-    command.need(1)
-    for typed in command.arguments:
-        path = command.path(typed)
-        there = status_of(command.web, path)
-        if there is not None and there["length"]:
-            command.failed(f"`{typed}': Not a zero-length file")
-            continue
-        with command.about(typed), open(os.devnull, "rb") as nothing:
-            command.web.write(path, nothing, overwrite="true")
+def _opened(local: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    return contextlib.nullcontext(sys.stdin.buffer) if local == "-" else open(local, "rb")
 
 
+def _sources_and_target(command: Command, least: int) -> tuple[list[str], str]:
+    """The last argument is where to; "." if there is but one."""
+    command.need(least)
+    if len(command.arguments) == 1:
+        return command.arguments, "."
+    return command.arguments[:-1], command.arguments[-1]
+
+
+# Within the block store --------------------------------------------------------------------------
 def cp(command: Command) -> None:
-    """-cp [-f] PATH ... PATH"""
-    command.need(2)
-    *sources, typed = command.arguments
-    for found, path, shown in _targets(command, sources, typed):
-        if found.is_folder:
-            command.failed(f"`{found.shown}': Is a directory")
-        elif status_of(command.web, path) is not None and not command.has("f"):
-            command.failed(f"`{shown}': File exists")
+    """-cp [-f] [-p] PATH ... PATH"""
+    sources, typed = _sources_and_target(command, 2)
+    target = Destination(command, typed, len(sources))
+    for found in command.found(sources):
+        path, shown = target.of(posixpath.basename(found.path))
+        if found.is_folder and f"{path}/".startswith(f"{found.path}/"):
+            command.failed(f"`{found.shown}' to `{shown}': is a subdirectory of itself")
         else:
-            with command.about(shown):
-                _copy(command, found, path)
+            _cp(command, found, path, shown)
+
+
+def _cp(command: Command, found: Found, path: str, shown: str) -> None:
+    if found.is_folder:
+        with command.about(shown):
+            command.web.ask("PUT", path, "MKDIRS")
+        for entry in entries(command, found):
+            name = entry.status["pathSuffix"]
+            _cp(command, entry, posixpath.join(path, name), posixpath.join(shown, name))
+    elif not command.has("f") and status_of(command.web, path) is not None:
+        command.failed(f"`{shown}': File exists")
+    else:
+        with command.about(shown):
+            _copy(command, found, path)
 
 
 def _copy(command: Command, found: Found, path: str) -> None:
     """By a second connection: one reads, the other writes."""
     reader = Web(command.web.address, command.web.user)
-    source = _Stream(reader.read(found.path))
-    command.web.write(path, source, overwrite=str(command.has("f")).lower())
+    try:
+        source = _Stream(reader.read(found.path))
+        command.web.write(path, source, overwrite=str(command.has("f")).lower())
+    finally:
+        reader.close()
 
 
 class _Stream:
@@ -180,29 +162,57 @@ class _Stream:
 
 def mv(command: Command) -> None:
     """-mv PATH ... PATH"""
-    command.need(2)
-    *sources, typed = command.arguments
-    for found, path, shown in _targets(command, sources, typed):
+    sources, typed = _sources_and_target(command, 2)
+    target = Destination(command, typed, len(sources))
+    for found in command.found(sources):
+        path, shown = target.of(posixpath.basename(found.path))
         with command.about(found.shown):
-            if status_of(command.web, path) is not None:
+            if found.is_folder and f"{path}/".startswith(f"{found.path}/"):
+                command.failed(f"`{found.shown}' to `{shown}': is a subdirectory of itself")
+            elif status_of(command.web, path) is not None:
                 command.failed(f"`{shown}': File exists")
             elif not command.web.ask("PUT", found.path, "RENAME", destination=path)["boolean"]:
-                parent = posixpath.dirname(path)
-                command.failed(f"`{shown}': No such file or directory: `{parent}'")
+                command.failed(f"`{found.shown}': Input/output error")
 
 
-def _targets(command: Command, sources: list[str], typed: str) -> Iterator[tuple[Found, str, str]]:
-    """For each source where it goes to: into a folder, or to the path itself."""
-    target = command.path(typed)
-    there = status_of(command.web, target)
-    into = there is not None and there["type"] == "DIRECTORY"
-    if len(sources) > 1 and not into:
-        raise Wrong(f"`{typed}': No such file or directory")
-    for found in command.found(sources):
-        name = posixpath.basename(found.path)
-        path = posixpath.join(target, name) if into else target
-        yield found, path, posixpath.join(typed, name) if into else typed
+def touchz(command: Command) -> None:
+    """-touchz PATH ...: an empty file, unless there is one that is not empty"""
+    command.need(1)
+    for typed in command.arguments:
+        there = _status_or_room(command, typed)
+        if there is None:
+            _make_empty(command, typed)
+        elif there["type"] == "DIRECTORY":
+            command.failed(f"`{typed}': Is a directory")
+        elif there["length"]:
+            command.failed(f"`{typed}': Not a zero-length file")
+        else:
+            _make_empty(command, typed)
 
 
-def _opened(local: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    return contextlib.nullcontext(sys.stdin.buffer) if local == "-" else open(local, "rb")
+def touch(command: Command) -> None:
+    """-touch [-c] PATH ...: an empty file, or a new time for what is there"""
+    command.need(1)
+    for typed in command.arguments:
+        there = _status_or_room(command, typed)
+        if there is not None:
+            now_ms = int(time.time() * 1000)
+            with command.about(typed):
+                path, times = command.path(typed), {"modificationtime": now_ms}
+                command.web.ask("PUT", path, "SETTIMES", accesstime=now_ms, **times)
+        elif not command.has("c"):
+            _make_empty(command, typed)
+
+
+def _status_or_room(command: Command, typed: str) -> dict[str, Any] | None:
+    """What is at a path; if there is nothing, its folder must be there."""
+    path = command.path(typed)
+    there = status_of(command.web, path)
+    if there is None and status_of(command.web, posixpath.dirname(path)) is None:
+        raise Wrong(f"`{typed}': No such file or directory: `{command.uri(typed)}'")
+    return there
+
+
+def _make_empty(command: Command, typed: str) -> None:
+    with command.about(typed), open(os.devnull, "rb") as nothing:
+        command.web.write(command.path(typed), nothing, overwrite="true")

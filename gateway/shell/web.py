@@ -76,9 +76,15 @@ class Web:
 
     def rest(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
         """A request of the ResourceManager's REST interface."""
+        return self._json(verb, f"/ws/v1/cluster{path}", body)
+
+    def own(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
+        """A request of Railyard's own interface."""
+        return self._json(verb, f"/ws/v1/railyard{path}", body)
+
+    def _json(self, verb: str, path: str, body: object) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
-        response = self._request(verb, f"/ws/v1/cluster{path}", data)
-        return dict(json.loads(response.read()))
+        return dict(json.loads(self._request(verb, path, data).read()))
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
         """The bytes of a file as they arrive."""
@@ -95,6 +101,10 @@ class Web:
         verb, op = ("POST", "APPEND") if append else ("PUT", "CREATE")
         first = self._request(verb, self._target(path, op, parameters))
         self._request(verb, self._second(first), _pieces(data)).read()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens one anew."""
+        self._connection.close()
 
     def _target(self, path: str, op: str, parameters: dict[str, Any]) -> str:
         query = urlencode({"op": op, "user.name": self.user, **parameters})

@@ -142,8 +142,22 @@ def make_directories(call: Call, store: DfsClient) -> Answer:
         if refused.kind == NO_FOLDER and _status(store, call.path) is not None:
             why = f"Path is not a directory: {call.path}"
             raise RemoteError(403, "FileAlreadyExistsException", why) from None
+        if refused.kind == NO_FOLDER:
+            why = f"Parent path is not a directory: {_file_above(store, call.path)}"
+            raise RemoteError(403, "ParentNotDirectoryException", why) from None
         raise
     return {"boolean": True}
+
+
+def _file_above(store: DfsClient, path: str) -> str:
+    """The file in the way to a path and the name below it, with a space between, as in HDFS."""
+    names = path[1:].split("/")
+    for count in range(1, len(names)):
+        above = "/" + "/".join(names[:count])
+        status = _status(store, above)
+        if status is None or not status.folder:
+            return f"{above} {names[count]}"
+    return path
 
 
 def rename(call: Call, store: DfsClient) -> Answer:

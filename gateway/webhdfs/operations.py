@@ -103,7 +103,8 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
 async def _append(call: Call, store: Store) -> web.StreamResponse:
     status = await store.call(lambda client: existing(client, call.path))
     if status.folder:
-        raise missing(call.path)
+        why = f"Cannot append to directory {call.path}; already exists as a directory."
+        raise RemoteError(403, "FileAlreadyExistsException", why)
     if not call.is_data:
         return _elsewhere(call)
     await store.take(call.request.content, lambda client, pieces: client.append(call.path, pieces))

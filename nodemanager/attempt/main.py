@@ -19,6 +19,7 @@ from functools import cached_property
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.resources import Exhausted, is_full
+from railyard.cluster.ids import job_of
 from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.access.roles import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
@@ -32,7 +33,9 @@ from railyard.jobs.taskio import Buffer, FileReader, TaskResult
 from railyard.netemu.client.client import NetworkClient
 from railyard.nodemanager.attempt.fetches import Fetches
 from railyard.nodemanager.attempt.inputs import BlockFile
+from railyard.nodemanager.attempt.localizing import Localizer, localized_folder
 from railyard.nodemanager.attempt.pace import ENDING_S, ComputeClock, paced_s
+from railyard.nodemanager.attempt.programs import ProgramRunner
 from railyard.nodemanager.attempt.umbilical import Umbilical
 from railyard.nodemanager.failures import reason_of, user_traceback
 from railyard.nodemanager.mapoutput import output_path, write_output
@@ -199,6 +202,18 @@ class _Attempt:
         return 0
 
     # A jobs.taskio.TaskIO ----------------------------------------------------------------------
+    @cached_property
+    def programs(self) -> ProgramRunner:
+        """Runs programs, in a folder of the attempt's own."""
+        order, folder = self._order, self._daemon.folder
+        files = Localizer(
+            localized_folder(folder, order.node, job_of(order.attempt)),
+            self._new_client,  # what it reads is no input
+            self._pause,
+        )
+        report = self._umbilical.report
+        return ProgramRunner(order.attempt, folder.attempt(order.attempt), files, report)
+
     def open(self, path: str) -> FileReader:
         """A file of the block store."""
         return self._ahead.pop(path, None) or self._block_file(path)
@@ -263,5 +278,8 @@ class _Attempt:
     # Links, made when they are needed ----------------------------------------------------------
     @cached_property
     def _dfs(self) -> DfsClient:
+        return self._new_client()
+
+    def _new_client(self) -> DfsClient:
         network = NetworkClient(self._transport, self._topology)
         return DfsClient(self._transport, self._topology, self._order.node, network)

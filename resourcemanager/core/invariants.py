@@ -164,7 +164,7 @@ def _of_task(stage: Stage, task: Task, shuffle: Shuffle) -> Iterator[Broken]:
         yield task.id, f"{task.id} is {task.state}, but looks {state}"
     if (task.index in stage.pending) != (task.state == "pending"):
         yield task.id, f"{task.id} is {task.state}; pending: {task.index in stage.pending}"
-    if task.failures >= stage.job.submission.max_attempts:
+    if task.failures >= stage.max_attempts:
         yield task.id, f"{task.id} failed {task.failures} times and its job goes on"
     winner = task.winner
     if winner is not None and stage.readers:

@@ -20,13 +20,17 @@ TEMPORARY = "_temporary"
 
 @functools.lru_cache(maxsize=2**14)
 def part_name(stage: str, task: int) -> str:
-    """The name of the file that a task of a stage writes, such as "part-r-00000"."""
-    return f"part-{stage}-{task:05d}"
+    """The name of the file that a task of a stage writes, such as "part-r-00000".
+
+    Without a stage it is as Hadoop's older interface names it, such as "part-00000".
+    """
+    return f"part-{stage}-{task:05d}" if stage else f"part-{task:05d}"
 
 
-def attempt_file(folder: str, attempt: AttemptId, stage: str, task: int) -> str:
+def attempt_file(submission: JobSubmitted, attempt: AttemptId, stage: str, task: int) -> str:
     """The file that an attempt of that task writes."""
-    return f"{folder}/{TEMPORARY}/{attempt}/{part_name(stage, task)}"
+    name = part_name("" if submission.plain_names else stage, task)
+    return f"{submission.output_path}/{TEMPORARY}/{attempt}/{name}"
 
 
 def racks_for(submission: JobSubmitted, task: int) -> tuple[tuple[RackId, ...], ...]:

@@ -74,6 +74,7 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     #: so many of its tasks, whichever are done first, make it complete; 0 = all of them, as of a
     #: stage that nobody reads
     needed: Tasks = 0
+    max_attempts: Tasks = 0  #: failures of one of its tasks that end the job; 0 = the job's
 
 
 class JobsPredicted(Event, frozen=True, kw_only=True):
@@ -143,6 +144,7 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     output_racks: ReplicaRacks = ()
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
     first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
+    plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
     max_attempts: Tasks = 4  #: failures of one task that end the job
     weight: Weight = 1.0  #: its share against other jobs of the same user
     forecast: Forecast | None = None  #: None for an ad hoc job

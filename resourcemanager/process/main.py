@@ -71,6 +71,7 @@ from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
     GetJobDetails,
+    GetJobFigures,
     GetJobTasks,
     GetReport,
     JobAccepted,
@@ -84,7 +85,7 @@ from railyard.resourcemanager.process.messages import (
 )
 from railyard.resourcemanager.process.networkreport import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
-from railyard.resourcemanager.process.progress import cluster_status
+from railyard.resourcemanager.process.progress import cluster_status, job_figures
 from railyard.resourcemanager.process.restart.journal import Journal
 from railyard.resourcemanager.process.submission import Submission, submitted
 from railyard.resourcemanager.process.taskhistory.answers import (
@@ -185,6 +186,7 @@ class ResourceManager:
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
         server.on(GetJobDetails, self._details)
+        server.on(GetJobFigures, self._figures)
         server.on(GetJobTasks, self._tasks)
         server.on(GetReport, lambda request: self._reports.ask(request, self._server.reply))
 
@@ -276,6 +278,13 @@ class ResourceManager:
         assert isinstance(request.message, GetJobTasks), "as the server checks"
         driver = self._driver
         return job_tasks(driver.core, self._history, request.message, driver.now_s)
+
+    def _figures(self, request: Request) -> Message:
+        assert isinstance(request.message, GetJobFigures), "as the server checks"
+        record = self._driver.core.records.get(request.message.job)
+        if record is None:
+            raise PeerError(f"there is no job {request.message.job}")
+        return job_figures(self._driver.core, record)
 
     # Commands ------------------------------------------------------------------------------------
     def _start_flow(self, order: StartFlow) -> None:

@@ -8,6 +8,7 @@
             --SetSlots-->        Done
             --GetClusterStatus-> ClusterStatus
             --GetJobDetails->    JobDetails
+            --GetJobFigures-->   JobFigures
             --GetJobTasks->      JobTasks
             --GetReport-->       Report
 
@@ -73,6 +74,9 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     output_replication: Replicas = 0  #: 0 = the cluster's
     user: Name = "user"
     queue: Name = "default"
+    plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
+    #: endings of files of which one task reads all; a file without bytes is read by one, too
+    unsplit: Annotated[tuple[Name, ...], FEW] | None = None  #: None = there are no such files
     max_attempts: Tasks = 4  #: failures of one task that end the job
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()
@@ -150,6 +154,12 @@ class GetClusterStatus(Message, frozen=True, kw_only=True):
 
 class GetJobDetails(Message, frozen=True, kw_only=True):
     """Ask for a job's stages and settings; answered by ``JobDetails``."""
+
+    job: JobId
+
+
+class GetJobFigures(Message, frozen=True, kw_only=True):
+    """Ask how far a job is and what it has counted; answered by ``JobFigures``."""
 
     job: JobId
 
@@ -308,6 +318,21 @@ class JobTasks(Message, frozen=True, kw_only=True):
     now_s: Seconds
     tasks: Annotated[tuple[TaskReport, ...], OF_TASKS]
     left: Count = 0  #: tasks that come after these
+
+
+class JobFigures(Message, frozen=True, kw_only=True):
+    """The answer to ``GetJobFigures``: a job's state and numbers so far."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    status: JobStatus
+    map_progress: Share  #: of all stages that read no other
+    reduce_progress: Share  #: of those that do
+    #: {"launched", "reduces launched", "failed", "killed": attempts}, and
+    #: {"read", "shuffle", "output": the model's bytes}
+    numbers: Annotated[dict[Name, Count], FEW]
+    counters: Annotated[dict[Name, Signed], FEW]
+    failures: Annotated[tuple[TaskFailure, ...], FEW]  #: as in ``JobEnded``
 
 
 # Pushed to watchers ------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 from railyard.cluster.ids import JobId
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.state.jobs import Job
+from railyard.resourcemanager.core.state.jobs import Job, Stage
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import why_job_waits
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobEnded,
+    JobFigures,
     JobProgress,
     JobStatus,
     NodeStatus,
@@ -53,6 +54,38 @@ def job_ended(record: JobRecord) -> JobEnded:
         reason=record.reason,
         failures=tuple(record.failures),
     )
+
+
+def job_figures(core: Core, record: JobRecord) -> JobFigures:
+    """A job's state and numbers so far, whether it has ended or not."""
+    job = core.state.jobs.get(record.id)
+    stages = () if job is None else job.stages.values()
+    ended = 1.0 if record.ok else 0.0
+    maps = [stage for stage in stages if not stage.reads]
+    reduces = [stage for stage in stages if stage.reads]
+    return JobFigures(
+        status=job_status(core, record, job),
+        map_progress=_mean(maps) if job else ended,
+        reduce_progress=_mean(reduces) if job else ended,
+        numbers={
+            "launched": record.launched,
+            "reduces launched": record.reduces_launched,
+            "failed": record.failed,
+            "killed": record.killed,
+            "read": record.input_bytes,
+            "shuffle": record.shuffle_bytes,
+            "output": record.output_bytes,
+        },
+        counters=dict(record.counters),
+        failures=tuple(record.failures),
+    )
+
+
+def _mean(stages: list[Stage]) -> float:
+    """The done share of all tasks of some stages."""
+    tasks = sum(stage.size for stage in stages)
+    done = sum(stage.progress * stage.size for stage in stages)
+    return _share(done / tasks) if tasks else 1.0
 
 
 def cluster_status(

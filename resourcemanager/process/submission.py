@@ -78,7 +78,7 @@ class Submission:
             self._refuse(f"input {path}: {answer.reason}")
             return
         shown = input_files(answer)
-        if not any(file.stored_length for file in shown):
+        if self._job.unsplit is None and not any(file.stored_length for file in shown):
             self._refuse(f"input {path}: is empty: need at least one byte")
             return
         self._files[path] = shown
@@ -113,21 +113,21 @@ class Submission:
 
     def _inputs(self, path: str) -> list[TaskInput]:
         """The input of a task for each block of a file, or of the files of a folder."""
-        return [
-            TaskInput(
-                splits=(
-                    Split(
-                        path=file.path,
-                        stored_offset=block.stored_offset,
-                        stored_length=block.stored_length,
-                    ),
-                ),
-                input_bytes=block.stored_length * self._scale,
-                nodes=block.nodes,
-            )
-            for file in self._files[path]
-            for block in file.blocks
-        ]
+        endings = self._job.unsplit
+        inputs = []
+        for file in self._files[path]:
+            if endings is not None and (file.path.endswith(endings) or not file.blocks):
+                nodes = file.blocks[0].nodes if file.blocks else ()
+                inputs.append(self._input(file.path, 0, file.stored_length, nodes))
+                continue
+            for block in file.blocks:
+                range_ = block.stored_offset, block.stored_length
+                inputs.append(self._input(file.path, *range_, block.nodes))
+        return inputs
+
+    def _input(self, path: str, offset: int, length: int, nodes: tuple[NodeId, ...]) -> TaskInput:
+        split = Split(path=path, stored_offset=offset, stored_length=length)
+        return TaskInput(splits=(split,), input_bytes=length * self._scale, nodes=nodes)
 
     def _refuse(self, reason: str) -> None:
         if not self._over:
@@ -159,6 +159,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         output_replication=wanted.output_replication,
         output_racks=wanted.output_racks,
         first_racks=wanted.first_racks,
+        plain_names=wanted.plain_names,
         max_attempts=wanted.max_attempts,
         forecast=forecast,
     )
@@ -168,8 +169,11 @@ def _plan(stage: StageSpec, job: SubmitJob, inputs: Mapping[str, Sequence[TaskIn
     """A stage with its tasks; ``inputs``: {path of an input: the inputs of tasks}."""
     if stage.reads_files:
         of_tasks = tuple([each for path in _read_by(stage, job) for each in inputs[path]])
-        return StagePlan(name=stage.name, tasks=len(of_tasks), inputs=of_tasks)
-    return StagePlan(name=stage.name, reads=stage.reads, tasks=stage.tasks)
+        tries = stage.max_attempts
+        return StagePlan(name=stage.name, tasks=len(of_tasks), inputs=of_tasks, max_attempts=tries)
+    return StagePlan(
+        name=stage.name, reads=stage.reads, tasks=stage.tasks, max_attempts=stage.max_attempts
+    )
 
 
 def _check_input(job: SubmitJob) -> None:

@@ -133,6 +133,7 @@ class Attempts:
         if attempt.state == "reserved":
             self._end_reservation(attempt, "failed")
             job.record.launched += 1  # so that each that failed is one that was launched
+            job.record.reduces_launched += bool(attempt.task.stage.reads)
         else:
             self._end(attempt, "failed")
         if job.state == "running":

@@ -46,8 +46,8 @@ class Blame:
             job.blame[node.id] = job.blame.get(node.id, 0) + 1
         if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
             self._avoid(job, node)
-        if task.failures >= job.submission.max_attempts:
-            tries = f"{task.failures} of {job.submission.max_attempts} attempts"
+        if task.failures >= task.stage.max_attempts:
+            tries = f"{task.failures} of {task.stage.max_attempts} attempts"
             self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
 
     def room_again(self, timer: str) -> None:

@@ -48,6 +48,7 @@ class Launches:
                 stage.reruns.pop(task.index, None)
         state.hold(attempt)
         record.launched += 1
+        record.reduces_launched += bool(stage.reads)
         if attempt.level == "node-local":
             record.locality.local += 1
         elif attempt.level == "rack-local":
@@ -110,7 +111,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
     """The task as its attempt needs to know it."""
     stage, index = task.stage, task.index
     submission = stage.job.submission
-    folder = "" if stage.readers else submission.output_path
+    writes = bool(submission.output_path) and not stage.readers
     return TaskSpec(
         stage=stage.name,
         index=index,
@@ -118,7 +119,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         reads=stage.plan.reads,
         inputs=stage.inputs,
         partitions=stage.partitions,
-        output_path=attempt_file(folder, attempt, stage.name, index) if folder else "",
+        output_path=attempt_file(submission, attempt, stage.name, index) if writes else "",
         output_replication=submission.output_replication,
-        output_racks=racks_for(submission, index) if folder else (),
+        output_racks=racks_for(submission, index) if writes else (),
     )

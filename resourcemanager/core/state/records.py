@@ -16,8 +16,9 @@ FAILURES_KEPT = 20
 _ADDED_UP = (
     "maps", "reduces", "maps_done", "reduces_done", "input_bytes", "shuffle_bytes",
     "shuffled_bytes", "output_bytes",
-    "fetched_in_node_bytes", "fetched_in_rack_bytes", "launched", "succeeded", "failed", "killed",
-    "copies", "copies_chosen", "slot_s", "computed_s", "reduced", "reduce_s",
+    "fetched_in_node_bytes", "fetched_in_rack_bytes", "launched", "reduces_launched",
+    "succeeded", "failed", "killed", "copies", "copies_chosen", "slot_s", "computed_s", "reduced",
+    "reduce_s",
 )  # fmt: skip
 
 
@@ -79,6 +80,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     )
     locality: ByDistance = msgspec.field(default_factory=ByDistance)  #: map attempts launched
     launched: int = 0
+    reduces_launched: int = 0  #: of these, attempts that read other stages
     succeeded: int = 0
     failed: int = 0
     killed: int = 0

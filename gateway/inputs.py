@@ -1,0 +1,90 @@
+"""The files that a job's -input stands for: folders, patterns, and what is hidden in them."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterator
+
+from railyard.cluster.errors import Refused
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages.files import FileStatus
+from railyard.dfs.paths import MISSING
+from railyard.gateway.errors import RemoteError
+from railyard.gateway.shell.paths import absolute, braces
+
+_MAGIC = re.compile(r"[*?\[]")
+_HIDDEN = ("_", ".")
+FILES_MAX = 2**14
+
+
+def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) -> list[str]:
+    """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
+
+    As in Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong
+    unless ``recursive``.
+    """
+    found = [status for each in braces(typed) for status in _matching(client, each, user)]
+    if not found:
+        magic = _MAGIC.search(typed) or len(braces(typed)) > 1
+        why = "Input Pattern {} matches 0 files" if magic else "Input path does not exist: {}"
+        raise _invalid(why.format(typed))
+    files = [path for status in found for path in _files(client, status, recursive)]
+    if len(files) > FILES_MAX:
+        raise _invalid(f"{typed}: {len(files)} files: need at most {FILES_MAX}")
+    return files
+
+
+def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:
+    if not status.folder:
+        yield status.path
+        return
+    for entry in client.list(status.path):
+        if _name(entry).startswith(_HIDDEN):
+            continue
+        if not entry.folder:
+            yield entry.path
+        elif recursive:
+            yield from _files(client, entry, recursive)
+        else:
+            right = "-D mapreduce.input.fileinputformat.input.dir.recursive=true reads it"
+            raise _invalid(f"Not a file: {entry.path} ({right})")
+
+
+def _matching(client: DfsClient, typed: str, user: str) -> list[FileStatus]:
+    path = absolute(typed, user)
+    if not _MAGIC.search(path):
+        status = _status(client, path)
+        return [] if status is None else [status]
+    found = [client.status("/")]
+    for name in path[1:].split("/"):
+        pattern = re.compile(fnmatch.translate(name.replace("[^", "[!")))
+        if not _MAGIC.search(name):
+            looked = (_status(client, posixpath.join(each.path, name)) for each in found)
+            found = [status for status in looked if status is not None]
+            continue
+        entries = [entry for each in found if each.folder for entry in client.list(each.path)]
+        found = [
+            entry
+            for entry in entries
+            if pattern.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
+        ]
+    return found
+
+
+def _status(client: DfsClient, path: str) -> FileStatus | None:
+    try:
+        return client.status(path)
+    except Refused as refused:
+        if refused.kind == MISSING:
+            return None
+        raise
+
+
+def _name(status: FileStatus) -> str:
+    return posixpath.basename(status.path)
+
+
+def _invalid(why: str) -> RemoteError:
+    return RemoteError(400, "InvalidInputException", why)

@@ -1,0 +1,170 @@
+"""``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
+
+What it says are the lines of Hadoop's log, on standard error, by which programs follow jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from railyard.gateway.shell.jaroptions import USAGE, JarOptions, WrongOption
+from railyard.gateway.shell.paths import absolute, status_of
+from railyard.gateway.shell.web import Failed, Web
+
+_LOOK_S = 0.25
+_STAGING = "/tmp/hadoop-yarn/staging"
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+def run(arguments: list[str], web: Web) -> int:
+    """Carry out ``hadoop jar X.jar ...``; returns the exit status."""
+    if not arguments or arguments[0].startswith("-"):
+        print("Usage: hadoop jar JAR [options]\n" + USAGE, file=sys.stderr)
+        return 1
+    try:
+        options = JarOptions(arguments[1:])
+        if options.help:
+            print(USAGE)
+            return 0
+        return _Submission(options, web).run()
+    except (WrongOption, OSError) as wrong:
+        _log("ERROR", "streaming.StreamJob", str(wrong))
+    except Failed as failed:
+        _log("ERROR", "streaming.StreamJob", f"Error Launching job : {failed}")
+    print("Streaming Command Failed!", file=sys.stderr)
+    return 1
+
+
+class _Submission:
+    """A job on its way in, with the local files that are put into the block store for it."""
+
+    def __init__(self, options: JarOptions, web: Web) -> None:
+        self._options = options
+        self._web = web
+        name = f"{int(time.time() * 1000)}-{os.getpid()}"
+        self._staging = f"{_STAGING}/{web.user}/.staging/{name}"
+        self._staged = False
+
+    def run(self) -> int:
+        try:
+            told = self._submit()
+            if self._options.background:
+                self._staged = False  # its attempts need them
+                _log("INFO", "streaming.StreamJob", f"Job {told['job']} runs in the background")
+                return 0
+            return follow(told, self._web)
+        finally:
+            if self._staged:
+                self._web.ask("DELETE", self._staging, "DELETE", recursive="true")
+
+    def _submit(self) -> dict[str, Any]:
+        options = self._options
+        files = [self._file(typed, archive) for typed, archive in options.files]
+        files += [self._local(Path(path), "", False) for path in options.local]
+        request = options.request | {
+            "user": self._web.user,
+            "input": options.inputs,
+            "files": files,
+            "settings": options.settings,
+            "environment": options.environment,
+        }
+        told = self._web.own("POST", "/streaming", request)
+        _log("INFO", "mapred.FileInputFormat", f"Total input files to process : {told['splits']}")
+        _log("INFO", "impl.YarnClientImpl", f"Submitted application {told['application']}")
+        _log("INFO", "mapreduce.Job", f"The url to track the job: {told['tracking']}")
+        _log("INFO", "mapreduce.Job", f"Running job: {told['job']}")
+        return told
+
+    def _file(self, typed: str, archive: bool) -> dict[str, Any]:
+        """A file of -files: of the block store if its name says so, otherwise a local one."""
+        path, _, name = typed.partition("#")
+        scheme = _SCHEME.match(path)
+        if scheme is None or scheme[1] == "file":
+            local = re.sub(r"^file:(//)?", "", path)
+            return self._local(Path(local), name, archive)
+        if scheme[1] not in ("hdfs", "webhdfs"):
+            raise WrongOption(f"{typed}: need a path of the block store or of this machine")
+        where = absolute(path, self._web.user)
+        if status_of(self._web, where) is None:
+            raise WrongOption(f"File {path} does not exist.")
+        return {"path": where, "name": name or posixpath.basename(where), "unpacked": archive}
+
+    def _local(self, local: Path, name: str, archive: bool) -> dict[str, Any]:
+        if not local.exists():
+            raise WrongOption(f"File {local} does not exist, or is not readable.")
+        own = local.resolve().name
+        path = f"{self._staging}/{own}"
+        self._staged = True
+        self._put(local, path)
+        return {"path": path, "name": name or own, "unpacked": archive}
+
+    def _put(self, local: Path, path: str) -> None:
+        if local.is_dir():
+            self._web.ask("PUT", path, "MKDIRS")
+            for each in sorted(local.iterdir()):
+                self._put(each, posixpath.join(path, each.name))
+            return
+        with open(local, "rb") as file:
+            self._web.write(path, file, overwrite="true")
+
+
+def follow(told: dict[str, Any], web: Web) -> int:
+    """Say how far a job is until it has ended; returns the exit status."""
+    seen: set[str] = set()
+    shown = ""
+    while True:
+        job = web.own("GET", f"/jobs/{told['job']}")
+        for failure in job["failures"]:
+            if failure["attempt"] not in seen:
+                seen.add(failure["attempt"])
+                _show_failure(failure)
+        shares = int(100 * job["mapProgress"]), int(100 * job["reduceProgress"])
+        progress = " map {}% reduce {}%".format(*shares)
+        if progress != shown and (job["state"] == "RUNNING" or job["state"] == "SUCCEEDED"):
+            shown = progress
+            _log("INFO", "mapreduce.Job", progress)
+        if job["state"] != "RUNNING":
+            return _ended(told, job)
+        time.sleep(_LOOK_S)
+
+
+def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
+    name, ok = told["job"], job["state"] == "SUCCEEDED"
+    if ok:
+        _log("INFO", "mapreduce.Job", f"Job {name} completed successfully")
+    else:
+        why = f"failed with state {job['state']} due to: {job['reason']}"
+        _log("INFO", "mapreduce.Job", f"Job {name} {why}")
+    _show_counters(job["counters"])
+    if not ok:
+        _log("ERROR", "streaming.StreamJob", "Job not successful!")
+        print("Streaming Command Failed!", file=sys.stderr)
+        return 1
+    _log("INFO", "streaming.StreamJob", f"Output directory: {told['output']}")
+    return 0
+
+
+def _show_failure(failure: dict[str, Any]) -> None:
+    _log("INFO", "mapreduce.Job", f"Task Id : {failure['attempt']}, Status : FAILED")
+    lines = [f"Error: {failure['reason']} (on {failure['node']})"]
+    print("\n".join([*lines, *failure["stderr"].splitlines()]), file=sys.stderr)
+
+
+def _show_counters(groups: dict[str, dict[str, int]]) -> None:
+    number = sum(map(len, groups.values()))
+    lines = [f"Counters: {number}"]
+    for group, counters in groups.items():
+        lines += [f"\t{group}", *(f"\t\t{name}={count}" for name, count in counters.items())]
+    _log("INFO", "mapreduce.Job", "\n".join(lines))
+
+
+def _log(level: str, logger: str, message: str) -> None:
+    """A line as Hadoop's log4j writes it."""
+    when = time.strftime("%y/%m/%d %H:%M:%S")
+    print(f"{when} {level} {logger}: {message}", file=sys.stderr, flush=True)

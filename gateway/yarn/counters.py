@@ -1,0 +1,59 @@
+"""What a job has counted, in the groups and under the names that Hadoop has for it."""
+
+from __future__ import annotations
+
+from railyard.resourcemanager.process.messages import JobFigures
+
+#: {counter of ours: its name in the group "Map-Reduce Framework"}
+_FRAMEWORK = {
+    "m.records_in": "Map input records",
+    "m.pairs_out": "Map output records",
+    "m.combine_in": "Combine input records",
+    "m.combine_out": "Combine output records",
+    "r.keys_in": "Reduce input groups",
+    "r.records_in": "Reduce input records",
+    "r.pairs_out": "Reduce output records",
+}
+
+
+def hadoop_counters(figures: JobFigures, scale: int) -> dict[str, dict[str, int]]:
+    """{group: {counter: count}}; bytes are those that the block store has, as everywhere here.
+
+    A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group of
+    their own.
+    """
+    numbers, counted = figures.numbers, figures.counters
+    read, shuffled, written = (numbers[key] // scale for key in ("read", "shuffle", "output"))
+    local, in_rack, elsewhere = figures.status.locality
+    reduces = numbers["reduces launched"]
+    launched = {
+        "Launched map tasks": numbers["launched"] - reduces,
+        "Launched reduce tasks": reduces,
+    }
+    framework = {name: counted[ours] for ours, name in _FRAMEWORK.items() if ours in counted}
+    if figures.status.reduces:
+        framework["Reduce shuffle bytes"] = shuffled
+    groups = {
+        "File System Counters": {
+            "HDFS: Number of bytes read": read,
+            "HDFS: Number of bytes written": written,
+        },
+        "Job Counters": launched
+        | {
+            "Data-local map tasks": local,
+            "Rack-local map tasks": in_rack,
+            "Other local map tasks": elsewhere,
+            "Failed task attempts": numbers["failed"],
+            "Killed task attempts": numbers["killed"],
+        },
+        "Map-Reduce Framework": framework,
+        "File Input Format Counters": {"Bytes Read": read},
+        "File Output Format Counters": {"Bytes Written": written},
+    }
+    for name, count in sorted(counted.items()):
+        group, comma, rest = name.partition(",")
+        if comma:
+            groups.setdefault(group, {})[rest] = count
+        elif name not in _FRAMEWORK:
+            groups.setdefault("railyard", {})[name] = count
+    return groups

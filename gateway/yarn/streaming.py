@@ -1,0 +1,175 @@
+"""``/ws/v1/railyard``: streaming jobs are submitted, and any job is followed.
+
+    POST /ws/v1/railyard/streaming      a ``StreamingRequest``; 202 with the ids of its job
+    GET  /ws/v1/railyard/jobs/{id}      how far a job is, its failed attempts, its counters
+
+This is ours: Hadoop's own way in is by Java classes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import Refused, UsageError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import JobId
+from railyard.dfs.client import DfsClient
+from railyard.gateway.address import known_url
+from railyard.gateway.errors import RemoteError
+from railyard.gateway.inputs import input_files
+from railyard.gateway.shell.paths import absolute
+from railyard.gateway.stores import Stores
+from railyard.gateway.yarn.counters import hadoop_counters
+from railyard.jobs.package import pack_job
+from railyard.jobs.streaming.environment import hadoop_attempt_id, hadoop_job_id
+from railyard.jobs.streaming.job import StreamingJob
+from railyard.jobs.streaming.operators import UNPACKED
+from railyard.jobs.streaming.request import (
+    StreamingRequest,
+    job_name,
+    queue_name,
+    streaming_of,
+)
+from railyard.jobs.streaming.settings import Settings
+from railyard.resourcemanager.process.messages import (
+    GetJobFigures,
+    JobAccepted,
+    JobFigures,
+    SubmitJob,
+)
+
+_ROOT = "/ws/v1/railyard"
+_BODY_BYTES_MAX = 2**20
+_ID = re.compile(r"(?:job|application)_(\d{1,19})_(\d{4,9})")
+
+
+class StreamingRest:
+    """Takes streaming jobs, and says how they are."""
+
+    def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig) -> None:
+        self._stores = stores
+        self._folder = folder
+        self._scale = config.topology.scale
+        self._begun_ms = int(folder.made_s * 1000)
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        app.router.add_post(f"{_ROOT}/streaming", self._submit)
+        app.router.add_get(f"{_ROOT}/jobs/{{id}}", self._figures)
+
+    async def _submit(self, request: web.Request) -> web.Response:
+        wanted = await _request_of(request)
+        url = known_url(self._folder) or ""
+        store = url.replace("http://", "webhdfs://", 1)
+        try:
+            streaming = streaming_of(wanted, self._begun_ms, store)
+            job = StreamingJob(specification=msgspec.json.encode(streaming))
+            package = pack_job(StreamingJob, {"specification": job.specification})
+            stages = job.stage_specs()
+        except UsageError as error:
+            raise RemoteError(400, "IllegalArgumentException", str(error)) from None
+        output = absolute(wanted.output, wanted.user)
+        async with self._stores.one() as client:
+            paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
+            submission = SubmitJob(
+                name=job_name(wanted),
+                package=package,
+                stages=stages,
+                input_paths=tuple(paths),
+                output_path=output,
+                user=wanted.user,
+                queue=queue_name(wanted),
+                plain_names=True,
+                unsplit=UNPACKED,
+            )
+            try:
+                accepted = await client.ask(submission, JobAccepted)
+            except Refused as refused:
+                raise RemoteError(403, "IOException", str(refused)) from None
+        job_id = hadoop_job_id(self._begun_ms, accepted.job)
+        told: dict[str, object] = {
+            "job": job_id,
+            "application": job_id.replace("job_", "application_", 1),
+        }
+        told |= {"splits": len(paths), "output": f"{store}{output}", "tracking": url}
+        return web.json_response(told, status=202)
+
+    async def _figures(self, request: web.Request) -> web.Response:
+        shown = request.match_info["id"]
+        match = _ID.fullmatch(shown)
+        if match is None or int(match[1]) != self._begun_ms:
+            raise _no_job(shown)
+        async with self._stores.one() as client:
+            try:
+                job = JobId(f"j{int(match[2])}")
+                figures = await client.ask(GetJobFigures(job=job), JobFigures)
+            except Refused:
+                raise _no_job(shown) from None
+        return web.json_response(self._told(figures))
+
+    def _told(self, figures: JobFigures) -> dict[str, Any]:
+        status = figures.status
+        state = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
+        return {
+            "state": state.get(status.state, "RUNNING"),
+            "name": status.name,
+            "maps": status.maps,
+            "reduces": status.reduces,
+            "mapProgress": figures.map_progress,
+            "reduceProgress": figures.reduce_progress,
+            "waiting": status.waiting,
+            "reason": status.reason,
+            "counters": hadoop_counters(figures, self._scale),
+            "failures": [
+                {
+                    "attempt": hadoop_attempt_id(self._begun_ms, failure.attempt),
+                    "node": failure.node,
+                    "reason": failure.reason,
+                    "stderr": failure.stderr,
+                }
+                for failure in figures.failures
+            ],
+        }
+
+
+async def _request_of(request: web.Request) -> StreamingRequest:
+    body = await request.content.read(-1) if _fits(request) else b""
+    try:
+        return msgspec.json.decode(body, type=StreamingRequest)
+    except msgspec.MsgspecError as error:
+        raise RemoteError(400, "BadRequestException", f"the body: {error}") from None
+
+
+def _fits(request: web.Request) -> bool:
+    length = request.content_length
+    if length is None or length > _BODY_BYTES_MAX:
+        why = f"the body: need a Content-Length of at most {_BODY_BYTES_MAX}"
+        raise RemoteError(400, "BadRequestException", why)
+    return True
+
+
+def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str]:
+    """All input files; the output must not exist."""
+    if client.exists(output):
+        why = f"Output directory {wanted.output} already exists"
+        raise RemoteError(403, "FileAlreadyExistsException", why)
+    settings = Settings(wanted.settings)
+    recursive = settings.flag("mapreduce.input.fileinputformat.input.dir.recursive", False)
+    found = [
+        path
+        for typed in wanted.input
+        for path in input_files(client, typed, wanted.user, recursive=recursive)
+    ]
+    if not found:
+        why = f"{', '.join(wanted.input)}: no file in it: need at least one"
+        raise RemoteError(400, "InvalidInputException", why)
+    return found
+
+
+def _no_job(shown: str) -> RemoteError:
+    return RemoteError(404, "NotFoundException", f"job, {shown[:80]}, is not found")

@@ -1,0 +1,261 @@
+"""The tasks of a streaming job: a mapper over lines, a reducer over a sorted shuffle."""
+
+from __future__ import annotations
+
+import gzip
+import io as files
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.jobs.formats import Lines
+from railyard.jobs.operators import fetch, split_blocks, split_bytes
+from railyard.jobs.records import Combiner, RunReader, RunWriter
+from railyard.jobs.streaming import aggregate
+from railyard.jobs.streaming.environment import environment_of
+from railyard.jobs.streaming.keys import pairs_of, partitioner, whole_lines
+from railyard.jobs.streaming.reporter import Reporter
+from railyard.jobs.streaming.specification import Streaming
+from railyard.jobs.taskio import BadInput, Buffer, Counters, Program, TaskIO, TaskResult
+
+#: Pairs that wait for a combiner together.
+COMBINED_AT_ONCE = 500_000
+#: Endings of files that a task unpacks as it reads them, so that none can begin in their middle.
+UNPACKED = (".gz",)
+_PIECE_BYTES = 2**18
+_LINES = Lines()
+
+Pair = tuple[Any, bytes | None]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How a job's lines become pairs, and how these are ordered and partitioned."""
+
+    job: Streaming
+
+    def pairs(self, pieces: Iterable[Buffer]) -> Iterator[Pair]:
+        """The pairs of what a mapper or combiner wrote, each with what its key is sorted by."""
+        job = self.job
+        pairs = pairs_of(iter(pieces), job.map_separator, job.map_fields)
+        if not job.order_parts:
+            return pairs
+        return ((self._order(key), value) for key, value in pairs)
+
+    def lines(self, pairs: Iterable[Pair]) -> Iterator[bytes]:
+        """The pairs as lines for a program, in pieces of many."""
+        separator, plain = self.job.reduce_input_separator, not self.job.order_parts
+        adds = self.job.adds_separator
+        piece = bytearray()
+        for order, value in pairs:
+            piece += order if plain else order[-1]
+            if value is not None:
+                piece += separator
+                piece += value
+            elif adds:
+                piece += separator
+            piece += b"\n"
+            if len(piece) >= _PIECE_BYTES:
+                yield bytes(piece)
+                piece = bytearray()
+        if piece:
+            yield bytes(piece)
+
+    def writer(self, partitions: int, combine: Combiner | None = None) -> RunWriter:
+        """Collects pairs for the reduces."""
+        number = partitioner(self.job.partition_parts, self.job.key_separator)
+        if not self.job.order_parts:
+            return RunWriter(partitions, number, combine)
+        return RunWriter(partitions, lambda order, of: number(order[-1], of), combine)
+
+    def _order(self, key: bytes) -> tuple[Any, ...]:
+        """What the key is sorted by: its parts, and where these are equal all of it."""
+        separator = self.job.key_separator
+        return (*(part.order(key, separator) for part in self.job.order_parts), key)
+
+
+@dataclass(frozen=True)
+class StreamingMap:
+    """Gives a split's lines to the mapper; its lines go to the combiner, and to the reduces."""
+
+    job: Streaming
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one map task."""
+        written = _Running(self.job, task, io, counters).run(
+            self.job.mapper, _map_input(self.job, task, io, counters)
+        )
+        result = TaskResult(input_bytes=split_bytes(task), counters=counters)
+        if not task.partitions:
+            result.output = _output(written, self.job, "m", counters)
+            return result
+        result.partitions = self._shuffled(written, task, io, counters)
+        return result
+
+    def _shuffled(
+        self, written: Iterator[Buffer], task: TaskSpec, io: TaskIO, counters: Counters
+    ) -> list[list[Buffer]]:
+        rules = _Rules(self.job)
+        writer = rules.writer(task.partitions, aggregate.combined if self.job.aggregate else None)
+        held: list[Pair] = []
+        made = 0
+        for pair in rules.pairs(written):
+            made += 1
+            if not self.job.combiner:
+                writer.add(*pair)
+                continue
+            held.append(pair)
+            if len(held) >= COMBINED_AT_ONCE:
+                self._combine(held, writer, task, io, counters)
+                held = []
+        if held:
+            self._combine(held, writer, task, io, counters)
+        counters["m.pairs_out"] = made
+        partitions = writer.finish()
+        if self.job.aggregate:
+            counters["m.combined_away"] = writer.combined
+        return partitions
+
+    def _combine(
+        self,
+        pairs: list[Pair],
+        writer: RunWriter,
+        task: TaskSpec,
+        io: TaskIO,
+        counters: Counters,
+    ) -> None:
+        """Replace pairs by what the combiner makes of them, in the order of their keys."""
+        rules = _Rules(self.job)
+        pairs.sort(key=lambda pair: pair[0])
+        running = _Running(self.job, task, io, counters)
+        made = 0
+        for pair in rules.pairs(running.run(self.job.combiner, rules.lines(pairs))):
+            made += 1
+            writer.add(*pair)
+        _count(counters, "m.combine_in", len(pairs))
+        _count(counters, "m.combine_out", made)
+
+
+@dataclass(frozen=True)
+class StreamingReduce:
+    """Gives sorted lines to the reducer, whose lines are the output."""
+
+    job: Streaming
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one reduce task; the reducer runs as the result's output is read."""
+        runs = RunReader()
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            runs.add(output)
+            fetched_bytes += len(output)
+        result = TaskResult(input_bytes=fetched_bytes, counters=counters)
+        lines = _Rules(self.job).lines(self._pairs(runs, counters))
+        if self.job.reducer:
+            running = _Running(self.job, task, io, counters)
+            lines = running.run(self.job.reducer, lines)  # type: ignore[assignment]
+        result.output = _output(lines, self.job, "r", counters)
+        return result
+
+    def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
+        keys = records = 0
+        try:
+            for key, values in runs.merged(lambda: None):
+                keys += 1
+                if self.job.aggregate:
+                    seen = list(values)
+                    records += len(seen)
+                    yield aggregate.reduced(key, seen)
+                    continue
+                for value in values:
+                    records += 1
+                    yield key, value
+        finally:  # also of a reducer that stops reading
+            counters["r.keys_in"] = keys
+            counters["r.records_in"] = records
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Runs a job's programs for one task."""
+
+    job: Streaming
+    task: TaskSpec
+    io: TaskIO
+    counters: Counters
+
+    def run(self, words: tuple[str, ...], data: Iterable[Buffer]) -> Iterator[Buffer]:
+        """What a program writes, given ``data``."""
+        job, programs = self.job, self.io.programs
+        program = Program(
+            words=words,
+            environment=environment_of(job, programs.attempt, self.task),
+            files=job.files,
+            timeout_s=job.timeout_s,
+            status_counts=job.status_counts,
+        )
+        return programs.run(program, data, Reporter(self.counters).note)
+
+
+def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
+    """A split's lines as the mapper reads them: each ends with LF alone."""
+    for split, blocks in _splits(task, io):
+        at = split.stored_offset
+        for block in blocks:
+            lines = whole_lines([block.replace(b"\r\n", b"\n") if b"\r" in block else block])
+            for data in lines:
+                _count(counters, "m.records_in", data.count(b"\n"))
+                yield _with_offsets(data, at) if job.offsets else data
+            at += len(block)
+
+
+def _splits(task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Iterator[bytes]]]:
+    """The task's splits with their blocks of whole lines; packed files are unpacked."""
+    for split in task.splits:
+        if not split.path.endswith(UNPACKED):
+            alone = TaskSpec(stage=task.stage, index=task.index, splits=(split,))
+            yield split, (bytes(block) for _, block in split_blocks(_LINES, alone, io))
+            continue
+        yield split, whole_lines(_unpacked(split, io))
+
+
+def _unpacked(split: Split, io: TaskIO) -> Iterator[bytes]:
+    data = io.open(split.path).read(0, split.stored_length)
+    try:
+        with gzip.open(files.BytesIO(data)) as unpacked:
+            while piece := unpacked.read(_PIECE_BYTES):
+                yield piece
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadInput(f"{split.path}: is no sound gzip file: {error}") from None
+
+
+def _with_offsets(data: bytes, at: int) -> bytes:
+    lines = []
+    for line in data.splitlines(keepends=True):
+        lines.append(b"%d\t%b" % (at, line))
+        at += len(line)
+    return b"".join(lines)
+
+
+def _output(
+    written: Iterable[Buffer], job: Streaming, stage: str, counters: Counters
+) -> Iterator[Buffer]:
+    """A task's file: what was written in whole lines, counted."""
+    made = 0
+    separate: Callable[[bytes], bytes] = _separated if job.adds_separator else bytes
+    for block in whole_lines(iter(written)):
+        made += block.count(b"\n")
+        yield separate(block)
+    counters[f"{stage}.pairs_out"] = made
+
+
+def _separated(block: bytes) -> bytes:
+    """Lines without a tab get one at their end, as Hadoop's TextOutputFormat gives them."""
+    lines = block.split(b"\n")[:-1]
+    return b"".join([line + (b"\n" if b"\t" in line else b"\t\n") for line in lines])
+
+
+def _count(counters: Counters, name: str, by: int) -> None:
+    counters[name] = counters.get(name, 0) + by

@@ -1,0 +1,201 @@
+"""Runs the programs of a task: bytes go in and come out by pipes, in a working directory.
+
+A program may write much before it reads anything, stop reading before the end of its input, or
+leave children that keep its pipes open; none of these keeps the attempt waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from railyard.cluster.ids import AttemptId
+from railyard.cluster.messaging.reactor import now_s
+from railyard.jobs.taskio import Buffer, JobError, Program, ProgramFile
+from railyard.nodemanager.attempt.localizing import Localizer
+
+#: The folder, within an attempt's own, in which its programs run.
+WORK = "work"
+_READ_BYTES = 2**20
+_LINE_BYTES_MAX = 2**16
+_TURN_S = 0.25
+_GONE = select.POLLHUP | select.POLLERR
+
+
+class ProgramRunner:
+    """A ``jobs.taskio.Programs``; ``report`` says now and then that the attempt is alive."""
+
+    def __init__(
+        self,
+        attempt: AttemptId,
+        folder: Path,
+        localizer: Localizer,
+        report: Callable[[], None],
+    ) -> None:
+        self._attempt = attempt
+        self._folder = folder / WORK
+        self._localizer = localizer
+        self._report = report
+        self._prepared = False
+
+    @property
+    def attempt(self) -> AttemptId:
+        """The attempt that does the task."""
+        return self._attempt
+
+    def run(
+        self, program: Program, data: Iterable[Buffer], on_line: Callable[[bytes], bool]
+    ) -> Iterator[Buffer]:
+        """Run a program; see ``jobs.taskio.Programs``."""
+        self._prepare(program.files)
+        environment = os.environ | program.environment
+        environment["PATH"] = f"{self._folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        environment["PWD"] = str(self._folder)
+        try:
+            process = subprocess.Popen(
+                program.words,
+                cwd=self._folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise JobError(f"cannot run program {program.words[0]!r:.200}: {why}") from None
+        with process:
+            try:
+                yield from _Pipes(process, program, data, on_line, self._report).copied()
+            finally:
+                if process.poll() is None:
+                    process.kill()
+        if process.returncode and program.status_counts:
+            shown = _shown_status(process.returncode)
+            raise JobError(f"{program.words[0]}: subprocess failed with {shown}")
+
+    def _prepare(self, files: tuple[ProgramFile, ...]) -> None:
+        """Make the working directory, with links to the job's files."""
+        if self._prepared:
+            return
+        self._folder.mkdir(mode=0o700)
+        for file in files:
+            (self._folder / file.name).symlink_to(self._localizer.local(file))
+        self._prepared = True
+
+
+class _Pipes:
+    """The pipes of a running program."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        program: Program,
+        data: Iterable[Buffer],
+        on_line: Callable[[bytes], bool],
+        report: Callable[[], None],
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self._program = program
+        self._data = iter(data)
+        self._on_line = on_line
+        self._report = report
+        self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
+        self._unsent = memoryview(b"")
+        self._line = b""  #: of standard error, without its end yet
+        self._moved_s = now_s()
+        self._poll = select.poll()
+        self._ended = os.pidfd_open(process.pid)
+
+    def copied(self) -> Iterator[Buffer]:
+        """What comes out, while data goes in; ends once the program has ended."""
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(pipe.fileno(), False)
+        self._poll.register(self._stdin, select.POLLOUT)
+        for readable in (self._stdout.fileno(), self._stderr.fileno(), self._ended):
+            self._poll.register(readable, select.POLLIN)
+        try:
+            over = False
+            while not over:
+                ready = dict(self._poll.poll(1000 * _TURN_S))
+                over = self._ended in ready
+                yield from self._turn(ready)
+            yield from self._rest()
+        finally:
+            os.close(self._ended)
+
+    def _turn(self, ready: dict[int, int]) -> Iterator[Buffer]:
+        if ready:
+            self._moved_s = now_s()
+        limit_s = self._program.timeout_s
+        if limit_s and now_s() - self._moved_s > limit_s:
+            doing = "neither read nor wrote anything"
+            raise JobError(f"{self._program.words[0]}: {doing} for {limit_s:g} s (task.timeout)")
+        self._report()
+        if self._stdout.fileno() in ready:
+            piece = self._read(self._stdout.fileno())
+            if piece:
+                yield piece
+        if self._stderr.fileno() in ready:
+            self._hear(self._read(self._stderr.fileno()))
+        if not self._stdin.closed and self._stdin.fileno() in ready:
+            self._feed(ready[self._stdin.fileno()])
+
+    def _feed(self, event: int) -> None:
+        """Send what the pipe takes; a program that reads no more gets no more."""
+        if not self._unsent and not event & _GONE:
+            self._unsent = memoryview(next(self._data, b"")).cast("B")
+        done = bool(event & _GONE) or not self._unsent
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            done = True
+        if done:
+            self._poll.unregister(self._stdin.fileno())
+            self._stdin.close()
+
+    def _rest(self) -> Iterator[Buffer]:
+        """What is left in the pipes after its end; children that keep them open add nothing."""
+        while piece := self._read(self._stdout.fileno()):
+            yield piece
+        while heard := self._read(self._stderr.fileno()):
+            self._hear(heard)
+        if self._line:
+            self._hear(b"\n")
+
+    def _read(self, fd: int) -> bytes:
+        """The next bytes; none at the end, or if none are there."""
+        try:
+            data = os.read(fd, _READ_BYTES)
+        except BlockingIOError:
+            return b""
+        if not data:
+            with suppress(KeyError):
+                self._poll.unregister(fd)
+        return data
+
+    def _hear(self, data: bytes) -> None:
+        """Take lines of standard error; what is not for us goes to the attempt's own."""
+        *lines, self._line = (self._line + data).split(b"\n")
+        if len(self._line) > _LINE_BYTES_MAX:
+            lines.append(self._line)
+            self._line = b""
+        kept = [line + b"\n" for line in lines if not self._on_line(line)]
+        with suppress(OSError):  # the disk that it goes to may be full
+            sys.stderr.buffer.write(b"".join(kept))
+            sys.stderr.flush()
+
+
+def _shown_status(status: int) -> str:
+    return f"code {status}" if status > 0 else f"signal {-status}"

@@ -1,0 +1,206 @@
+"""``hadoop jar`` and unmodified mrjob on a cluster: programs of any kind as jobs of ours."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import psutil
+import pytest
+
+from railyard.cluster.files.runfolder import RunFolder
+from tests.command_line import ROOT, SMALL, command_line
+from tests.waiting import wait_for
+
+TEXT = b"".join(b"w%d w%d a\n" % (at % 11, at % 5) for at in range(3000))
+WANT = Counter(TEXT.split())
+COMMANDS = ROOT / "scripts" / "hadoop-commands"
+#: A job with two steps, the first of which gets its values sorted.
+TWO_STEPS = '''
+from mrjob.job import MRJob
+from mrjob.step import MRStep
+
+
+class Ranked(MRJob):
+    """The first and the last line where a word stands, then the words by that."""
+
+    SORT_VALUES = True
+
+    def steps(self):
+        return [
+            MRStep(mapper=self.places, reducer=self.ends),
+            MRStep(mapper=self.turned, reducer=self.words),
+        ]
+
+    def places(self, _, line):
+        number, text = line.split(" ", 1)
+        self.increment_counter("places", "lines")
+        for word in text.split():
+            yield word, int(number)
+
+    def ends(self, word, numbers):
+        numbers = list(numbers)
+        assert numbers == sorted(numbers), numbers
+        yield word, [numbers[0], numbers[-1]]
+
+    def turned(self, word, ends):
+        yield ends, word
+
+    def words(self, ends, words):
+        yield ends, list(words)
+
+
+if __name__ == "__main__":
+    Ranked.run()
+'''
+
+
+@pytest.fixture(scope="module")
+def railyard():
+    yield from command_line()
+
+
+@pytest.fixture(scope="module")
+def hadoop(railyard):
+    railyard.ok("up", "--topology", SMALL)
+    yield Hadoop(railyard)
+    railyard.ok("down")
+    assert railyard.nothing_left()
+
+
+class Hadoop:
+    """The commands as people have them on their PATH."""
+
+    def __init__(self, railyard):
+        files = RunFolder(railyard.current()).client_files
+        self.environment = os.environ | {
+            "HADOOP_CONF_DIR": str(files),
+            "HADOOP_USER_NAME": "ann",
+            "PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": "",
+        }
+
+    def start(self, *words, **options):
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(words, env=self.environment, **streams, **options)
+
+    def run(self, *words, **options):
+        process = self.start(*words, **options)
+        out, errors = process.communicate(timeout=100)
+        return process.returncode, out, errors.decode()
+
+    def ok(self, *words, **options):
+        status, out, errors = self.run(*words, **options)
+        assert status == 0, errors
+        return out, errors
+
+
+def test_programs_count_words(hadoop, tmp_path):
+    """Of a folder, with a packed file and hidden ones; and there are files beside the programs."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_bytes(TEXT)
+    (tmp_path / "in" / "b.txt.gz").write_bytes(gzip.compress(TEXT))
+    (tmp_path / "in" / "empty").write_bytes(b"")
+    (tmp_path / "in" / "_hidden").write_bytes(b"hidden\n")
+    (tmp_path / "map.sh").write_text(
+        "#!/bin/sh\necho reporter:counter:mine,$greeting,1 >&2\n"
+        "[ $mapreduce_task_ismap = true ] || exit 1\nexec tr ' ' '\\n'\n"
+    )
+    hadoop.ok("hadoop", "fs", "-put", tmp_path / "in", "/words")
+    (tmp_path / "count.sh").write_text("uniq -c | awk '{ print $2 \"\\t\" $1 }'\n")
+    hadoop.ok("hadoop", "fs", "-put", tmp_path / "count.sh", "/count.sh")
+    words = ["-D", "mapred.reduce.tasks=2", "-files", f"{tmp_path}/map.sh,hdfs:///count.sh#same"]
+    words += ["-input", "/words", "-output", "/counted", "-cmdenv", "greeting=hello"]
+    words += ["-mapper", "map.sh", "-reducer", "sh 'same'"]
+    _, log = hadoop.ok("hadoop", "jar", "any.jar", *words)
+    assert re.search(r"INFO mapreduce\.Job: Running job: job_\d+_\d{4}\n", log)
+    assert "INFO mapreduce.Job:  map 100% reduce 100%\n" in log
+    lines = 2 * len(TEXT.splitlines())
+    assert f"\t\tMap input records={lines}\n" in log
+    assert f"\t\tReduce input records={2 * sum(WANT.values())}\n" in log
+    assert "\tmine\n\t\thello=3\n" in log
+    out, _ = hadoop.ok("hadoop", "fs", "-cat", "/counted/part-0000[01]")
+    pairs = [line.split(b"\t") for line in out.splitlines()]
+    assert {word: int(count) for word, count in pairs} == {w: 2 * n for w, n in WANT.items()}
+    hadoop.ok("hadoop", "fs", "-test", "-e", "/counted/_SUCCESS")
+    status, _, log = hadoop.run("hadoop", "jar", "any.jar", *words)
+    assert status == 1
+    assert "Output directory /counted already exists" in log
+    assert "Traceback" not in log
+
+
+def test_a_mapper_that_fails_is_tried_again_and_shown(hadoop):
+    hadoop.ok("hadoop", "fs", "-mkdir", "-p", "/f")
+    hadoop.start("hadoop", "fs", "-put", "-", "/f/in", stdin=subprocess.PIPE).communicate(b"x\n")
+    words = ["-D", "mapreduce.map.maxattempts=2", "-input", "/f/in", "-output", "/f/out"]
+    status, _, log = hadoop.run(
+        "hadoop", "jar", "x.jar", *words, "-mapper", "sh -c 'echo it broke >&2; exit 7'"
+    )
+    assert status == 1
+    failed = re.findall(r"Task Id : attempt_\d+_\d{4}_m_000000_(\d), Status : FAILED\n(.*)\n", log)
+    assert [number for number, _ in failed] == ["0", "1"]
+    assert "subprocess failed with code 7" in failed[0][1]
+    assert "\nit broke\n" in log
+    assert log.endswith("Streaming Command Failed!\n")
+    status, _, log = hadoop.run(
+        "hadoop", "jar", "x.jar", *words[2:], "-mapper", "cat", "-input", "/no"
+    )
+    assert (status, "Input path does not exist: /no" in log) == (1, True)
+
+
+def test_a_job_is_killed_with_its_programs(hadoop):
+    """``hadoop jar`` says so, and none of its processes is left."""
+    hadoop.ok("hadoop", "fs", "-touchz", "/nothing")
+    words = ["-input", "/nothing", "-output", "/killed", "-mapper", "sh -c 'sleep 86399; cat'"]
+    job = hadoop.start("hadoop", "jar", "x.jar", *words)
+    sleeping = ["sleep", "86399"]
+
+    def asleep():
+        found = []
+        for process in psutil.process_iter():
+            try:
+                found += [process] if process.cmdline() == sleeping else []
+            except psutil.Error:
+                continue
+        return found
+
+    wait_for(asleep, why="the mapper runs")
+    listed, _ = hadoop.ok("hadoop", "job", "-list")
+    [application] = re.findall(rb"application_\d+_\d{4}", listed)
+    hadoop.ok("mapred", "job", "-kill", application.replace(b"application", b"job"))
+    _, errors = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert "failed with state KILLED" in errors.decode()
+    assert not asleep()
+
+
+def mrjob(hadoop, tmp_path, script, *arguments):
+    """What a job writes with each of two runners."""
+    (tmp_path / "mrjob.conf").write_text("runners: {}\n")
+    for runner in ("hadoop", "inline"):
+        words = [sys.executable, *script, "-r", runner, "-c", tmp_path / "mrjob.conf", *arguments]
+        out, log = hadoop.ok(*words)
+        yield sorted(out.splitlines()), log
+
+
+def test_mrjob_counts_words(hadoop, tmp_path):
+    (tmp_path / "text").write_bytes(TEXT)
+    script = ["-m", "mrjob.examples.mr_word_freq_count"]
+    (made, log), (want, _) = mrjob(hadoop, tmp_path, script, tmp_path / "text")
+    assert made == want
+    assert f"Map input records={len(TEXT.splitlines())}" in log
+
+
+def test_mrjob_has_values_sorted_in_two_steps(hadoop, tmp_path):
+    lines = [b"%d %b" % (at, line) for at, line in enumerate(TEXT.splitlines()[:200], 1000)]
+    (tmp_path / "text").write_bytes(b"\n".join(lines))
+    (tmp_path / "ranked.py").write_text(TWO_STEPS)
+    script = [tmp_path / "ranked.py"]
+    reduces = ["--jobconf", "mapreduce.job.reduces=2", tmp_path / "text"]
+    (made, log), (want, _) = mrjob(hadoop, tmp_path, script, *reduces)
+    assert made == want
+    assert "lines=200" in log
