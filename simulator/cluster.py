@@ -30,6 +30,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.shuffling.rowmessages import NameFetches, StartFetches
 from railyard.resourcemanager.core.state.records import JobRecord, one_after_another
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
@@ -56,6 +57,7 @@ class Simulation:
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
     in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
     ``behaviour``'s computing times, and where written blocks go; None: the config's.
+    ``rows``: whether fetches are rows where they can be, which changes nothing but the CPU time.
     ``fast_from_flows``: from how many open flows on compiled loops set the rates; None: as many as
     usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
@@ -71,6 +73,7 @@ class Simulation:
         recipe: Recipe | None = None,
         chance: int | None = None,
         fast_from_flows: int | None = None,
+        rows: bool = True,
     ) -> None:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
@@ -81,7 +84,11 @@ class Simulation:
         self.core = Core(topology, recipe, config.scheduler_options, seed)
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         name = config.flow_scheduler
-        fabric = Fabric(topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows))
+        flows = flow_scheduler(name)
+        fabric = Fabric(topology, flows, fast=fast_version(name, fast_from_flows))
+        self.core.fetch_rows.are_used = (
+            rows and not faults and behaviour.takes_rows and flows.takes_rows()
+        )
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, chance, self.heap, self.network)
@@ -187,6 +194,8 @@ class Simulation:
         driver.on(KillAttempt, workers.kill)
         driver.on(StartFlow, workers.start_flow)
         driver.on_all(StartFlow, workers.start_flows)
+        driver.on(StartFetches, workers.start_fetches)
+        driver.on(NameFetches, workers.name_fetches)
         driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)

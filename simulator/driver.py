@@ -7,10 +7,17 @@ from collections.abc import Callable
 from railyard.cluster.messages.execution import FlowFinished, StartFlow
 from railyard.cluster.messaging.wire import Command
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.shuffling.rowmessages import (
+    FetchesEnded,
+    Numbers,
+    StartFetches,
+)
+from railyard.resourcemanager.core.shuffling.rowshuffle import Arriving
 from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
 from railyard.simulator.heap import EventHeap, EventPriority
+from railyard.simulator.rowlog import RowLog
 
 
 class VirtualDriver(CoreDriver):
@@ -19,7 +26,8 @@ class VirtualDriver(CoreDriver):
     def __init__(
         self, core: Core, heap: EventHeap, log: Log | None, stopwatch: Callable[[], float] | None
     ) -> None:
-        super().__init__(core, log, stopwatch)
+        row_log = None if log is None else RowLog(log, core.fetch_rows)
+        super().__init__(core, row_log, stopwatch)
         self._heap = heap
         self._timers: dict[str, float] = {}
         self._waiting: list[Command] = []  #: starts of flows that are carried out together
@@ -39,6 +47,26 @@ class VirtualDriver(CoreDriver):
         if commands:
             self._waiting += commands
             if not all(isinstance(command, StartFlow) for command in commands):
+                self.start_waiting()
+
+    def arriving(self, fetches: Numbers) -> Arriving:
+        """What fetches that are rows are about to bring."""
+        return self.core.fetch_rows.arriving(fetches)
+
+    def feed_fetches(self, fetches: Numbers) -> None:
+        """The same for fetches that are rows, one after the other.
+
+        The first one at a time is alone, as policies may want something else at another time.
+        """
+        core = self.core
+        parts = [fetches]
+        if core.state.now_s < self.now_s and len(fetches) > 1:
+            parts = [fetches[:1], fetches[1:]]
+        for some in parts:
+            names = [] if self._log is None else core.fetch_rows.names(some)
+            commands = self._handle(FetchesEnded(fetches=some, names=names))
+            self._waiting += commands
+            if not all(isinstance(command, StartFetches) for command in commands):
                 self.start_waiting()
 
     def start_waiting(self) -> None:

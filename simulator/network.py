@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
+from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.simulator.heap import EventHeap
 
@@ -18,8 +19,9 @@ from railyard.simulator.heap import EventHeap
 OnEnd = Callable[[int, str], None]
 
 
-def _call_each(ends: Iterable[OnEnd]) -> None:
+def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
     for on_end in ends:
+        assert callable(on_end), "nobody takes rows"
         on_end(0, "")
 
 
@@ -34,7 +36,7 @@ class SimulatedNetwork:
         self.arrived_bytes = 0  #: total size of the finished flows
         self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
-        self.call_each: Callable[[Iterator[OnEnd]], None] = _call_each
+        self.call_each: Callable[[Iterator[OnEnd | Numbers]], None] = _call_each
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
@@ -54,18 +56,22 @@ class SimulatedNetwork:
             self._active_s += passed_s
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
         before = fabric.finished_bytes
-        ended = fabric.advance(now_s)
-        self.finished += len(ended)
+        ended = fabric.advance_all(now_s)
+        self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
         self.arrived_bytes += fabric.finished_bytes - before
         if self._latency_s:
             for end in ended:
+                assert isinstance(end, Finished), "rows have no latency"
                 self._heap.after(self._latency_s, self._arrived, end.flow)
             return
         self.call_each(self._known(ended))
 
-    def _known(self, ended: list[Finished]) -> Iterator[OnEnd]:
+    def _known(self, ended: list[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
         pop = self._flows.pop
         for end in ended:
+            if not isinstance(end, Finished):
+                yield end
+                continue
             known = pop(end.flow, None)
             if known is not None:  # otherwise the end of another flow has cancelled this one
                 yield known[1]
@@ -106,6 +112,24 @@ class SimulatedNetwork:
                 crossing.append(spec)
         self.opened += len(crossing)
         self.fabric.start_all(crossing)
+
+    def carry_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
+        """Start flows that have numbers for names; see ``Fabric.start_rows``.
+
+        ``call_each`` gets the names of those that end, until ``Fabric.name_rows`` names them.
+        """
+        if len(src):
+            self.opened += len(src)
+            self.fabric.start_rows(src, dst, size_bytes, names)
+
+    def know(self, spec: FlowSpec, on_end: OnEnd) -> None:
+        """Say how the end of a flow is to be reported that was a row so far."""
+        self._flows[spec.flow] = spec, on_end
+
+    def take(self, flow: FlowId) -> OnEnd | None:
+        """How the end of a flow is to be reported, which the caller does; None: it is cancelled."""
+        known = self._flows.pop(flow, None)
+        return None if known is None else known[1]
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow; does nothing if it is not open."""

@@ -16,20 +16,22 @@ Times that differ by rounding only are one instant (``instant_s``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, repeat
 from math import inf
 from operator import attrgetter
+from typing import cast
 
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import CoflowId, FlowId
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.carried import sent_bytes, under_way
 from railyard.netemu.fabric.rates import Rates
 from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.ways import Ways
+from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.circuits import CircuitChange, CircuitState
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
@@ -37,6 +39,9 @@ from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.model.openflows import Flow
 from railyard.netemu.schedulers.base import Fast, FlowScheduler
+
+#: Stands for what a flow was asked for that has a number for a name.
+_ROW = FlowSpec(flow=FlowId(""), src=NodeId(""), dst=NodeId(""), size_bytes=0)
 
 
 class Fabric:
@@ -69,6 +74,8 @@ class Fabric:
         #: capacity of all racks' links together; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = network.cross_rack_bytes_per_s(self._rates.capacities)
         self._flows: dict[FlowId, Flow] = {}
+        self._rows: dict[int, Flow] = {}  #: those that have numbers for names
+        self._nodes = [node.id for node in topology.nodes()]
         self._coflows: dict[CoflowId, Coflow] = {}
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
@@ -130,6 +137,40 @@ class Fabric:
                 coflow.flows[name] = None
                 if coflow.started_s is None:
                     coflow.started_s = now_s
+
+    def start_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
+        """Open flows of weight 1 between nodes, by their places in the topology, in this order.
+
+        Each has bytes to send, and a number that no other has for a name.
+        """
+        opened: list[Flow] = []
+        group, nodes, find_route = self._ways.group_of(_ROW), self._nodes, self.network.route
+        each = zip(src.tolist(), dst.tolist(), size_bytes.tolist(), names.tolist(), strict=True)
+        for number, (at, to, size, name) in enumerate(each, self._sequence):
+            route = find_route(nodes[at], nodes[to])
+            self._rows[name] = flow = Flow(_ROW, route, number, size, False, group, None, 1.0)
+            flow.name = name
+            opened.append(flow)
+        self._sequence += len(opened)
+        self._ways.send_all(opened)
+
+    def name_rows(self, specs: Mapping[int, FlowSpec]) -> list[int]:
+        """Give names to open flows that have numbers, and coflows; returns which are not open.
+
+        {number: the flow as it would have been started}
+        """
+        missing: list[int] = []
+        for name, spec in specs.items():
+            flow = self._rows.pop(name, None)
+            if flow is None:
+                missing.append(name)
+                continue
+            flow.spec, flow.name = spec, -1
+            flow.coflow = None if spec.coflow is None else self._registered(spec.coflow)
+            self._flows[spec.flow] = flow
+            if flow.coflow is not None:
+                flow.coflow.flows[spec.flow] = None
+        return missing
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -201,20 +242,32 @@ class Fabric:
     def advance(self, now_s: float) -> list[Finished]:
         """Let time pass until ``now_s``; returns what finished on the way, in order.
 
+        It is ``advance_all`` where no flow has a number for a name.
+        """
+        return cast("list[Finished]", self.advance_all(now_s))
+
+    def advance_all(self, now_s: float) -> list[Finished | Numbers]:
+        """Let time pass until ``now_s``; returns what finished on the way, in order.
+
+        Of flows that have numbers for names, there are arrays of these.
+
         Flows that finish at ``now_s`` are among them, but new rates are set later, together with
         what else happens then.  Raises ``InvariantError`` if ``now_s`` is in the past.
         """
         context = self._context
         if now_s < context.now_s:
             raise InvariantError(f"the network's clock is at {context.now_s}, beyond {now_s}")
-        finished: list[Finished] = []
+        finished: list[Finished | Numbers] = []
         slack_s = instant_s(now_s)
         decided = now_s == context.now_s  #: or will be, as no time passes until then
         while (due_s := self._happens_s(now_s, slack_s, decided)) <= now_s:
             context.now_s = due_s
             decided = now_s - due_s <= slack_s
             ended = self._take_ended(now_s + slack_s if decided else due_s)
-            finished += self._finish(ended, repeat(due_s))
+            if self._rows:
+                finished += self._finish_rows(ended, due_s)
+            else:
+                finished += self._finish(ended, repeat(due_s))
             self._rates.stale = True
         context.now_s = now_s
         return finished
@@ -253,7 +306,7 @@ class Fabric:
     @property
     def open_flows(self) -> int:
         """How many flows are open."""
-        return len(self._flows)
+        return len(self._flows) + len(self._rows)
 
     @property
     def decided(self) -> int:
@@ -298,11 +351,15 @@ class Fabric:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far; see ``Carried.by_category``."""
-        return self._ways.carried.by_category(under_way(self._flows.values()))
+        return self._ways.carried.by_category(
+            under_way([*self._flows.values(), *self._rows.values()])
+        )
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = self._ways.carried.by_link(under_way(self._flows.values()))
+        totals = self._ways.carried.by_link(
+            under_way([*self._flows.values(), *self._rows.values()])
+        )
         return {name: totals[number] for name, number in self.network.number.items()}
 
     def circuits(self) -> list[CircuitState]:
@@ -406,11 +463,24 @@ class Fabric:
         self._recent.note_finished(finished)
         return finished
 
+    def _finish_rows(self, ended: list[Flow], end_s: float) -> Iterator[Finished | Numbers]:
+        """The same, where some are rows."""
+        for is_row, some in groupby(ended, lambda flow: flow.name >= 0):
+            flows = list(some)
+            if not is_row:
+                yield from self._finish(flows, repeat(end_s))
+                continue
+            names = [flow.name for flow in flows]
+            for name in names:
+                del self._rows[name]
+            self.finished_bytes += self._ways.carried.book_ended(flows)
+            yield np.array(names)
+
     def _refresh(self) -> None:
         """Have rates set, if flows or capacities have changed since."""
         if not self._rates.stale:
             return
-        if self._fast is not None and len(self._flows) >= self._fast.from_flows:
+        if self._fast is not None and self.open_flows >= self._fast.from_flows:
             self._go_over_to(self._fast)
         try:
             self._rates.decide(self._ways.follow_circuits())

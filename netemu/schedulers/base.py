@@ -57,6 +57,11 @@ class FlowScheduler(ABC):
         return flow.weight
 
     @classmethod
+    def takes_rows(cls) -> bool:
+        """Whether flows may have numbers for names: it looks neither at them nor at coflows."""
+        return not (cls.by_coflow or cls.circuit_policy or cls.looks_at_flows())
+
+    @classmethod
     def looks_at_flows(cls) -> bool:
         """Whether it has its own ``class_key`` or ``weight``; otherwise neither is called."""
         asked = (FlowScheduler.class_key, FlowScheduler.weight)

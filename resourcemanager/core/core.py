@@ -47,6 +47,8 @@ from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.proposing.reservations import Reservations
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
 from railyard.resourcemanager.core.shuffling.merging import LOOK
+from railyard.resourcemanager.core.shuffling.rowmessages import FetchesEnded
+from railyard.resourcemanager.core.shuffling.rowshuffle import RowShuffle
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.observer import Observer
@@ -120,6 +122,7 @@ class Core:
             AttemptFailed: self._attempts.failed,
             AttemptKilled: self._attempts.killed,
             FlowFinished: self._shuffle.flow_finished,
+            FetchesEnded: self._shuffle.rows.ended,
             FlowFailed: self._attempts.fetch_failed,
         }
 
@@ -162,7 +165,12 @@ class Core:
     @property
     def fetches(self) -> Mapping[FlowId, Fetch]:
         """The fetches under way."""
-        return self._shuffle.fetches
+        return self._shuffle.all_fetches()
+
+    @property
+    def fetch_rows(self) -> RowShuffle:
+        """The fetches under way that are rows: none, unless its driver takes them."""
+        return self._shuffle.rows
 
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` of policies' answers and proposals from now on."""

@@ -8,6 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event, Message, to_map
+from railyard.resourcemanager.core.shuffling.rowmessages import (
+    FetchesEnded,
+    NameFetches,
+    StartFetches,
+)
 
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
@@ -57,6 +62,8 @@ class History:
 
 def _in_words(message: Message) -> str:
     """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
+    if isinstance(message, FetchesEnded | StartFetches | NameFetches):
+        return str(message)
     fields = to_map(message)
     short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
     return " ".join([type(message).__name__, *short])

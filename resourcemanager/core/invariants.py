@@ -226,7 +226,8 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
 
 
 def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
-    for flow, fetch in shuffle.fetches.items():
+    fetches = shuffle.all_fetches()
+    for flow, fetch in fetches.items():
         if fetch.reader.ended_s is not None or fetch.reader.killing:
             yield flow, f"flow {flow} is for {fetch.reader.id}, which does not fetch"
         if any(
@@ -243,5 +244,5 @@ def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
         for attempt in (*node.attempts.values(), *node.reserved.values())
         if attempt.reader is not None
     )
-    if known != len(shuffle.fetches):
-        yield "", f"{len(shuffle.fetches)} flows, but readers know of {known}"
+    if known != len(fetches):
+        yield "", f"{len(fetches)} flows, but readers know of {known}"

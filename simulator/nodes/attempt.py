@@ -10,6 +10,7 @@ that was launched without a slot reads just so; then it is ready, and waits unti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -132,6 +133,22 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if self.missing < 0:
             raise InvariantError(f"{self.id} fetched more outputs than there are")
         return True
+
+    def take_row(self, outputs: int, size_bytes: int, began_s: float, now_s: float) -> bool:
+        """``note_fetched`` of a fetch that is a row; whether that was the last one."""
+        self._reads[began_s] = now_s
+        self.missing = missing = self.missing - outputs
+        self._input_bytes += size_bytes
+        if missing < 0 or not self._started:
+            raise InvariantError(f"{self.id} fetched more outputs than there are, or too early")
+        return not missing
+
+    @property
+    def computes_later(self) -> bool:
+        """Whether it computes once all is fetched, and takes time for that."""
+        work = self._work
+        takes_time = work.task_s or (self._input_bytes and work.rate_bytes_per_s < math.inf)
+        return self._begins and bool(takes_time)
 
     def go_on(self) -> None:
         """Compute, if all has been fetched."""

@@ -65,6 +65,11 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return not (self.variance or self.stragglers or self.failures)
 
     @property
+    def takes_rows(self) -> bool:
+        """Whether fetches can be rows: none ends before its reader can know."""
+        return not (self.launch_s or self.fetch_s)
+
+    @property
     def is_coarse(self) -> bool:
         """Whether flows or ends are merged, which is an approximation."""
         return bool(self.shuffle_flows or self.output_block or self.together_s)

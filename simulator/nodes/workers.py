@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
+import numpy as np
 
-from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
 from railyard.cluster.messages.execution import (
     AttemptKilled,
     BeginAttempt,
@@ -19,7 +20,10 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Event
+from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import FlowSpec
+from railyard.resourcemanager.core.shuffling.rowmessages import NameFetches, StartFetches
+from railyard.resourcemanager.core.shuffling.rowshuffle import Arriving
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import OnEnd, SimulatedNetwork
@@ -37,6 +41,12 @@ class Reports(Protocol):
 
     def feed_fetched(self, event: FlowFinished) -> None:
         """Report the end of a fetch; new flows start later."""
+
+    def feed_fetches(self, fetches: Numbers) -> None:
+        """Report the ends of fetches that are rows, likewise."""
+
+    def arriving(self, fetches: Numbers) -> Arriving:
+        """What these have brought."""
 
     def start_waiting(self) -> None:
         """Start these flows."""
@@ -94,6 +104,8 @@ class Workers:
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
+        #: fetches that were rows, and whose flows have ended, but not for their readers so far
+        self._named: dict[int, FlowId] = {}
 
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
@@ -140,29 +152,38 @@ class Workers:
             else:
                 self.network.carry_all(((_spec(command), ended),))
 
-    def flows_ended(self, ends: Iterator[OnEnd]) -> None:
+    def start_fetches(self, command: StartFetches) -> None:
+        """Start the flows of fetches that are rows, in this order."""
+        here = (command.src == command.dst) | (command.size_bytes == 0)
+        if here.any():
+            self.heap.after(0.0, self._fetched_here, command.fetches[here])
+            command = command.part(~here)
+        self.network.carry_rows(command.src, command.dst, command.size_bytes, command.fetches)
+
+    def name_fetches(self, command: NameFetches) -> None:
+        """Deal with each of these fetches by itself from now on."""
+        specs: dict[int, FlowSpec] = {}
+        for fetch, started_s, start in command.named:
+            specs[fetch] = spec = _spec(start)
+            self.network.know(spec, _Fetch(self, start, started_s))
+        for fetch in self.network.fabric.name_rows(specs):
+            self._named[fetch] = specs[fetch].flow
+
+    def flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:
         """Flows have sent all their bytes; see ``SimulatedNetwork.call_each``.
 
         Each end is reported before the next is looked at.  Only the flows that follow from ends of
         fetches start later, together, and before anything else does.
         """
-        running, reports = self.running, self._reports
+        reports = self._reports
         for on_end in ends:
-            if not isinstance(on_end, _Fetch):
+            if isinstance(on_end, np.ndarray):
+                self._fetched(on_end)
+            elif isinstance(on_end, _Fetch):
+                self._fetched_one(on_end)
+            else:
                 reports.start_waiting()
                 on_end(0, "")
-                continue
-            command = on_end.command
-            reader = running.get(command.reader)
-            if reader is None:
-                continue  # as in ``_Fetch``
-            sent, size_bytes = len(command.outputs), command.size_bytes
-            if not reader.note_fetched(command.flow, sent, size_bytes, on_end.began_s):
-                continue
-            reports.feed_fetched(FlowFinished(flow=command.flow))
-            if not reader.missing:
-                reports.start_waiting()
-                reader.go_on()
         reports.start_waiting()
 
     def cancel_flow(self, command: CancelFlow) -> None:
@@ -194,6 +215,67 @@ class Workers:
         """Remove an attempt that is over."""
         attempt.over = True
         del self.running[attempt.id]
+
+    # Ends of fetches ------------------------------------------------------------------------------
+    def _fetched_one(self, ended: _Fetch) -> None:
+        """A fetch's flow has sent all its bytes."""
+        command, reports = ended.command, self._reports
+        reader = self.running.get(command.reader)
+        if reader is None:
+            return  # as in ``_Fetch``
+        sent, size_bytes = len(command.outputs), command.size_bytes
+        if not reader.note_fetched(command.flow, sent, size_bytes, ended.began_s):
+            return
+        reports.feed_fetched(FlowFinished(flow=command.flow))
+        if not reader.missing:
+            reports.start_waiting()
+            reader.go_on()
+
+    def _fetched(self, fetches: Numbers) -> None:
+        """The flows of fetches that are or were rows have sent all their bytes, in this order."""
+        while len(fetches):
+            first = int(fetches[0])
+            if not self._named:
+                fetches = fetches[self._fetched_rows(fetches) :]
+                continue
+            if first in self._named:
+                on_end = self.network.take(self._named.pop(first))
+                if isinstance(on_end, _Fetch):  # otherwise an end has cancelled it
+                    self._fetched_one(on_end)
+                fetches = fetches[1:]
+                continue
+            named = (n for n, each in enumerate(fetches.tolist()) if each in self._named)
+            fetches = fetches[self._fetched_rows(fetches[: next(named, len(fetches))]) :]
+
+    def _fetched_rows(self, fetches: Numbers) -> int:
+        """Report the first of these ends, up to one that something else may follow from.
+
+        Returns how many these are.
+        """
+        running, now_s = self.running, self.heap.now_s
+        coming = self._reports.arriving(fetches)
+        complete: list[SimulatedAttempt] = []
+        many = 0
+        for name, outputs, size_bytes, began_s in zip(*coming, strict=True):
+            many += 1
+            reader = running[name]
+            if not reader.take_row(outputs, size_bytes, began_s, now_s):
+                continue
+            complete.append(reader)
+            if not reader.computes_later:
+                break
+        self._reports.feed_fetches(fetches[:many])
+        if complete:
+            self._reports.start_waiting()
+            for reader in complete:
+                reader.go_on()
+        return many
+
+    def _fetched_here(self, fetches: Numbers) -> None:
+        """Fetches within a node, or of nothing, have ended: each is reported by itself."""
+        for number in range(len(fetches)):
+            self._fetched(fetches[number : number + 1])
+            self._reports.start_waiting()
 
     # ---------------------------------------------------------------------------------------------
     def _report_if_up(self, node: NodeId, fact: Event) -> None:

@@ -1,4 +1,4 @@
-"""Fetches that end at one time start others together; all is as if they did one by one."""
+"""Fetches that end at one time start others together, or are rows: all is as if one by one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
+from railyard.resourcemanager.core.shuffling.rowmessages import StartFetches
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faultspec import parse_faults
@@ -22,11 +23,13 @@ CONFIG = ClusterConfig(
 WORKLOAD = "corral-w1,jobs=2,window=10"
 
 
-def events(path: Path, config: ClusterConfig, faults: str, *, together: bool, **settings) -> str:
-    """The log of a run; without ``together``, its flows start and end one by one."""
-    log = EventLog(path, config)
+def events(path: Path, config: ClusterConfig, faults: str, *, how: str, **settings) -> str:
+    """The log of a run; ``how`` its flows start and end: "one by one", "together" or as "rows"."""
+    log, together = EventLog(path, config), how != "one by one"
     wrong = parse_faults(faults, config.topology, 60.0) if faults else ()
-    run = Simulation(config, workload(WORKLOAD, 1), Behaviour(**settings), wrong, log=log)
+    run = Simulation(
+        config, workload(WORKLOAD, 1), Behaviour(**settings), wrong, log=log, rows=how == "rows"
+    )
     sizes: list[int] = []
 
     def start_all(flows):
@@ -41,6 +44,11 @@ def events(path: Path, config: ClusterConfig, faults: str, *, together: bool, **
         for on_end in ends:
             on_end(0, "")
 
+    def start_rows(command):
+        sizes.append(len(command.fetches))
+        run.workers.start_fetches(command)
+
+    run.driver.on(StartFetches, start_rows)
     run.driver.on_all(StartFlow, start_all if together else start_each)
     if not together:
         run.network.call_each = end_each
@@ -62,8 +70,26 @@ def events(path: Path, config: ClusterConfig, faults: str, *, together: bool, **
 def test_the_events_are_those_of_one_by_one(tmp_path, scheduler, flows, faults, settings):
     config = msgspec.structs.replace(CONFIG, scheduler=scheduler, flow_scheduler=flows)
     one, many = (
-        events(tmp_path / f"{together}.jsonl", config, faults, together=together, **settings)
-        for together in (False, True)
+        events(tmp_path / f"{how}.jsonl", config, faults, how=how, **settings)
+        for how in ("one by one", "together")
     )
     assert one == many
     assert one.count("flow-finished") > 1000
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "settings"),
+    [
+        pytest.param("capacity", {}, id="exact"),
+        pytest.param("capacity", {"failures": 0.1, "stragglers": 0.1}, id="failures"),
+        pytest.param("co-scheduler", {"together_s": 0.1}, id="rounded-times"),
+    ],
+)
+def test_the_events_are_those_of_fetches_that_are_no_rows(tmp_path, scheduler, settings):
+    config = msgspec.structs.replace(CONFIG, scheduler=scheduler)
+    objects, rows = (
+        events(tmp_path / f"{how}.jsonl", config, "", how=how, **settings)
+        for how in ("together", "rows")
+    )
+    assert objects == rows
+    assert objects.count("flow-finished") > 1000

@@ -327,9 +327,7 @@ class Attempts:
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
         for reader_stage in stage.readers:
-            for reader in reader_stage.at_work:
-                if reader.reader is not None:
-                    reader.reader.ask_again(node.id)
+            self._shuffle.ask_again(reader_stage, node)
         for output in outputs:
             if not output.output_lost:
                 self._lose_output(output)

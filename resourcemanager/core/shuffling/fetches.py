@@ -9,6 +9,7 @@ import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.resourcemanager.core.shuffling.merging import Bundle, Outputs, merging_of
+from railyard.resourcemanager.core.shuffling.rows import FetchTable
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 from railyard.resourcemanager.core.state.readers import FetchKey, Reader
 
@@ -16,7 +17,17 @@ from railyard.resourcemanager.core.state.readers import FetchKey, Reader
 class StageShuffle:
     """The shuffle of a reading stage: one coflow."""
 
-    __slots__ = ("asked", "coflow", "ended_s", "fetching", "merging", "reads", "stage", "started_s")
+    __slots__ = (
+        "asked",
+        "coflow",
+        "ended_s",
+        "fetching",
+        "merging",
+        "reads",
+        "stage",
+        "started_s",
+        "table",
+    )
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -29,6 +40,7 @@ class StageShuffle:
         self.coflow = CoflowId(stage.id)
         self.started_s: float | None = None  #: when its first flow between two nodes started
         self.ended_s: float | None = None  #: when its latest flow between two nodes ended
+        self.table: FetchTable | None = None  #: its fetches, if they are rows
 
 
 class Fetch(msgspec.Struct, eq=False):
@@ -43,6 +55,7 @@ class Fetch(msgspec.Struct, eq=False):
     outputs: Outputs
     size_bytes: int
     bundle: Bundle | None  #: of several nodes' outputs, if it is merged
+    order: int = 0  #: how many fetches began before it
 
 
 def is_to_fetch(stage: Stage, task: Task) -> bool:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from railyard.cluster.ids import AttemptId, RackId
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Position, Stage
+from railyard.resourcemanager.core.state.readers import Reader
 
 #: Seconds between two looks of a waiting reader for what has become ready; once all is, at once.
 LOOK_AFTER_S = 1.0
@@ -93,7 +94,7 @@ class Merging:
 
     def bundles(self, reader: Attempt) -> list[Bundle]:
         """Bundles of what is new for a reader, which count as asked for from now on."""
-        assert reader.reader is not None
+        assert isinstance(reader.reader, Reader)
         begin, end = reader.reader.position, len(self.ready)
         reader.reader.position = end
         if begin == end:

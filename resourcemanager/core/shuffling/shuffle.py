@@ -11,7 +11,8 @@ Never here: running tasks again after their output is lost; see ``attempts.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -27,9 +28,10 @@ from railyard.resourcemanager.core.shuffling.merging import (
     Merging,
     Outputs,
 )
+from railyard.resourcemanager.core.shuffling.rowshuffle import RowShuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage
-from railyard.resourcemanager.core.state.readers import Reader, new_reader
+from railyard.resourcemanager.core.state.readers import Reader, RowReader, new_reader
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
 from railyard.resourcemanager.interface.policies import FlowPolicy
 
@@ -42,23 +44,34 @@ class Shuffle:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.fetches: dict[FlowId, Fetch] = {}  #: those under way
+        self.fetches: dict[FlowId, Fetch] = {}  #: those under way that are not rows
+        self.rows = RowShuffle(state)  #: those that are
         #: those of jobs that have not ended, by their reading stages
         self._stages: dict[StageId, StageShuffle] = {}
         self._tells_of_starts = bool(state.policies.overriding("fetch_started"))
         self._tells_of_ends = bool(state.policies.overriding("fetch_ended"))
         self._has_weights = type(state.policies.flows).weight is not FlowPolicy.weight
         self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
+        #: whether policies look at each fetch
+        self._asks_of_each = (
+            self._tells_of_starts
+            or self._tells_of_ends
+            or self._has_weights
+            or self._has_priorities
+        )
 
     def job_submitted(self, job: Job) -> None:
         """Be ready for the shuffles of a job."""
         for stage in job.reduces:
-            self._stages[stage.id] = StageShuffle(stage)
+            self._stages[stage.id] = shuffle = StageShuffle(stage)
+            if not self._asks_of_each:
+                shuffle.table = self.rows.new_table(shuffle)
 
     def job_stopped(self, job: Job) -> None:
         """Nothing of the job will be fetched any more: coflows that are open end unfinished."""
         for stage in job.reduces:
             shuffle = self._stages[stage.id]
+            self._name_fetches(shuffle)
             if shuffle.started_s is not None:
                 shuffle.started_s = None
                 self._state.emit(CloseCoflow(coflow=shuffle.coflow))
@@ -66,7 +79,9 @@ class Shuffle:
     def job_ended(self, job: Job) -> None:
         """Forget the shuffles of a job."""
         for stage in job.reduces:
-            del self._stages[stage.id]
+            shuffle = self._stages.pop(stage.id)
+            if shuffle.table is not None:
+                self.rows.forget(shuffle.table)
 
     def new_reader(self, stage: Stage) -> Reader:
         """The reader of an attempt of a reading stage, which has fetched nothing yet."""
@@ -81,6 +96,8 @@ class Shuffle:
     def reader_launched(self, attempt: Attempt) -> None:
         """A reading attempt is there: it fetches what is ready, unless the policy says wait."""
         shuffle = self._stages[attempt.task.stage.id]
+        if shuffle.table is not None and not self.rows.enroll(shuffle.table, attempt):
+            self._name_fetches(shuffle)
         if shuffle.fetching:
             self._fetch_from_all(shuffle, attempt)
         else:
@@ -98,7 +115,10 @@ class Shuffle:
         stage.outputs.setdefault(node.id, []).append(attempt)
         for reader_stage in stage.readers:
             shuffle = self._stages[reader_stage.id]
-            merging = shuffle.merging
+            merging, table = shuffle.merging, shuffle.table
+            place = None if table is None else self.rows.add_output(table, attempt)
+            if place is None:
+                self._name_fetches(shuffle)
             if merging is not None:
                 merging.ready.append(attempt)
                 if attempt.number:  # some may have had it from an earlier attempt
@@ -108,6 +128,8 @@ class Shuffle:
                 self._begin_to_fetch(shuffle)
             elif merging is not None:
                 self._look_soon(shuffle, merging)
+            elif table is not None and place is not None:
+                self.rows.fetch_output(table, place)
             else:
                 for reader in reader_stage.at_work:
                     self._fetch(shuffle, reader, node)
@@ -171,12 +193,18 @@ class Shuffle:
 
     def stop(self, attempt: Attempt) -> None:
         """Cancel the fetches of an attempt."""
+        if isinstance(attempt.reader, RowReader):
+            shuffle = self._stages[attempt.task.stage.id]
+            if shuffle.table is None or not shuffle.table.is_fetching(attempt.task.index):
+                return
+            self._name_fetches(shuffle)
         if attempt.reader is not None and attempt.reader.fetches:
             for flow in list(attempt.reader.fetches.values()):
                 self._cancel(self.fetches[flow])
 
     def source_lost(self, node: Node) -> None:
         """Nothing can be fetched from this node any more.  O(fetches)."""
+        self.name_all()
         fetches = self.fetches.values()
         whole = [fetch for fetch in fetches if fetch.node is node]
         merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
@@ -188,8 +216,26 @@ class Shuffle:
         """What a task made can't be fetched any more."""
         for stage in attempt.task.stage.readers:
             shuffle = self._stages.get(stage.id)  # none if its job has just failed
-            if shuffle is not None and shuffle.merging is not None:
-                shuffle.merging.forget_bundles()
+            if shuffle is not None:
+                self._name_fetches(shuffle)
+                if shuffle.merging is not None:
+                    shuffle.merging.forget_bundles()
+
+    def ask_again(self, stage: Stage, node: Node) -> None:
+        """Let all readers of a stage ask again for whatever is on a node."""
+        self._name_fetches(self._stages[stage.id])
+        for attempt in stage.at_work:
+            if isinstance(attempt.reader, Reader):
+                attempt.reader.ask_again(node.id)
+
+    def name_all(self) -> None:
+        """Have no fetches as rows any more: each is dealt with by itself.  O(fetches)."""
+        for shuffle in self._stages.values():
+            self._name_fetches(shuffle)
+
+    def all_fetches(self) -> dict[FlowId, Fetch]:
+        """All fetches under way, in the order in which they began.  O(fetches)."""
+        return self._in_order(self.rows.as_fetches())
 
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
@@ -221,6 +267,9 @@ class Shuffle:
         if shuffle.merging is not None:
             self._fetch_merged(shuffle, attempt)
             return
+        if shuffle.table is not None:
+            self.rows.fetch_from_all(shuffle.table, attempt)
+            return
         nodes = dict.fromkeys(n for source in shuffle.stage.reads for n in source.outputs)
         for node in nodes:
             self._fetch(shuffle, attempt, self._state.nodes[node])
@@ -241,7 +290,9 @@ class Shuffle:
     def _fetch_merged(self, shuffle: StageShuffle, attempt: Attempt, beside: int = 0) -> None:
         """Start a reader's next flows, if something new is ready and few enough are under way."""
         reader, merging = attempt.reader, shuffle.merging
-        if reader is None or merging is None or reader.position == len(merging.ready):
+        if not isinstance(reader, Reader) or merging is None:
+            return
+        if reader.position == len(merging.ready):
             return  # nothing is new, as after most fetches
         if attempt.killing or len(reader.fetches) > beside:
             return
@@ -284,7 +335,16 @@ class Shuffle:
         reader.sequence += 1
         key = node.id if bundle is None else flow
         self.fetches[flow] = fetch = Fetch(
-            flow, key, attempt, reader, shuffle, node, outputs, size_bytes, bundle
+            flow,
+            key,
+            attempt,
+            reader,
+            shuffle,
+            node,
+            outputs,
+            size_bytes,
+            bundle,
+            self.rows.next_order(),
         )
         reader.fetches[key] = flow
         policies = self._state.policies
@@ -354,6 +414,19 @@ class Shuffle:
         self._forget(fetch.id)
         self._state.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
 
+    def _name_fetches(self, shuffle: StageShuffle) -> None:
+        """Have a stage's fetches as rows no more, if they are."""
+        table, shuffle.table = shuffle.table, None
+        if table is not None:
+            fetches = self.rows.name_fetches(table)
+            if fetches:
+                self.fetches = self._in_order(fetches)
+
+    def _in_order(self, more: Iterable[Fetch]) -> dict[FlowId, Fetch]:
+        """The fetches that are not rows, and these, in the order in which they began."""
+        fetches = [*self.fetches.values(), *more]
+        return {fetch.id: fetch for fetch in sorted(fetches, key=attrgetter("order"))}
+
     def _forget(self, flow: FlowId) -> Fetch | None:
         fetch = self.fetches.pop(flow, None)
         if fetch is not None:
@@ -364,7 +437,7 @@ class Shuffle:
 
 
 def _reader_of(attempt: Attempt) -> Reader:
-    assert attempt.reader is not None, f"{attempt.id} reads no stage"
+    assert isinstance(attempt.reader, Reader), f"{attempt.id} reads no stage, or fetches by rows"
     return attempt.reader
 
 

@@ -8,6 +8,7 @@ Never here: what is fetched next; see ``shuffling/shuffle.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -75,3 +76,42 @@ def new_reader(reads: Mapping[str, int], *, merged: bool) -> Reader:
     """The reader of an attempt of a stage that reads others: {stage: how many outputs of it}."""
     seen: list[dict[NodeId, int]] = [] if merged else [{} for _ in reads]
     return Reader(sum(reads.values()), seen, dict.fromkeys(reads, 0))
+
+
+class ReaderRows(Protocol):
+    """The fetches of a stage's readers, as rows; see ``shuffling/rows.py``."""
+
+    def missing(self, task: int) -> int:
+        """How many tasks' outputs a reader has yet to fetch."""
+
+    def fetched(self, task: int) -> dict[str, int]:
+        """{Stage read: bit set of the tasks with output that has arrived}."""
+
+    def fetches_of(self, task: int) -> dict[FetchKey, FlowId]:
+        """The flows under way for a reader."""
+
+
+class RowReader(msgspec.Struct, frozen=True, eq=False):
+    """How far a reduce attempt's fetching is, where fetches are rows."""
+
+    rows: ReaderRows
+    task: int  #: the reader's number among those of its stage
+
+    @property
+    def fetched(self) -> Mapping[str, int]:
+        """{Stage read: bit set of the tasks with output that has arrived}."""
+        return self.rows.fetched(self.task)
+
+    @property
+    def missing(self) -> int:
+        """How many tasks' outputs have not arrived yet."""
+        return self.rows.missing(self.task)
+
+    @property
+    def fetches(self) -> Mapping[FetchKey, FlowId]:
+        """The flows under way."""
+        return self.rows.fetches_of(self.task)
+
+    def has(self, stage: str, index: int) -> bool:
+        """Whether the output of a task of a stage that it reads has arrived."""
+        return bool(self.fetched[stage] >> index & 1)
