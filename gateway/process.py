@@ -17,6 +17,11 @@ from railyard.gateway.address import HOST, known_port, listen, publish
 from railyard.gateway.clientfiles import write_client_files
 from railyard.gateway.connections import Connections
 from railyard.gateway.guard import guard
+from railyard.gateway.page.head import head_of
+from railyard.gateway.page.kept import Kept
+from railyard.gateway.page.live import Live
+from railyard.gateway.page.routes import Page
+from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
 from railyard.gateway.yarn.rest import ResourceManagerRest
@@ -52,17 +57,21 @@ class Server:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._stores = Stores(folder, config)
-        self._runner = web.AppRunner(application(self._stores, folder, config, url))
+        viewers = Viewers(Kept(head_of(config, live=True, begun_ms=int(folder.made_s * 1000))))
+        self._live = Live(folder, config, viewers, self._loop)
+        self._runner = web.AppRunner(application(self._stores, viewers, folder, config, url))
         self._loop.run_until_complete(self._listen(listening))
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
+        self._live.start()
 
     def stop(self) -> None:
         """Stop answering."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._live.stop()
         self._listening.close()
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.close()
@@ -76,7 +85,7 @@ class Server:
 
 
 def application(
-    stores: Stores, folder: RunFolder, config: ClusterConfig, url: str
+    stores: Stores, viewers: Viewers, folder: RunFolder, config: ClusterConfig, url: str
 ) -> web.Application:
     """All that the gateway answers."""
     app = web.Application(middlewares=[guard(token="")])
@@ -84,6 +93,7 @@ def application(
     WebHdfs(stores, folder, config, url).add_to(app)
     ResourceManagerRest(stores, folder).add_to(app)
     StreamingRest(stores, folder, config).add_to(app)
+    Page(viewers, folder.path / "attempts").add_to(app)
     return app
 
 

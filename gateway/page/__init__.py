@@ -1,5 +1,6 @@
-"""What pages look like and draw with, shared by the pages of runs and the live page.
+"""The live page: a cluster as it is now, or a run that has ended at any time of it.
 
-Not here: the tables and words of the pages of runs and comparisons (``scripts.report``).
-Open ``assets`` first; ``browser`` has the JavaScript that draws.
+The gateway serves the first, ``railyard view`` the second.  Pages of runs and comparisons look
+alike and draw with the same code.  Not here: those pages' tables and words (``scripts.report``).
+Open ``feed`` first: what the page is told; ``browser`` has the JavaScript that draws.
 """

@@ -10,9 +10,27 @@ from pathlib import Path
 
 from railyard.gateway.page.theme import css_variables
 
+#: What the live page is made of besides, the last of which begins.
+LIVE_PARTS = (
+    "model.js",
+    "matrix.js",
+    "jobtable.js",
+    "details.js",
+    "blocks.js",
+    "scrubber.js",
+    "live.js",
+)
 _BROWSER = Path(__file__).parent / "browser"
 #: What every page draws with, in this order: each uses only what is before it.
-PARTS = ("drawing.js", "timewindow.js", "panel.js", "why.js", "timeline.js", "links.js")
+PARTS = (
+    "drawing.js",
+    "timewindow.js",
+    "panel.js",
+    "why.js",
+    "stacked.js",
+    "timeline.js",
+    "links.js",
+)
 
 
 def style(*more: str) -> str:
@@ -23,6 +41,12 @@ def style(*more: str) -> str:
 def script(*more: str) -> str:
     """The parts that draw, then ``more`` files, of which the last begins to."""
     return "\n".join(['"use strict";', "(() => {", *map(_read, (*PARTS, *more)), "})();"])
+
+
+def live_page() -> str:
+    """The live page."""
+    page = _read("live.html").replace("/*STYLE*/", style("live.css"))
+    return page.replace("/*SCRIPT*/", script(*LIVE_PARTS))
 
 
 def _read(name: str) -> str:

@@ -40,7 +40,7 @@ Answer = Callable[[Numbers, web.Request], dict[str, Any]]
 
 
 class ResourceManagerRest:
-    """Answers the requests below ``/ws/v1/cluster``, and ``/cluster`` itself."""
+    """Answers the requests below ``/ws/v1/cluster``."""
 
     def __init__(self, stores: Stores, folder: RunFolder) -> None:
         self._stores = stores
@@ -66,8 +66,6 @@ class ResourceManagerRest:
         for path, answer in answers.items():
             app.router.add_get(_ROOT + path, self._answering(answer))
         app.router.add_put(_ROOT + "/apps/{app}/state", self._kill)
-        for path in ("/", "/cluster"):
-            app.router.add_get(path, self._page)
 
     def _answering(self, answer: Answer) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -95,13 +93,6 @@ class ResourceManagerRest:
             except Refused as refused:
                 raise RemoteError(403, "IOException", str(refused)) from None
         return web.json_response({"state": numbers.state(job)}, status=202)
-
-    async def _page(self, _: web.Request) -> web.Response:
-        info = (await self._numbers()).info()["clusterInfo"]["railyard"]
-        text = (
-            f"Railyard: {info['topology']}, scheduler {info['scheduler']}\n{_ROOT}\n/webhdfs/v1\n"
-        )
-        return web.Response(text=text)
 
 
 async def _wanted_state(request: web.Request) -> str:

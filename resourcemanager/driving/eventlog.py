@@ -192,7 +192,7 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
         config = msgspec.convert(written | {"topology": topology}, ClusterConfig)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(f"{path}:1: {error}") from None
-    return config, _events(path, whole)
+    return config, events_in(path, whole[1:])
 
 
 def replay(path: Path) -> Iterator[Step]:
@@ -204,9 +204,14 @@ def replay(path: Path) -> Iterator[Step]:
     yield from replay_on(core_for(config), path, events)
 
 
-def replay_on(core: Core, path: Path, events: Iterable[LoggedEvent]) -> Iterator[Step]:
-    """Let a fresh core, made as the log says, handle its events; raises as ``replay`` does."""
-    for number, logged in enumerate(events, start=2):
+def replay_on(
+    core: Core, path: Path, events: Iterable[LoggedEvent], first: int = 2
+) -> Iterator[Step]:
+    """Let a core, made as the log says, handle its next events; raises as ``replay`` does.
+
+    ``first``: the number of the log's line with the first of them.
+    """
+    for number, logged in enumerate(events, start=first):
         attempt = None
         if isinstance(logged.event, AttemptSucceeded):
             attempt = core.state.attempts.get(logged.event.attempt)
@@ -226,8 +231,12 @@ class Diverged(RailyardError):
     """A core gave other commands than the log's for the same events: its code has changed."""
 
 
-def _events(path: Path, lines: list[str]) -> Iterator[LoggedEvent]:
-    for number, line in enumerate(lines[1:], start=2):
+def events_in(path: Path, lines: Iterable[str], first: int = 2) -> Iterator[LoggedEvent]:
+    """The events in lines of a log, of which the first has the number ``first``.
+
+    Raises ``UsageError`` for a line that is no event.
+    """
+    for number, line in enumerate(lines, start=first):
         try:
             row = json.loads(line)
             at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))

@@ -28,6 +28,7 @@ COMMANDS = {
     "validation": ("runs.validation", "Set published headlines beside recorded numbers of ours."),
     "replay": ("runs.replay", "Check that a run's events lead to the same once more."),
     "explain": ("runs.explain", "Say why a task, job, flow or file of a run went where it did."),
+    "view": ("runs.view", "Show a finished run in the browser, at any time of it."),
     "plan": ("plan", "Plan ahead which racks each job of a workload gets, and when."),
     "completion": ("lists.completion", "Let a shell complete commands, options and values."),
     "bench": ("bench", "Run the benchmarks."),

@@ -71,3 +71,13 @@ function cut(text, width, size) {
   const letters = Math.floor(width / (size * 0.56));
   return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
 }
+
+// Call `draw` now, and when the width of an element has changed.
+function redrawWith(element, draw) {
+  let width = -1;
+  new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    requestAnimationFrame(draw);
+  }).observe(element);
+}

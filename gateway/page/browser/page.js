@@ -36,7 +36,7 @@ function showRun(host, data, time) {
   for (const name of Object.keys(COLOURINGS)) choice.append(html("option", { value: name }, `colour: ${name}`));
   host.append(html("div", { class: "tools" }, zoomButtons(time), run.attempts.length ? choice : "", legend));
   const picked = run.why && makeWhy(run.why);
-  const draws = parts.map((part) => makePanel(host, part, time, leftOf, picked));
+  const draws = parts.map((part) => makePanel(host, part, time, leftOf, picked)).map((draw) => () => draw());
   if (links) host.append(heatLegend());
   const draw = () => draws.forEach((each) => each());
   const chosen = () => {
@@ -56,16 +56,6 @@ function showRun(host, data, time) {
   chosen();
   time.onChange(draw);
   redrawWith(host, draw);
-}
-
-// Call `draw` now, and when the width of an element has changed.
-function redrawWith(element, draw) {
-  let width = -1;
-  new ResizeObserver(() => {
-    if (element.clientWidth === width) return;
-    width = element.clientWidth;
-    requestAnimationFrame(draw);
-  }).observe(element);
 }
 
 function dataOf(host) {

@@ -59,6 +59,7 @@ function timeAxis(time, left, width, height) {
 //   draw({left, width, time, x}): {height, elements, rows, describe(timeS, y): lines or null,
 //     pick(timeS, y): id or null, if there are ids}
 // `picked` is called with the id of what was clicked, and the panel.
+// Returns a function that draws it: the same part anew, or another one.
 function makePanel(host, part, time, leftOf, picked) {
   const caption = html("figcaption", {}, part.title);
   const picture = svg("svg", { role: "img", "aria-label": part.title });
@@ -68,7 +69,12 @@ function makePanel(host, part, time, leftOf, picked) {
   const selection = svg("rect", { class: "selection", y: 0, width: 0, visibility: "hidden" });
   const timeAt = (px) => time.fromS + ((px - left) / (width - left)) * (time.toS - time.fromS);
 
-  function draw() {
+  function draw(other = part) {
+    if (other !== part) {
+      part = other;
+      caption.textContent = part.title;
+      picture.setAttribute("aria-label", part.title);
+    }
     width = picture.parentElement.clientWidth;
     if (width === 0) return;
     left = leftOf(width);

@@ -32,7 +32,7 @@ function jobsPart(run) {
 
 function describeJob(job) {
   if (!job) return null;
-  const end = job.end_s === null ? "never ended" : `ended at ${duration(job.end_s)}, took ${duration(job.end_s - job.begin_s)}`;
+  const end = job.end_s === null ? (job.runs ? "still runs" : "never ended") : `ended at ${duration(job.end_s)}, took ${duration(job.end_s - job.begin_s)}`;
   return [`${job.name}${job.ok ? "" : " (failed)"}`, `submitted at ${duration(job.begin_s)}, ${end}`];
 }
 
@@ -52,13 +52,29 @@ const COLOURINGS = {
     ],
   },
 };
+// Where maps read, and of what reads other stages, when it shuffled and when it computed.
+COLOURINGS["locality and shuffle"] = {
+  style: (one) => `place-${one.locality ?? "none"}`,
+  phases: (one) => (one.locality === null ? "later-" : null),
+  legend: [
+    ["place-node", "map: input on the node"],
+    ["place-rack", "in its rack"],
+    ["place-remote", "further away"],
+    ["later-f", "reduce: shuffle"],
+    ["later-c", "compute"],
+    ["later-w", "sort, write"],
+  ],
+};
 // Phases by their letters in the data: what an attempt did while it had its slot.
 const PHASES = { t: "start", r: "read", f: "shuffle", c: "compute", w: "sort, write" };
 COLOURINGS.phase = {
   style: () => "phase-none",
+  phases: () => "phase-",
   legend: Object.entries(PHASES).map(([letter, words]) => [`phase-${letter}`, words]),
 };
 const OUTCOMES = { taken: "kept, then taken", "not taken": "kept, then not taken", lost: "failed, killed or too late" };
+// A line through, over or under the bar: where it begins, as a share of the bar's height.
+const MARKS = { taken: 0, "not taken": 0.7, lost: 0.35 };
 
 // Of more slots, those that were never used are left out.
 const SLOTS_MAX = 600;
@@ -72,7 +88,7 @@ function slotsPart(run, colouring) {
     first.push(rows);
     rows += node.slots;
   }
-  const step = Math.max(0.3, Math.min(11, 380 / Math.max(1, rows)));
+  const step = Math.max(0.3, Math.min(13, (run.slots_px ?? 380) / Math.max(1, rows)));
   const byRow = Array.from({ length: rows }, () => []);
   for (const one of run.attempts) byRow[first[one.node] + one.lane].push(one);
   const racks = rackRows(nodes, first, step);
@@ -87,27 +103,30 @@ function slotsPart(run, colouring) {
         const begin = x(Math.max(one.begin_s, time.fromS)), end = x(Math.min(one.end_s, time.toS));
         const y = (first[one.node] + one.lane) * step, thick = step > 3 ? step - 1 : step;
         bars.add(COLOURINGS[colouring()].style(one), begin, y, end - begin, thick);
-        if (colouring() === "phase") addPhases(bars, one, y, thick, time, x);
-        if (one.outcome in OUTCOMES) marks.add(`mark ${one.outcome.replace(" ", "-")}`, begin, y, end - begin, thick);
+        const phases = COLOURINGS[colouring()].phases?.(one);
+        if (phases) addPhases(bars, phases, one, y, thick, time, x);
+        if (one.outcome in OUTCOMES) marks.add("mark", begin, y + MARKS[one.outcome] * thick, end - begin, 0.3 * thick);
       }
       const at = (timeS, y) => attemptAt(byRow[Math.floor(y / step)], timeS, (3 * (time.toS - time.fromS)) / width);
-      const lines = racks.slice(1).map((rack) => svg("path", { class: "grid", d: `M${from} ${short(rack.top)}H${width}` }));
+      const begins = racks.slice(1).filter((rack) => rack.begins);
+      const lines = begins.map((rack) => svg("path", { class: "grid", d: `M${from} ${short(rack.top)}H${width}` }));
       return {
         height: Math.max(rows * step, 18),
         elements: [...lines, ...bars.elements(), ...marks.elements()],
         rows: racks,
         describe: (timeS, y) => describeAttempt(run, at(timeS, y)),
-        pick: (timeS, y) => at(timeS, y)?.name.replace(/\.\d+$/, ""), // its task
+        pick: (timeS, y) => at(timeS, y)?.name,
       };
     },
   };
 }
 
-function addPhases(bars, one, y, thick, time, x) {
+// `style`: of the classes of phases, what comes before their letter.
+function addPhases(bars, style, one, y, thick, time, x) {
   let beginS = one.begin_s;
   for (const [letter, lengthS] of one.phases) {
     const [fromS, toS] = [Math.max(beginS, time.fromS), Math.min(beginS + lengthS, time.toS)];
-    if (toS > fromS) bars.add(`phase-${letter}`, x(fromS), y, x(toS) - x(fromS), thick);
+    if (toS > fromS) bars.add(`${style}${letter}`, x(fromS), y, x(toS) - x(fromS), thick);
     beginS += lengthS;
   }
 }
@@ -119,14 +138,21 @@ function usedSlots(run) {
   return run.nodes.map((node, number) => ({ ...node, slots: used[number] }));
 }
 
-// Where each rack's rows begin, and where its label goes.
+// Where each rack's rows begin, and where its label goes; if there is room, each node has a label.
 function rackRows(nodes, first, step) {
   const racks = [];
+  if (nodes.length && nodes.every((node) => node.slots * step >= TEXT_PX)) {
+    return nodes.map((node, number) => {
+      const top = first[number] * step, bottom = (first[number] + node.slots) * step;
+      const begins = number === 0 || nodes[number - 1].rack !== node.rack;
+      return { text: node.name, top, bottom, begins, y: (top + bottom) / 2, style: node.lost ? "lost" : "" };
+    });
+  }
   nodes.forEach((node, number) => {
     const top = first[number] * step, bottom = (first[number] + node.slots) * step;
     const last = racks.at(-1);
     if (last?.text === node.rack) last.bottom = bottom;
-    else racks.push({ text: node.rack, top, bottom });
+    else racks.push({ text: node.rack, top, bottom, begins: true });
   });
   for (const rack of racks) rack.y = (rack.top + rack.bottom) / 2;
   return racks;
@@ -142,7 +168,8 @@ function describeAttempt(run, one) {
   return [
     `${one.name} of ${run.jobs[one.job].name}`,
     `${run.nodes[one.node].name}, slot ${one.lane}${where ? `; ${where}` : ""}`,
-    `${duration(one.begin_s)} to ${duration(one.end_s)}: ${duration(one.end_s - one.begin_s)}`,
+    `${duration(one.begin_s)} to ${one.runs ? "now" : duration(one.end_s)}: ${duration(one.end_s - one.begin_s)}`,
+    ...(one.why ? [`why here: ${one.why}`] : []),
     ...one.phases.map(([letter, lengthS]) => `${PHASES[letter]} ${duration(lengthS)}`),
     ...(one.outcome in OUTCOMES ? [OUTCOMES[one.outcome]] : []),
   ];
@@ -150,44 +177,13 @@ function describeAttempt(run, one) {
 
 // How many attempts of each job wait for a slot, one job on top of the other.
 function waitingPart(run) {
-  const height = 90;
-  return {
+  return stackedPart({
     title: "attempts that have no slot yet, in the colour of their job",
-    labels: ["0000"],
-    draw({ left, width, time, x }) {
-      const columns = Math.max(1, Math.floor(width - left));
-      const changes = new Map();
-      for (const one of run.waiting) {
-        if (one.end_s < time.fromS || one.begin_s > time.toS) continue;
-        if (!changes.has(one.job)) changes.set(one.job, new Int32Array(columns + 1));
-        const of = changes.get(one.job);
-        of[Math.max(0, Math.floor(x(one.begin_s) - left))] += 1;
-        of[Math.min(columns, Math.max(0, Math.floor(x(one.end_s) - left)) + 1)] -= 1;
-      }
-      const counts = [...changes].sort(([a], [b]) => a - b).map(([job, of]) => [job, of.map(((sum) => (by) => (sum += by))(0))]);
-      const total = new Int32Array(columns);
-      for (const [, of] of counts) total.forEach((_, column) => (total[column] += of[column]));
-      const most = Math.max(1, total.reduce((a, b) => Math.max(a, b), 0));
-      const bars = new Rectangles(), below = new Int32Array(columns);
-      for (const [job, of] of counts) {
-        for (let begin = 0, end; begin < columns; begin = end) {
-          for (end = begin + 1; end < columns && of[end] === of[begin] && below[end] === below[begin]; ) end += 1;
-          const top = height - ((below[begin] + of[begin]) / most) * height;
-          if (of[begin]) bars.add(jobColour(job), left + begin, top, end - begin, (of[begin] / most) * height);
-        }
-        below.forEach((_, column) => (below[column] += of[column]));
-      }
-      return {
-        height,
-        elements: bars.elements(),
-        rows: [{ text: String(most), y: TEXT_PX / 2 }, { text: "0", y: height - TEXT_PX / 2 }],
-        describe: (timeS) => {
-          const found = counts.filter(([, of]) => of[Math.min(columns - 1, Math.floor(x(timeS) - left))] > 0);
-          return found.length ? found.slice(0, 12).map(([job, of]) => `${run.jobs[job].name}: ${of[Math.min(columns - 1, Math.floor(x(timeS) - left))]}`) : null;
-        },
-      };
-    },
-  };
+    items: run.waiting,
+    group: (one) => one.job,
+    style: jobColour,
+    name: (job) => run.jobs[job].name,
+  });
 }
 
 function circuitsPart(run) {

@@ -8,6 +8,15 @@ class TimeWindow {
     this.listeners = [];
   }
 
+  // There is more time to show: who sees all of it, or its end, goes along.
+  extend(untilS) {
+    const [wasAll, atEnd, width] = [this.isAll, this.toS >= this.untilS, this.toS - this.fromS];
+    this.untilS = untilS;
+    if (wasAll) [this.fromS, this.toS] = [0, untilS];
+    else if (atEnd) [this.fromS, this.toS] = [Math.max(0, untilS - width), untilS];
+    else [this.fromS, this.toS] = [Math.min(this.fromS, untilS), Math.min(this.toS, untilS)];
+  }
+
   onChange(listener) {
     this.listeners.push(listener);
   }

@@ -9,7 +9,8 @@ function makeWhy(why) {
     made.addEventListener("click", action);
     return made;
   };
-  return (id, panel) => {
+  return (picked, panel) => {
+    const id = picked.replace(/^(j\d+\.[a-z]+\d+)\.\d+$/, "$1"); // of an attempt, its task
     const command = `${why.command} ${id}`, text = why.texts[id];
     const tools = html("div", { class: "tools" }, html("code", {}, command));
     if (navigator.clipboard) tools.append(button("copy", () => navigator.clipboard.writeText(command)));

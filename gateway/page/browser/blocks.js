@@ -1,0 +1,62 @@
+// Files of the block store: folders to walk through, and where each block of a file has its replicas.
+
+const BLOCKS_SHOWN = 400;
+
+function makeBlocks(host, racks) {
+  const path = html("input", { type: "text", value: "/", "aria-label": "path", spellcheck: "false" });
+  const open = html("button", { type: "submit" }, "show");
+  const form = html("form", { class: "tools" }, path, open);
+  const note = html("p", { class: "note" }), list = html("ul", { class: "files" }), map = html("div", { class: "blocks" });
+  host.append(form, note, list, map);
+  const ask = async (at, op) => {
+    const names = at.split("/").map(encodeURIComponent).join("/");
+    const answer = await fetch(`webhdfs/v1${names}?op=${op}`);
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(body.RemoteException?.message ?? answer.statusText);
+    return body;
+  };
+  const show = async (at) => {
+    path.value = at;
+    list.replaceChildren();
+    map.replaceChildren();
+    try {
+      const { FileStatus: about } = await ask(at, "GETFILESTATUS");
+      if (about.type === "DIRECTORY") {
+        const entries = (await ask(at, "LISTSTATUS")).FileStatuses.FileStatus;
+        note.textContent = entries.length ? "" : `${at} is empty.`;
+        list.replaceChildren(...entries.map((one) => entry(at, one, show)));
+      } else {
+        const blocks = (await ask(at, "GET_BLOCK_LOCATIONS")).LocatedBlocks.locatedBlocks;
+        note.textContent = `${at}: ${size(about.length)} stored, ${blocks.length} block${blocks.length === 1 ? "" : "s"}, ${about.replication} replicas each. A row is a block, a column a rack.`;
+        map.replaceChildren(blockMap(blocks.slice(0, BLOCKS_SHOWN), racks));
+      }
+    } catch (error) {
+      note.textContent = String(error.message);
+    }
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    show(path.value.startsWith("/") ? path.value : `/${path.value}`);
+  });
+  show("/");
+}
+
+function entry(folder, one, show) {
+  const isFolder = one.type === "DIRECTORY", at = `${folder === "/" ? "" : folder}/${one.pathSuffix}`;
+  const name = html("button", { type: "button", class: "link" }, `${one.pathSuffix}${isFolder ? "/" : ""}`);
+  name.addEventListener("click", () => show(at));
+  return html("li", {}, name, isFolder ? "" : html("small", {}, ` ${size(one.length)}`));
+}
+
+function blockMap(blocks, racks) {
+  const rackOf = (location) => (location.networkLocation ?? "").replace(/^\//, "");
+  const head = html("tr", {}, html("th", {}, "block"), ...racks.map((rack) => html("th", {}, rack)));
+  const rows = blocks.map(({ block, locations }, number) => {
+    const cells = racks.map((rack) => {
+      const here = locations.filter((one) => rackOf(one) === rack);
+      return html("td", { title: here.map((one) => one.hostName).join(", ") }, ...here.map(() => html("span", { class: "box place-node" })));
+    });
+    return html("tr", {}, html("td", {}, `${number} `, html("small", {}, size(block.numBytes))), ...cells);
+  });
+  return html("div", { class: "wide" }, html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows)));
+}

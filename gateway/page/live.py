@@ -1,0 +1,140 @@
+"""Follows a cluster that runs: its log of events, replayed, and its network, looked at each second.
+
+In a thread of its own, with a loop and sockets of its own; what it finds goes to the server's loop.
+The log is read only while somebody looks at the page: then a core of this process handles the
+events again, so that the ResourceManager has no work with the page, however many look at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import PeerLost
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.access.roles import GATEWAY
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Refusal
+from railyard.gateway.page.eventtail import EventTail
+from railyard.gateway.page.feed import Row
+from railyard.gateway.page.viewers import Viewers
+from railyard.netemu.messages import (
+    CircuitChanges,
+    GetCircuitChanges,
+    GetNetworkStats,
+    NetworkStats,
+)
+from railyard.netemu.model.circuits import CircuitChange
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+
+_LOG_PERIOD_S = 0.25
+_NETWORK_PERIOD_S = 1.0
+_CLOCK_PERIOD_S = 30.0
+
+
+class Live:
+    """The thread that follows a cluster."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        config: ClusterConfig,
+        viewers: Viewers,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._folder = folder
+        self._viewers = viewers
+        self._loop = loop
+        self._tail = EventTail(folder.jobs / "events.jsonl", config)
+        self._offset_s: float | None = None  #: the events' clock minus this machine's
+        self._changes_seen = 0
+        self._asking: set[str] = set()  #: what has been asked and not answered yet
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._thread = threading.Thread(target=self._run, name="page", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for that."""
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        os.close(self._wake)
+
+    def _run(self) -> None:
+        transport = Transport(self._folder, role=GATEWAY)
+        reactor = transport.reactor
+        self._manager = LastingLink(transport, "resourcemanager")
+        self._network = LastingLink(transport, "network")
+        reactor.add(self._wake, reactor.stop)
+        reactor.call_every(_LOG_PERIOD_S, self._read_log)
+        reactor.call_every(_NETWORK_PERIOD_S, self._look_at_network)
+        reactor.call_every(_CLOCK_PERIOD_S, self._ask_time)
+        self._ask_time()
+        reactor.run()
+        transport.close()
+
+    def _on_loop(self, call: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(call, *arguments)
+
+    # The log -------------------------------------------------------------------------------------
+    def _read_log(self) -> None:
+        more = len(self._viewers) > 0
+        while more:
+            rows, more = self._tail.read()
+            self._on_loop(self._publish_rows, rows)
+        if self._offset_s is not None:
+            self._on_loop(self._viewers.tell_time, now_s() + self._offset_s)
+
+    def _publish_rows(self, rows: list[Row]) -> None:
+        self._viewers.publish(self._viewers.kept.take(rows))
+
+    # The clock -----------------------------------------------------------------------------------
+    def _ask_time(self) -> None:
+        asked_s = now_s()
+
+        def answered(answer: ClusterStatus | Refusal | PeerLost, _: object) -> None:
+            self._asking.discard("time")
+            if isinstance(answer, ClusterStatus):
+                self._offset_s = answer.now_s - (asked_s + now_s()) / 2
+
+        if "time" not in self._asking:
+            self._asking.add("time")
+            self._manager.request(GetClusterStatus(), ClusterStatus, answered)
+
+    # The network ---------------------------------------------------------------------------------
+    def _look_at_network(self) -> None:
+        if self._asking & {"links", "circuits"}:
+            return
+        self._asking |= {"links", "circuits"}
+        self._network.request(GetNetworkStats(), NetworkStats, self._on_links)
+        wanted = GetCircuitChanges(after=self._changes_seen)
+        self._network.request(wanted, CircuitChanges, self._on_changes)
+
+    def _on_links(self, answer: NetworkStats | Refusal | PeerLost, _: object) -> None:
+        self._asking.discard("links")
+        if isinstance(answer, NetworkStats) and self._offset_s is not None:
+            at_s = now_s() + self._offset_s
+            totals = {name: int(n) for name, n in (answer.cross_rack_links | answer.ports).items()}
+            self._on_loop(self._publish_links, at_s, totals)
+
+    def _publish_links(self, at_s: float, totals: dict[str, int]) -> None:
+        self._viewers.publish(self._viewers.kept.take_links(at_s, totals))
+
+    def _on_changes(self, answer: CircuitChanges | Refusal | PeerLost, _: object) -> None:
+        self._asking.discard("circuits")
+        if not isinstance(answer, CircuitChanges) or self._offset_s is None:
+            return
+        new = answer.changes[max(0, self._changes_seen - (answer.seen - len(answer.changes))) :]
+        self._changes_seen = answer.seen
+        offset_s = now_s() + self._offset_s - answer.now_s
+        self._on_loop(self._publish_circuits, new, offset_s)
+
+    def _publish_circuits(self, changes: Sequence[CircuitChange], offset_s: float) -> None:
+        self._viewers.publish(self._viewers.kept.take_circuits(changes, offset_s))

@@ -1,0 +1,103 @@
+"""The browsers that look at a run: each is sent all there is, then what is new.
+
+By server-sent events.  A viewer that does not keep up is let go: its browser comes back and is
+sent everything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from aiohttp import web
+
+from railyard.gateway.errors import RemoteError
+from railyard.gateway.page.kept import Kept, listed
+
+VIEWERS_MAX = 32
+#: Messages that wait for a viewer.
+_WAITING_MAX = 256
+_SILENCE_S_MAX = 10.0
+#: Milliseconds after which a browser comes back.
+_RETRY_MS = 1000
+
+
+class Viewers:
+    """Those who look at one run.  All calls are on the server's event loop."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self._queues: dict[asyncio.Queue[bytes | None], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def publish(self, rows: Sequence[bytes]) -> None:
+        """Send rows to all of them."""
+        if rows:
+            self._send(_message("rows", listed(rows)))
+
+    def tell_time(self, now_s: float) -> None:
+        """Send them what time it is by the run's clock."""
+        self._send(_message("now", msgspec.json.encode(round(now_s, 3))))
+
+    def close(self) -> None:
+        """Let all of them go."""
+        for queue in list(self._queues):
+            self._let_go(queue)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Answer a browser's request with everything, and go on until it hangs up."""
+        with self._one() as queue:
+            whole = self.kept.whole()  # together with the queue, so that nothing is missed
+            response = web.StreamResponse()
+            response.content_type = "text/event-stream"
+            response.headers["Cache-Control"] = "no-store"
+            await response.prepare(request)
+            head = msgspec.json.encode(self.kept.head)
+            await response.write(b"retry: %d\n" % _RETRY_MS + _message("whole", head))
+            for piece in whole:
+                await response.write(_message("rows", piece))
+            await response.write(_message("ready", b"true"))
+            while self.kept.head["live"] and (message := await _next(queue)) is not None:
+                await response.write(message)
+            return response
+
+    @contextmanager
+    def _one(self) -> Iterator[asyncio.Queue[bytes | None]]:
+        if len(self._queues) >= VIEWERS_MAX:
+            why = f"{VIEWERS_MAX} viewers are there: need fewer pages that are open"
+            raise RemoteError(503, "RetriableException", why)
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING_MAX)
+        self._queues[queue] = None
+        try:
+            yield queue
+        finally:
+            self._queues.pop(queue, None)
+
+    def _send(self, message: bytes) -> None:
+        for queue in list(self._queues):
+            try:
+                queue.put_nowait(message)
+            except asyncio.QueueFull:
+                self._let_go(queue)
+
+    def _let_go(self, queue: asyncio.Queue[bytes | None]) -> None:
+        self._queues.pop(queue, None)
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
+
+
+async def _next(queue: asyncio.Queue[bytes | None]) -> bytes | None:
+    """The next message; now and then one that says nothing, which shows who has hung up."""
+    try:
+        return await asyncio.wait_for(queue.get(), _SILENCE_S_MAX)
+    except TimeoutError:
+        return b":\n\n"
+
+
+def _message(event: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), data)

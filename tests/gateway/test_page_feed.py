@@ -1,0 +1,199 @@
+"""What the page is told of a run, against the run's own trace and summary."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.ids import job_of, rack_of
+from railyard.cluster.topology import load_topology
+from railyard.gateway.page.eventtail import EventTail
+from railyard.gateway.page.feed import PHASES
+from railyard.gateway.page.kept import Kept
+from railyard.gateway.page.recorded import recorded
+from railyard.gateway.page.viewers import Viewers
+from railyard.jobs.mixes.measured import measured_workload
+from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.netemu.model.circuits import CircuitChange
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.simulator.nodes.behaviour import Behaviour
+
+WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
+
+
+@pytest.fixture(scope="module", params=["fair", "co-scheduler", "shadow"])
+def folder(request, tmp_path_factory):
+    """What a simulated run of two jobs leaves."""
+    topology = load_topology("flat-4x4")
+    path = tmp_path_factory.mktemp("runs") / "run"
+    run = VirtualRun(
+        config=ClusterConfig(topology=topology, scheduler=request.param),
+        workload=measured_workload(read_mix(WORDS, Defaults(size_bytes=10**9), 1), topology, 1),
+        behaviour=Behaviour(),
+        results=path,
+    )
+    run_virtually(run)
+    return path
+
+
+def rows_of(kept):
+    return [row for piece in kept.whole() for row in json.loads(piece)]
+
+
+def of_kind(rows, kind):
+    return [row for row in rows if row[1] == kind]
+
+
+def test_attempts_are_where_and_when_the_trace_has_them(folder):
+    rows = rows_of(recorded(folder / "events.jsonl", folder / "network.jsonl"))
+    trace = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    names = {row["pid"]: row["args"]["name"] for row in trace if row["name"] == "process_name"}
+    shown = {
+        row["args"]["attempt"]: (
+            (names[row["pid"]], row["tid"], row["args"]["locality"]),
+            (row["ts"] / 1e6, (row["ts"] + row["dur"]) / 1e6),
+            {PHASES[name]: length_s for name, length_s in row["args"]["phases_s"].items()},
+        )
+        for row in trace
+        if row.get("cat") == "attempt"
+    }
+    ends = {row[2]: row for row in of_kind(rows, "end")}
+    launches = of_kind(rows, "launch")
+    assert {row[2] for row in launches} == set(shown)
+    for at_s, _, attempt, node, lane, level, why, _ in launches:
+        place, times_s, phases_s = shown[attempt]
+        assert (node, lane, level) == place
+        assert (at_s, ends[attempt][0]) == pytest.approx(times_s, abs=1e-3)
+        assert dict(ends[attempt][4]) == pytest.approx(phases_s, abs=1e-3)
+        assert why
+
+
+def test_what_was_fetched_and_what_became_of_jobs_adds_up(folder):
+    rows = rows_of(recorded(folder / "events.jsonl", folder / "network.jsonl"))
+    jobs = json.loads((folder / "summary.json").read_text())["jobs"]
+    done = {row[2]: row for row in of_kind(rows, "done")}
+    last = {row[2]: row for row in of_kind(rows, "status")}
+    assert set(done) == set(last) == {job["id"] for job in jobs}
+    for job in jobs:
+        assert done[job["id"]][3] is True
+        assert done[job["id"]][0] == pytest.approx(job["finished_s"], abs=1e-3)
+        assert last[job["id"]][4] == 1.0
+        maps = Counter(
+            row[5] for row in of_kind(rows, "launch") if row[2].startswith(f"{job['id']}.m")
+        )
+        assert last[job["id"]][6] == [
+            maps[level] for level in ("node-local", "rack-local", "remote")
+        ]
+    across = sum(n for row in of_kind(rows, "pairs") for src, dst, n in row[2] if src != dst)
+    assert across == sum(row[9] for row in last.values()) > 0
+
+
+def test_links_carried_what_the_record_says(folder):
+    rows = rows_of(recorded(folder / "events.jsonl", folder / "network.jsonl"))
+    written = [json.loads(line) for line in (folder / "network.jsonl").read_text().splitlines()]
+    totals: dict[str, int] = {}
+    for row in written:
+        totals |= row.get("bytes", {})
+    told: dict[str, int] = {}
+    for _, _, changed in of_kind(rows, "links"):
+        told |= changed
+    assert told == totals
+
+
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=12))
+def test_a_log_may_be_read_in_pieces_of_any_length(pieces_folder, cuts):
+    whole = (pieces_folder / "events.jsonl").read_bytes()
+    expected = pieces_folder / "expected"
+    topology = load_topology("flat-4x4")
+    growing = pieces_folder / "growing.jsonl"
+    tail, rows = EventTail(growing, ClusterConfig(topology=topology)), []
+    for end in [*sorted(cut * len(whole) // 10_000 for cut in cuts), len(whole)]:
+        growing.write_bytes(whole[:end])
+        more = True
+        while more:
+            new, more = tail.read()
+            rows += new
+    assert json.loads(expected.read_text()) == json.loads(json.dumps(rows))
+
+
+@pytest.fixture(scope="module")
+def pieces_folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pieces") / "run"
+    topology = load_topology("flat-4x4")
+    mix = read_mix(("wordcount,size=300MB",), Defaults(size_bytes=10**9), 1)
+    run = VirtualRun(
+        config=ClusterConfig(topology=topology),
+        workload=measured_workload(mix, topology, 1),
+        behaviour=Behaviour(),
+        results=path,
+    )
+    run_virtually(run)
+    rows, _ = EventTail(path / "events.jsonl", run.config).read()
+    (path / "expected").write_text(json.dumps(rows))
+    return path
+
+
+# What is kept and sent ---------------------------------------------------------------------------
+def small_kept(rows_max=10):
+    return Kept({"live": True}, rows_max)
+
+
+def job_rows(number):
+    job = f"j{number}"
+    return [
+        [number, "job", job, "x", "default", "me", {"m": 1}, ["m"]],
+        [number, "launch", f"{job}.m0.0", "r0n0", 0, "node-local", "", ""],
+        [number, "done", job, True, "", False],
+    ]
+
+
+def test_of_many_jobs_the_oldest_that_have_ended_are_dropped_and_counted():
+    kept = small_kept()
+    kept.take([[0, "node", "r0n0", "r0", 1, ""], *job_rows(0)[:2]])  # this one goes on
+    for number in range(1, 9):
+        kept.take(job_rows(number))
+        assert len(rows_of(kept)) <= 11
+    rows = rows_of(kept)
+    left = [row[2] for row in of_kind(rows, "job")]
+    assert left[0] == "j0"
+    assert left[1:] == [f"j{number}" for number in range(9 - len(left) + 1, 9)]
+    assert of_kind(rows, "left-out")[-1][2] == 9 - len(left)
+    assert of_kind(rows, "node")
+
+
+def test_a_circuit_is_told_again_when_it_is_lit_and_when_it_ends():
+    kept = small_kept()
+    common = {"src": "r0", "dst": "r1", "coflow": "j1.r", "circuit": 1}
+    told = []
+    for at_s, what in ((1.0, "set-up"), (1.01, "up"), (2.0, "down")):
+        [row] = kept.take_circuits([CircuitChange(at_s=at_s, what=what, **common)], 10.0)
+        told.append(json.loads(row)[5:])
+    assert told == [[11.0, None, None], [11.0, 11.01, None], [11.0, 11.01, 12.0]]
+    assert [row[5:] for row in of_kind(rows_of(kept), "circuit")] == [told[-1]]
+
+
+def test_a_viewer_that_does_not_keep_up_is_let_go_and_others_are_not():
+    async def look():
+        viewers = Viewers(small_kept())
+        with viewers._one() as slow, viewers._one() as quick:
+            for number in range(300):
+                viewers.tell_time(float(number))
+                await quick.get()
+            assert slow.qsize() == 1
+            assert await slow.get() is None
+            assert len(viewers) == 1
+
+    asyncio.run(look())
+
+
+def test_racks_of_pairs_are_racks(folder):
+    rows = rows_of(recorded(folder / "events.jsonl", folder / "network.jsonl"))
+    racks = {rack_of(row[2]) for row in of_kind(rows, "node")}
+    assert {end for row in of_kind(rows, "pairs") for pair in row[2] for end in pair[:2]} <= racks
+    assert {job_of(row[2]) for row in of_kind(rows, "launch")} == {"j1", "j2"}
