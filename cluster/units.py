@@ -183,6 +183,10 @@ class Unit:
         """A value in this unit, without its name: three digits, or all before the point."""
         return format_digits(value / self.factor)
 
+    def show(self, value: float) -> str:
+        """A value in this unit, with its name."""
+        return f"{format_number(value / self.factor)}{f' {self.name}' if self.name else ''}"
+
 
 PERCENT = Unit("%", 0.01)
 NO_UNIT = Unit("", 1.0)
@@ -234,7 +238,9 @@ def format_digits(value: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Format how many times as much: "0.87", "12.3"; nobody needs it beyond a thousand."""
+    """Format how many times as much: "0.87", "12.3", "0.998"; nobody needs it beyond a thousand."""
+    if ratio != 1.0 and abs(ratio - 1.0) < 0.005:
+        return f"{ratio:.3f}"  # "1.00" would hide on which side it is
     return "> 1000" if ratio > 1000 else format_digits(ratio)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from railyard.cluster.units import format_number
+from railyard.cluster.units import Unit
 from railyard.scripts.comparing.estimates import Estimate, estimate
 from railyard.scripts.comparing.metrics import METRICS, Metric, Summary
 from railyard.scripts.results.trust import is_trusted
+from railyard.scripts.results.words import figure_unit, figure_words
 
 CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
 
@@ -119,6 +120,12 @@ def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
     ]
 
 
+def unit_of(metric: Metric, rows: Sequence[Row]) -> Unit:
+    """The unit of a metric's column, by the largest of these rows' means."""
+    known = [cell.mean for row in rows if (cell := row.cells[metric.key]) is not None]
+    return metric.kind.unit(max(known, default=0.0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class OwnFigure:
     """A figure that a contender's policies gave with every seed."""
@@ -128,11 +135,16 @@ class OwnFigure:
     name: str
     value: Estimate
 
+    @property
+    def words(self) -> str:
+        """Its name without its unit."""
+        return figure_words(self.name)
+
     def shown(self) -> tuple[str, str]:
-        """Its value, and the half width of its interval, "" from one seed."""
+        """Its value, and the half width of its interval, "" from one seed; both in one unit."""
         spread = self.value.half_width
-        within = "" if spread is None else f"± {format_number(spread)}"
-        return format_number(self.value.mean), within
+        unit = figure_unit(self.name, max(abs(self.value.mean), spread or 0.0))
+        return unit.show(self.value.mean), "" if spread is None else f"± {unit.show(spread)}"
 
 
 def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:

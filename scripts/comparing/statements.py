@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from railyard.cluster.units import format_count, format_ratio
+from railyard.cluster.units import PERCENT, format_count, format_ratio
 from railyard.scripts.comparing.estimates import TOGETHER, Change, change
 from railyard.scripts.comparing.metrics import COMPARED, Metric, Summary
 from railyard.scripts.comparing.rows import CLOCK_WORDS, Contender, Row, firsts, label_rows
@@ -118,8 +118,7 @@ class Statement:
 
     def _show(self, amount: float) -> str:
         if self.change.kind == "ratio":
-            is_near = amount != 1.0 and abs(amount - 1) < 0.005  # "1.00" would hide on which side
-            return f"{amount:.3f}" if is_near else format_ratio(amount)
+            return format_ratio(amount)
         return f"{'-' if amount < 0 else '+'}{self.metric.show(abs(amount))}"
 
 
@@ -141,7 +140,7 @@ class Statements:
             said.append(
                 f"Better or worse is what chance does not explain: ratios are of equal seeds, and "
                 f"all {format_count(self.intervals, 'interval')} hold together with "
-                f"{TOGETHER:.1%} confidence."
+                f"{PERCENT.digits(TOGETHER)}% confidence."
             )
         for clock, first in firsts(rows).items():
             if len(first.runs) == 1 and any(one.who.clock == clock for one in self.every):

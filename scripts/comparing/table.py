@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from railyard.scripts.comparing.agreement import Agreement, agreements
+from railyard.scripts.comparing.counters import Counted, counted
 from railyard.scripts.comparing.metrics import Metric
 from railyard.scripts.comparing.rows import (
     CLOCK_WORDS,
@@ -16,6 +17,7 @@ from railyard.scripts.comparing.rows import (
     label_rows,
     own_figures,
     shown_metrics,
+    unit_of,
 )
 from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
 from railyard.scripts.terminal import tables
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 #: So many contenders besides the first have their statements listed; more have marks only.
 _LISTED_MAX = 5
+#: Rows of counters; programs get all.
+_COUNTERS_MAX = 40
 _OF_BLOCKS = (
     "Its blocks: where the emulated run had them, which is not the same each time.  Seed's blocks: "
     "where the seed puts them, as in the table of simulated runs.  By chance: of more simulations "
@@ -54,6 +58,8 @@ def show(rows: Sequence[Row], title: str) -> None:
         _show_agreements(console, found)
     if own:
         _show_own(console, own, _labels_of_own(rows, labels))
+    if counts := counted(rows):
+        _show_counters(console, counts, labels)
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -95,9 +101,8 @@ class _Column:
     """A metric's values, all in one unit, which the heading has."""
 
     def __init__(self, metric: Metric, rows: Sequence[Row]) -> None:
-        known = [cell.mean for row in rows if (cell := row.cells[metric.key]) is not None]
         self.metric = metric
-        self._unit = metric.kind.unit(max(known, default=0.0))
+        self._unit = unit_of(metric, rows)
 
     @property
     def heading(self) -> str:
@@ -199,8 +204,24 @@ def _show_own(console: Console, own: Sequence[OwnFigure], labels: Mapping[Conten
         if of != before:
             who, before = labels[of], of
         value = " ".join(filter(None, one.shown()))
-        table.add_row(who, tables.cell(one.policy), tables.cell(one.name), value)
+        table.add_row(who, tables.cell(one.policy), tables.cell(one.words), value)
     console.print(table)
+
+
+def _show_counters(
+    console: Console, counts: Sequence[Counted], labels: Mapping[Contender, str]
+) -> None:
+    console.print("\nWhat the jobs counted, all of a run together")
+    table = _plain_table()
+    for heading in ("counter", "scheduler"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("", justify="right", no_wrap=True)
+    for one in counts[:_COUNTERS_MAX]:
+        who = "all" if one.contender is None else labels[one.contender]
+        table.add_row(tables.cell(one.name), tables.cell(who), one.shown())
+    console.print(table)
+    if len(counts) > _COUNTERS_MAX:
+        console.print(f"{len(counts) - _COUNTERS_MAX} more are in --json")
 
 
 def _plain_table() -> Table:

@@ -15,9 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster.units import format_duration
+from railyard.cluster.units import Unit, format_count, format_duration
 from railyard.gateway.page.theme import LIGHT
 from railyard.scripts.comparing.agreement import agreements
+from railyard.scripts.comparing.counters import counted
 from railyard.scripts.comparing.metrics import Metric
 from railyard.scripts.comparing.rows import (
     CLOCK_WORDS,
@@ -26,6 +27,7 @@ from railyard.scripts.comparing.rows import (
     label_rows,
     own_figures,
     shown_metrics,
+    unit_of,
 )
 from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
 from railyard.scripts.report.cdf import draw_cdf
@@ -34,10 +36,11 @@ from railyard.scripts.report.html import embedded, write_html
 from railyard.scripts.report.reasons import WORK_MAX, reasons_elsewhere
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import DRAWN_MAX, curve_data, run_data
-from railyard.scripts.report.runpage import job_rows, write_run_page
+from railyard.scripts.report.runpage import write_run_page
 from railyard.scripts.report.style import Draw, render
 from railyard.scripts.report.timeline import draw_run
 from railyard.scripts.results.folder import ORIGIN, PAGE
+from railyard.scripts.results.jobtable import job_table
 from railyard.scripts.results.origin import Origin, origin_now
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.trust import fidelity_words, is_trusted
@@ -62,6 +65,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     metrics = shown_metrics(rows)
     said = statements(rows)
     flaws = {row.contender: flaw(row) for row in rows}
+    jobs = rows[0].runs[0]["jobs"]
     values = {
         "about": about,
         "title": _listed(list(dict.fromkeys(labels.values()))),
@@ -73,8 +77,11 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         "said": _said(rows, labels, said),
         "rule": said.rule(rows),
         "first": labels[rows[0].contender],
-        "metrics": metrics,
-        "table": [_line(row, metrics, labels, colours, said) for row in rows],
+        "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
+        "table": [
+            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, labels, colours, said)
+            for row in rows
+        ],
         "agreements": [
             (who, list(same))
             for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
@@ -87,7 +94,12 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         "completion": embedded(_completion(plots, rows, labels, colours)),
         "origin": list(origin.rows()),
         "runs": list(_runs(plots, rows, labels, about["folders"], colours)),
-        "jobs": job_rows(rows[0].runs[0]["jobs"]),
+        "count": format_count(len(jobs), "job"),
+        "jobs": job_table(jobs, times=False),
+        "counters": [
+            ("all" if one.contender is None else labels[one.contender], one.name, one.shown())
+            for one in counted(rows)
+        ],
         "fidelity": _fidelity(rows),
     }
     write_html("comparison.html", folder / PAGE, values)
@@ -95,20 +107,20 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 
 def _line(
     row: Row,
-    metrics: Sequence[Metric],
+    units: Mapping[Metric, Unit],
     labels: Mapping[Contender, str],
     colours: Mapping[str, int],
     said: Statements,
 ) -> dict[str, Any]:
     label, of = labels[row.contender], said.of(row.contender)
     cells = []
-    for metric in metrics:
+    for metric, unit in units.items():
         cell, one = row.cells[metric.key], of.get(metric.key)
         spread = None if cell is None else cell.half_width
         cells.append(
             {
-                "value": "-" if cell is None else metric.show(cell.mean),
-                "within": "" if spread is None else f"± {metric.show(spread)}",
+                "value": "-" if cell is None else unit.digits(cell.mean),
+                "within": "" if spread is None else f"± {unit.digits(spread)}",
                 "change": "" if one is None else f"{one.amount()} {one.verdict.mark}",
                 "interval": "" if one is None else one.interval(),
                 "style": "" if one is None else _STYLES.get(one.verdict, ""),

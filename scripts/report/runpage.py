@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import format_count, format_duration, format_number, format_size
+from railyard.cluster.units import format_count, format_number, format_share
 from railyard.scripts.comparing.metrics import METRICS
 from railyard.scripts.comparing.rows import CLOCK_WORDS
 from railyard.scripts.report.html import embedded, write_html
@@ -16,10 +16,12 @@ from railyard.scripts.report.reasons import WORK_MAX, reasons
 from railyard.scripts.report.results import Results
 from railyard.scripts.report.rundata import run_data
 from railyard.scripts.results.folder import FILES, ORIGIN, PAGE
+from railyard.scripts.results.jobtable import counter_rows, job_table
 from railyard.scripts.results.origin import Origin, origin_now
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.results.summary import attempts_of, schedulers_of
 from railyard.scripts.results.trust import fidelity_words, is_trusted
+from railyard.scripts.results.words import figure_unit, figure_words, moved_words
 
 
 def finish_folder(folder: Path, summary: dict[str, Any], topology: Topology) -> None:
@@ -46,7 +48,7 @@ def write_run_page(
     values = {
         "title": f"{summary['workload']} under {summary['scheduler']}",
         "clock": CLOCK_WORDS[summary["clock"]].capitalize(),
-        "emulation": {"scale": f"{topology.scale:g}", "compute": topology.compute.mode}
+        "emulation": {"scale": format_number(topology.scale), "compute": topology.compute.mode}
         if emulated
         else None,
         "flaws": list(_flaws(summary)),
@@ -56,42 +58,19 @@ def write_run_page(
         "origin": [("Seed", str(summary["seed"])), *origin.rows()],
         "figures": list(_figures(summary)),
         "own": [
-            (f"{policy}: {name}", format_number(value))
+            (f"{policy}: {figure_words(name)}", figure_unit(name, value).show(value))
             for policy, of in summary.get("figures", {}).items()
             for name, value in of.items()
         ],
         "data": embedded(
             run_data(results, results.makespan_s) | {"why": reasons(results, work_max)}
         ),
-        "jobs": job_rows(summary["jobs"]),
+        "count": format_count(len(summary["jobs"]), "job"),
+        "jobs": job_table(summary["jobs"]),
+        "counters": counter_rows(summary["jobs"]),
         "files": [(name, words) for name, words in FILES.items() if (folder / name).exists()],
     }
     write_html("run.html", folder / PAGE, values)
-
-
-def job_rows(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A table of jobs as words."""
-    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
-    return [
-        {
-            "name": job["name"],
-            "id": job["id"],
-            "ok": job["ok"],
-            "submitted": format_duration(job["submitted_s"] - begin_s),
-            "jct": _duration(job["jct_s"]),
-            "cct": _duration(job["cct_s"]),
-            "input": format_size(job["input_bytes"]),
-            "shuffle": format_size(job["shuffle_bytes"]),
-            "output": format_size(job["output_bytes"]),
-            "skew": "-" if job["shuffle_skew"] is None else f"{job['shuffle_skew']:.2f}",
-            "tasks": ", ".join(format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")),
-        }
-        for job in jobs
-    ]
-
-
-def _duration(seconds: float | None) -> str:
-    return "-" if seconds is None else format_duration(seconds)
 
 
 def _flaws(summary: dict[str, Any]) -> Iterator[str]:
@@ -109,9 +88,9 @@ def _flaws(summary: dict[str, Any]) -> Iterator[str]:
     if "coarse" in summary:
         flows, off = summary["coarse"]["exact_flows"], summary["coarse"]["off"]
         yield (
-            f"Simulated coarsely, as there would have been {flows:,} flows. Mean job times are "
-            f"expected to be off by at most {off['jct_s']:.0%}, mean shuffle times by "
-            f"{off['cct_s']:.0%}."
+            f"Simulated coarsely, as there would have been {format_number(flows)} flows. Mean job "
+            f"times are expected to be off by at most {format_share(off['jct_s'])}, mean shuffle "
+            f"times by {format_share(off['cct_s'])}."
         )
 
 
@@ -121,8 +100,7 @@ def _figures(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if value is not None and (value or not metric.unless_zero):
             yield metric.title, metric.show(value)
     yield "attempts", attempts_of(summary["tasks"], "copies")
-    moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
-    yield "bytes moved", moved or "none"
+    yield "bytes moved", moved_words(summary["bytes"])
     verified = {True: "verified", False: "wrong", None: "not checked"}
     yield "output", verified[summary["verified"]]
     if "fidelity" in summary:

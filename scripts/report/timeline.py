@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.units import format_count
 from railyard.gateway.page.theme import Theme
 from railyard.scripts.report.heatmap import draw_links
 from railyard.scripts.report.results import Outcome, Results, natural
@@ -89,7 +90,7 @@ def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None
         for label, job in zip(axes.get_yticklabels(), jobs, strict=True):
             label.set_color(colours[job["name"]])
             label.set_fontsize(7.5)
-    title_rows(axes, len(jobs), f"{len(jobs)} jobs, from submission to end", theme)
+    title_rows(axes, len(jobs), f"{format_count(len(jobs), 'job')}, from submission to end", theme)
 
 
 def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
@@ -121,7 +122,7 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
             axes.axhline(begin - 0.5, color=theme.line, linewidth=0.7)
     step = -(-len(names) // 16)
     axes.set_yticks(ticks[::step], names[::step], fontsize=8)
-    title = f"{rows} slots: maps pale, reduces strong, failed or killed crossed"
+    title = f"{format_count(rows, 'slot')}: maps pale, reduces strong, failed or killed crossed"
     if any(held.outcome in ("taken", "not taken") for held in results.held):
         title += "; of outputs that were kept, those taken striped, others dotted"
     title_rows(axes, rows, title, theme)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.cluster.units import format_duration, format_size
+from railyard.cluster.units import Unit, format_duration, format_ratio, format_size
 from railyard.jobs.workloads.statistics import percentile
 
 Summary = dict[str, Any]
@@ -46,6 +46,8 @@ def plain(title: str, unit: str, quantity: Quantity, show: Callable[[float], str
     return Measure(title, unit, lambda own, _: quantity(own), quantity, show)
 
 
+#: Of quantities that are in % already.
+POINTS = Unit("%", 1.0)
 #: The key of the times of jobs alone, in the summaries of lines with ``alone``.
 ALONE_S = "alone_s"
 
@@ -123,9 +125,14 @@ def slowed_down(own: Summary, base: Summary | None) -> float | None:
     return 100.0 * sum(slower) / len(slower)
 
 
+def show_percent(value: float) -> str:
+    """A number that is in % already."""
+    return POINTS.show(value)
+
+
 def share(title: str, part: str) -> Measure:
     """A share that the summary has by itself, in %, such as "slot_utilization"."""
-    return plain(title, "%", lambda run: 100.0 * run[part], lambda value: f"{value:.0f} %")
+    return plain(title, "%", lambda run: 100.0 * run[part], show_percent)
 
 
 def layer_share(layer: str) -> Measure:
@@ -134,7 +141,7 @@ def layer_share(layer: str) -> Measure:
     def of(run: Summary) -> float:
         return 100.0 * float(run["layer_utilization"][layer])
 
-    return plain(f"{layer} used", "%", of, lambda value: f"{value:.0f} %")
+    return plain(f"{layer} used", "%", of, show_percent)
 
 
 def moved_bytes(way: str) -> Quantity:
@@ -154,7 +161,7 @@ CCT_MEAN = reduction("CCT mean", coflow_time_s("mean"), format_duration)
 CROSS_RACK = reduction("cross-rack bytes", moved_bytes("cross_rack"), format_size)
 WAN = reduction("bytes between sites", moved_bytes("wan"), format_size)
 JCT_P90 = reduction("JCT p90", job_time_s("p90"), format_duration)
-SLOWDOWN = reduction("slowdown", slowdown, lambda times: f"{times:.2f} x")
+SLOWDOWN = reduction("slowdown", slowdown, format_ratio)
 SLOWED_DOWN = Measure("jobs slowed down", "%", slowed_down, job_time_s("mean"), format_duration)
 SLOTS_USED = share("slots used", "slot_utilization")
 COMPUTING = share("slots computing", "compute_utilization")

@@ -8,9 +8,19 @@ from itertools import groupby
 
 import click
 
-from railyard.cluster.units import NO_UNIT, Unit, format_duration, format_size, size_unit, time_unit
+from railyard.cluster.units import (
+    NO_UNIT,
+    Unit,
+    format_digits,
+    format_duration,
+    format_number,
+    format_ratio,
+    format_size,
+    size_unit,
+    time_unit,
+)
 from railyard.scripts.reproduce.figures import Figure, Published
-from railyard.scripts.reproduce.measures import Measure
+from railyard.scripts.reproduce.measures import POINTS, Measure, show_percent
 from railyard.scripts.reproduce.values import Value
 from railyard.scripts.terminal.options import seeds_in_words
 from railyard.scripts.terminal.tables import Cell, Column, cell, plain_console, show_table
@@ -19,6 +29,9 @@ from railyard.scripts.terminal.tables import Cell, Column, cell, plain_console, 
 _UNITS: dict[Callable[[float], str], Callable[[float], Unit]] = {
     format_duration: time_unit,
     format_size: size_unit,
+    show_percent: lambda _: POINTS,
+    format_digits: lambda _: NO_UNIT,
+    format_ratio: lambda _: NO_UNIT,
 }
 
 
@@ -85,18 +98,20 @@ def _quantity(number: float | None, measure: Measure) -> Cell:
 
 
 def _ours(value: Value) -> str:
-    if value.ours is None:
-        return "-"
-    spread = value.ours.half_width
-    return f"{value.ours.mean:.1f}{'' if spread is None else f' ± {spread:.1f}'}"
+    return "-" if value.ours is None else mean_words(value.ours.mean, value.ours.half_width)
+
+
+def mean_words(mean: float, spread: float | None) -> str:
+    """A mean, and half of its interval if there are several seeds: "12.3 ± 4.5"."""
+    return f"{mean:.1f}{'' if spread is None else f' ± {spread:.1f}'}"
 
 
 def published_words(published: Published, unit: str) -> str:
     """What the paper says: "10 to 33 %", "> 0 %"."""
     if math.isinf(published.most):
-        return f"> {published.least:g} {unit}"
+        return f"> {format_number(published.least)} {unit}"
     if math.isinf(published.least):
-        return f"< {published.most:g} {unit}"
+        return f"< {format_number(published.most)} {unit}"
     if published.least == published.most:
-        return f"{published.least:g} {unit}"
-    return f"{published.least:g} to {published.most:g} {unit}"
+        return f"{format_number(published.least)} {unit}"
+    return f"{format_number(published.least)} to {format_number(published.most)} {unit}"

@@ -17,7 +17,7 @@ import msgspec
 from railyard.cluster.errors import UsageError
 from railyard.scripts.reproduce.figures import Line, Published
 from railyard.scripts.reproduce.headlines import Elsewhere, Headline
-from railyard.scripts.reproduce.table import published_words
+from railyard.scripts.reproduce.table import mean_words, published_words
 from railyard.scripts.results.outputfile import write_json
 
 NEAR = 10.0  #: points, or % of a published number that has another unit
@@ -211,8 +211,7 @@ def _cells(row: Row, made: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
     assert row.line.published is not None
     ours, runs, by = "", "", ""
     if row.recorded is not None and row.recorded.mean is not None:
-        spread = row.recorded.ci95_half_width
-        ours = f"{row.recorded.mean:.1f}{'' if spread is None else f' ± {spread:.1f}'}"
+        ours = mean_words(row.recorded.mean, row.recorded.ci95_half_width)
         runs = row.recorded.coarse or "exact"
         by = f"{made[row.recorded.command, row.recorded.code]}"
     words = f"**{row.verdict}**{' (by chance?)' if row.is_chance else ''}"

@@ -25,12 +25,12 @@ from railyard.cluster.units import (
     size_unit,
     time_unit,
 )
-from railyard.jobs.operators import COUNTED
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.scripts.clusters.session import Session
 from railyard.scripts.results.outcome import MixOutcome, Outcome, Result
 from railyard.scripts.results.trust import fidelity_words, is_trusted
+from railyard.scripts.results.words import figure_unit, figure_words, moved_words, own_counters
 from railyard.scripts.terminal.tables import Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _verdict(result: Result) -> Text:
 
 def usage_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Bytes that were moved, and the share of slots x time that was held, and computed in."""
-    moved = ", ".join(f"{format_size(n)} {way}" for way, n in summary["bytes"].items() if n)
+    moved = moved_words(summary["bytes"])
     used, computing = summary["slot_utilization"], summary["compute_utilization"]
     rows = [("moved", moved), ("slots", _used(used) + f", {format_share(computing)} computing")]
     if layers := summary.get("layer_utilization"):
@@ -139,10 +139,14 @@ def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (
             "figures",
-            f"{policy}: {', '.join(f'{name} {format_number(n)}' for name, n in of.items())}",
+            f"{policy}: {', '.join(_figure(name, value) for name, value in of.items())}",
         )
         for policy, of in found
     ]
+
+
+def _figure(name: str, value: float) -> str:
+    return f"{figure_words(name)} {figure_unit(name, value).show(value)}"
 
 
 def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
@@ -172,21 +176,12 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def _counters(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """A row for each job whose code counted something."""
     many = [
-        (job["name"], ", ".join(f"{name} {count:,}" for name, count in own.items()))
+        (job["name"], ", ".join(f"{name} {format_number(count)}" for name, count in own.items()))
         for job in jobs
         if (own := own_counters(job))
     ]
     named = len({name for name, _ in many}) > 1
     return [("counters", f"{name}: {text}" if named else text) for name, text in many]
-
-
-def own_counters(job: dict[str, Any]) -> dict[str, int]:
-    """What a job's own code counted, without what is counted of every job."""
-    return {
-        name: count
-        for name, count in job.get("counters", {}).items()
-        if name.rpartition(".")[2] not in COUNTED
-    }
 
 
 def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list[tuple[str, str]]:

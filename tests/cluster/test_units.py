@@ -149,8 +149,8 @@ def test_a_column_has_one_unit():
     assert [format_digits(n) for n in (0.0123, 0.0996, 9.996, 99.96, -12.34)] == [
         "0.012", "0.10", "10.0", "100", "-12.3",
     ]  # fmt: skip
-    assert [format_ratio(n) for n in (0.5, 12.34, 5000, 1e-9)] == [
-        "0.50", "12.3", "> 1000", "< 0.001",
+    assert [format_ratio(n) for n in (0.5, 12.34, 5000, 1e-9, 1.0, 0.998)] == [
+        "0.50", "12.3", "> 1000", "< 0.001", "1.00", "0.998",
     ]  # fmt: skip
 
 

@@ -176,7 +176,7 @@ def test_own_figures_stand_below_the_table(capsys):
     own = {"figures": {"delay": {"waits": 12345.0, "waited_s": 0.25}}}
     show(rows_of({FAIR: [summary()], DELAY: [summary() | own], VIRTUAL: [summary()]}), "jobs")
     said = capsys.readouterr().out
-    for words in ("own figures", "delay, emulated", "waits", "12,345", "waited_s", "0.25"):
+    for words in ("own figures", "delay, emulated", "waits", "12,345", "waited", "250 ms"):
         assert words in said
     show(rows_of({FAIR: [summary()]}), "jobs")
     assert "own figures" not in capsys.readouterr().out

@@ -24,7 +24,7 @@ def test_terasort_is_simulated_and_replayed(railyard, tmp_path):
     assert set(summary) == KEYS
     assert (summary["clock"], summary["seed"], summary["scale"]) == ("virtual", 1, 1000)
     assert set(summary["figures"]) == {"delay"}
-    assert "figures    delay: waits 4, waits_node_local 4, waited_s 8.75" in said
+    assert "figures    delay: waits 4, waits node local 4, waited 8.75 s" in said
     (job,) = summary["jobs"]
     assert job["input_bytes"] == job["shuffle_bytes"] == job["output_bytes"] == 10 * 10**9
     assert json.loads((out / "trace.json").read_text())["traceEvents"]

@@ -25,6 +25,7 @@ from railyard.scripts.reproduce.measures import (
     Summary,
     moved_bytes,
     plain,
+    show_percent,
 )
 from railyard.scripts.reproduce.smaller import Coarser
 from railyard.scripts.simulating.fetch import traces_folder
@@ -125,7 +126,7 @@ def _percent(part: float | None, whole: float) -> float | None:
 
 
 def _share(title: str, quantity: Quantity) -> Measure:
-    return plain(title, "%", quantity, lambda share: f"{share:.1f} %")
+    return plain(title, "%", quantity, show_percent)
 
 
 SHARE_ON_CIRCUITS = _share("on circuits", share_on_circuits)

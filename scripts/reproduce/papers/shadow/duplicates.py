@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from railyard.cluster.units import format_digits
 from railyard.scripts.reproduce.figures import BETTER, Figure, Line, Published, reported
-from railyard.scripts.reproduce.measures import Measure, Summary, of_jobs, plain
+from railyard.scripts.reproduce.measures import (
+    Measure,
+    Summary,
+    of_jobs,
+    plain,
+    show_percent,
+)
 from railyard.scripts.reproduce.papers.shadow.setups import (
     APPLICATIONS,
     DELAY,
@@ -20,18 +27,16 @@ from railyard.scripts.reproduce.papers.shadow.setups import (
     maps,
     mean_over_jobs,
     of_scheduler,
-    percent,
     share,
     skew_of,
     terasort,
-    times,
     words,
 )
 
 
 def own(name: str, whose: str = OURS) -> Measure:
     """A figure of the scheduler's own."""
-    return plain(name, "", lambda run: of_scheduler(run, whose, name), "{:.0f}".format)
+    return plain(name, "", lambda run: of_scheduler(run, whose, name), format_digits)
 
 
 def _launched(whose: str) -> Measure:
@@ -39,7 +44,7 @@ def _launched(whose: str) -> Measure:
         "duplicates, of the maps",
         "%",
         lambda run: share(run, whose, "duplicates", maps(run)),
-        percent,
+        show_percent,
     )
 
 
@@ -48,7 +53,7 @@ def _chosen(whose: str) -> Measure:
         "chosen, of the duplicates",
         "%",
         lambda run: share(run, whose, "duplicates_chosen", of_scheduler(run, whose, "duplicates")),
-        percent,
+        show_percent,
     )
 
 
@@ -60,9 +65,12 @@ def _before_t(run: Summary) -> float | None:
 
 
 LAUNCHED, CHOSEN = _launched(OURS), _chosen(OURS)
-EARLY = plain("chosen before T, of the chosen", "%", _before_t, percent)
+EARLY = plain("chosen before T, of the chosen", "%", _before_t, show_percent)
 ERROR = plain(
-    "error of predicted times", "%", lambda run: share(run, OURS, "prediction_error", 1.0), percent
+    "error of predicted times",
+    "%",
+    lambda run: share(run, OURS, "prediction_error", 1.0),
+    show_percent,
 )
 
 
@@ -134,5 +142,5 @@ def figure_23(quick: bool) -> Figure:
 
 
 _EACH_SKEW = mean_over_jobs(
-    "skew, mean of each", of_jobs("shuffle_skew", "mean"), "shuffle_skew", times
+    "skew, mean of each", of_jobs("shuffle_skew", "mean"), "shuffle_skew", format_digits
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from railyard.cluster.units import format_digits, format_duration
 from railyard.scripts.reproduce.figures import (
     Figure,
     Line,
@@ -110,21 +111,6 @@ def maps(run: Summary) -> float:
     return float(sum(job["maps"] for job in run["jobs"]))
 
 
-def percent(value: float) -> str:
-    """For people."""
-    return f"{value:.1f} %"
-
-
-def times(value: float) -> str:
-    """For people."""
-    return f"{value:.2f}"
-
-
-def seconds(value: float) -> str:
-    """For people."""
-    return f"{value:.0f} s"
-
-
 def mean_over_jobs(
     title: str, quantity: Quantity, key: str, show: Callable[[float], str]
 ) -> Measure:
@@ -140,20 +126,20 @@ def mean_over_jobs(
     return Measure(title, "%", of, quantity, show, lessens=True)
 
 
-EACH_JOB = mean_over_jobs("job time, mean of each", job_time_s("mean"), "jct_s", seconds)
-SHUFFLE = reduction("shuffle time", of_jobs("cct_s", "mean"), seconds)
-SKEW = reduction("skew", of_jobs("shuffle_skew", "mean"), times)
-SKEW_ITSELF = plain("shuffle skew", "", of_jobs("shuffle_skew", "mean"), times)
+EACH_JOB = mean_over_jobs("job time, mean of each", job_time_s("mean"), "jct_s", format_duration)
+SHUFFLE = reduction("shuffle time", of_jobs("cct_s", "mean"), format_duration)
+SKEW = reduction("skew", of_jobs("shuffle_skew", "mean"), format_digits)
+SKEW_ITSELF = plain("shuffle skew", "", of_jobs("shuffle_skew", "mean"), format_digits)
 
 
 def job_time(app: str) -> Measure:
     """Less job time of one application."""
-    return reduction("job time", job_time_s("mean", named(app)), seconds)
+    return reduction("job time", job_time_s("mean", named(app)), format_duration)
 
 
 def skew_of(app: str) -> Measure:
     """Less skew of one application's shuffle."""
-    return reduction("skew", of_jobs("shuffle_skew", "mean", named(app)), times)
+    return reduction("skew", of_jobs("shuffle_skew", "mean", named(app)), format_digits)
 
 
 # Lines -------------------------------------------------------------------------------------------

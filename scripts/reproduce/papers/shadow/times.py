@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from railyard.cluster.units import format_duration
 from railyard.scripts.reproduce.figures import BETTER, Figure, Line, Published, Setup, reported
 from railyard.scripts.reproduce.measures import (
     JCT_MEAN,
@@ -26,7 +27,6 @@ from railyard.scripts.reproduce.papers.shadow.setups import (
     figure,
     gains,
     job_time,
-    seconds,
     setup,
     terasort,
     words,
@@ -63,7 +63,7 @@ def figure_11(_: bool) -> Figure:
     lines = gains(jobs, "50 jobs", measure=MAKESPAN, published=reported(24))
     lines += gains(jobs, "50 jobs", measure=JCT_MEAN, published=BETTER)
     for part in ("p50", "p75", "p90"):
-        measure = reduction(f"job time {part}", job_time_s(part), seconds)
+        measure = reduction(f"job time {part}", job_time_s(part), format_duration)
         lines += gains(jobs, "50 jobs", measure=measure)
     lines += gains(jobs, "50 jobs", measure=_THROUGHPUT, published=reported(36))
     lines.append(alone(jobs, "50 jobs", DELAY, SLOTS_USED))
@@ -141,4 +141,6 @@ def _ends_s(run: Summary) -> list[float]:
     return sorted(float(job["finished_s"]) for job in run["jobs"])
 
 
-_THROUGHPUT = Measure("more jobs done, at best", "%", _more_jobs, job_time_s("mean"), seconds)
+_THROUGHPUT = Measure(
+    "more jobs done, at best", "%", _more_jobs, job_time_s("mean"), format_duration
+)

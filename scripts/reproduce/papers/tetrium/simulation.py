@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from railyard.cluster.topology import load_topology
+from railyard.cluster.units import format_duration
 from railyard.scripts.reproduce.figures import (
     BETTER,
     Figure,
@@ -29,6 +30,7 @@ from railyard.scripts.reproduce.measures import (
     moved_bytes,
     plain,
     reduction,
+    show_percent,
 )
 from railyard.scripts.reproduce.papers.tetrium.setups import (
     IN_PLACE,
@@ -44,7 +46,6 @@ from railyard.scripts.reproduce.papers.tetrium.setups import (
 from railyard.scripts.terminal.options import TextPairs
 
 _CENTRAL, _TETRIS = "centralized", "tetris"
-_SHOWN_S = "{:.0f} s".format
 
 
 def _gains(
@@ -165,7 +166,7 @@ def figure_10(quick: bool) -> Figure:
 
 
 def _maps_part(jobs: Setup, load: Load) -> Line:
-    measure = plain("of bytes between sites: maps'", "%", _sent_by_maps, "{:.0f} %".format)
+    measure = plain("of bytes between sites: maps'", "%", _sent_by_maps, show_percent)
     return Line(
         case=load.name,
         subject=OURS,
@@ -246,7 +247,7 @@ def _of_ratio(least: float, most: float) -> Measure:
     def which(job: Job) -> bool:
         return least <= float(job["shuffle_bytes"]) / float(job["input_bytes"]) < most
 
-    return reduction("JCT mean, such jobs", job_time_s("mean", which), _SHOWN_S)
+    return reduction("JCT mean, such jobs", job_time_s("mean", which), format_duration)
 
 
 def _zipf(exponent: float) -> dict[str, float]:
