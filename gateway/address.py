@@ -15,14 +15,22 @@ _BACKLOG = 128
 
 def listen(port: int) -> socket.socket:
     """A socket that listens on the loopback; port 0 is any.  ``UsageError`` if it is taken."""
+    try:
+        return listen_at(HOST, port)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise UsageError(f"--http {port}: {why}: need a port that is free, or auto") from None
+
+
+def listen_at(host: str, port: int) -> socket.socket:
+    """A socket that listens there; raises ``OSError`` if it is taken."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
-    except OSError as error:
+        listening.bind((host, port))
+    except OSError:
         listening.close()
-        why = os.strerror(error.errno or 0)
-        raise UsageError(f"--http {port}: {why}: need a port that is free, or auto") from None
+        raise
     listening.listen(_BACKLOG)
     return listening
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -19,6 +20,7 @@ from railyard.gateway.errors import RemoteError, remote_error
 log = logging.getLogger(__name__)
 
 _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK = re.compile(r"127(\.\d{1,3}){3}", re.ASCII)
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
@@ -53,7 +55,7 @@ def _check(request: web.Request, token: str) -> None:
         if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
             why = "Authentication required: need the header Authorization: Bearer TOKEN"
             raise RemoteError(401, "SecurityException", why)
-    elif _name(request.host) not in _OWN_NAMES:
+    elif not _is_own(_name(request.host)):
         why = f"Host {request.host[:80]!r}: need {', '.join(_OWN_NAMES)}"
         raise RemoteError(403, "AccessControlException", why)
     origin = request.headers.get("Origin", "")
@@ -61,6 +63,11 @@ def _check(request: web.Request, token: str) -> None:
     if origin not in ("", own) and request.method not in _READING:
         why = f"Origin {origin[:80]!r}: pages of other sites may not change anything"
         raise RemoteError(403, "AccessControlException", why)
+
+
+def _is_own(name: str) -> bool:
+    """Whether it is a name of this machine, or an address of the loopback: that is no name."""
+    return name in _OWN_NAMES or _LOOPBACK.fullmatch(name) is not None
 
 
 def _name(host: str) -> str:

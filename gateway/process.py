@@ -24,6 +24,9 @@ from railyard.gateway.page.routes import Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
+from railyard.gateway.yarn.history.routes import HistoryRest
+from railyard.gateway.yarn.nodeaddresses import NodeAddresses
+from railyard.gateway.yarn.nodes import NodeRest
 from railyard.gateway.yarn.rest import ResourceManagerRest
 from railyard.gateway.yarn.streaming import StreamingRest
 
@@ -59,8 +62,9 @@ class Server:
         self._stores = Stores(folder, config)
         viewers = Viewers(Kept(head_of(config, live=True, begun_ms=int(folder.made_s * 1000))))
         self._live = Live(folder, config, viewers, self._loop)
-        self._runner = web.AppRunner(application(self._stores, viewers, folder, config, url))
-        self._loop.run_until_complete(self._listen(listening))
+        nodes = NodeAddresses(config.topology, listening.getsockname()[1])
+        self._runner = web.AppRunner(application(self._stores, viewers, folder, config, url, nodes))
+        self._loop.run_until_complete(self._listen([listening, *nodes.sockets]))
 
     def start(self) -> None:
         """Begin to answer."""
@@ -72,27 +76,37 @@ class Server:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._live.stop()
-        self._listening.close()
+        for listening in self._listening:
+            listening.close()
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.close()
         self._stores.close()
 
-    async def _listen(self, listening: socket.socket) -> None:
+    async def _listen(self, sockets: list[socket.socket]) -> None:
         await self._runner.setup()
         assert self._runner.server is not None, "it is set up"
         connections = Connections(self._runner.server, self._loop)
-        self._listening = await self._loop.create_server(connections, sock=listening)
+        self._listening = [
+            await self._loop.create_server(connections, sock=listening) for listening in sockets
+        ]
 
 
 def application(
-    stores: Stores, viewers: Viewers, folder: RunFolder, config: ClusterConfig, url: str
+    stores: Stores,
+    viewers: Viewers,
+    folder: RunFolder,
+    config: ClusterConfig,
+    url: str,
+    nodes: NodeAddresses,
 ) -> web.Application:
     """All that the gateway answers."""
     app = web.Application(middlewares=[guard(token="")])
     app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, url).add_to(app)
-    ResourceManagerRest(stores, folder).add_to(app)
     StreamingRest(stores, folder, config).add_to(app)
+    ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
+    NodeRest(stores, folder, nodes).add_to(app)
+    HistoryRest(stores, folder).add_to(app)
     Page(viewers, folder.path / "attempts").add_to(app)
     return app
 

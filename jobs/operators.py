@@ -120,6 +120,7 @@ class Reduce(PairsOperator):
                 made += 1
                 yield pair
         counters[f"{task.stage}.keys_in"] = keys
+        counters[f"{task.stage}.records_in"] = runs.values
         counters[f"{task.stage}.pairs_out"] = made
 
 

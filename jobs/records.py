@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
@@ -126,6 +126,7 @@ class RunReader:
 
     def __init__(self) -> None:
         self.groups = 0  #: groups in all runs, before groups of equal keys are merged
+        self.values = 0  #: of the groups that were merged so far
         self._runs: list[memoryview] = []
 
     def add(self, output: Buffer) -> None:
@@ -146,7 +147,12 @@ class RunReader:
         The values of a key are in any order, and can be read only until the next key is.
         """
         by_key = itemgetter(0)
-        groups = _counted(heapq.merge(*map(_unpacked, self._runs), key=by_key), on_group)
+
+        def count(values: Sized) -> None:
+            self.values += len(values)
+            on_group()
+
+        groups = _counted(heapq.merge(*map(_unpacked, self._runs), key=by_key), count)
         for key, equal in groupby(groups, key=by_key):
             yield key, chain.from_iterable(map(itemgetter(1), equal))
 
@@ -191,10 +197,10 @@ def _unpacked(run: memoryview) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     return iter(unpacker)
 
 
-def _counted(groups: Iterator[Any], on_group: Callable[[], None]) -> Iterator[Any]:
+def _counted(groups: Iterator[Any], on_group: Callable[[Sized], None]) -> Iterator[Any]:
     try:
         for group in groups:
-            on_group()
+            on_group(group[1])
             yield group
     except TypeError as error:  # only from comparing keys: the consumer's errors are not seen here
         raise _not_comparable(error) from None

@@ -8,12 +8,13 @@ under "railyard".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from railyard.cluster.ids import AttemptId, JobId
+from railyard.cluster.ids import JobId, NodeId, job_of
+from railyard.gateway.yarn.ids import container_id, job_id
 from railyard.resourcemanager.process.messages import ClusterStatus, JobStatus, NodeStatus
 
 SLOT_MB = 1024
@@ -27,11 +28,14 @@ _NO_CONTAINER_YET = "ACCEPTED"
 class Numbers:
     """What YARN would say of a cluster at one instant.
 
-    ``begun_ms`` is when it started, since 1970: part of the applications' ids.
+    ``begun_ms`` is when it started, since 1970: part of the applications' ids.  ``url`` is where
+    the client has found the gateway.
     """
 
     status: ClusterStatus
     begun_ms: int
+    url: str = ""
+    addresses: Mapping[NodeId, str] = field(default_factory=dict)  #: of nodes that have their own
 
     # Cluster -------------------------------------------------------------------------------------
     def info(self) -> dict[str, Any]:
@@ -120,9 +124,10 @@ class Numbers:
                     "queues": {"queue": []},
                     "railyard": {
                         "scheduler": self.status.scheduler,
-                        "jobsByQueue": Counter(
-                            job.queue for job in self.status.jobs if job.finished_s is None
-                        ),
+                        "queues": [
+                            {"queue": queue, "jobs": count}
+                            for queue, count in sorted(self._waiting_or_running.items())
+                        ],
                     },
                 }
             }
@@ -139,7 +144,7 @@ class Numbers:
             "state": "RUNNING" if node.alive else "LOST",
             "id": node_id(node),
             "nodeHostName": node.node,
-            "nodeHTTPAddress": "",
+            "nodeHTTPAddress": self.node_address(node),
             "lastHealthUpdate": self._ms(self.status.now_s),
             "version": VERSION,
             "healthReport": node.lost_because,
@@ -151,10 +156,14 @@ class Numbers:
             "railyard": {"attempts": list(node.attempts), "reserved": list(node.reserved)},
         }
 
+    def node_address(self, node: NodeStatus) -> str:
+        """Where its NodeManager's interface is."""
+        return self.addresses.get(node.node) or f"{self.url.partition('//')[2]}/node/{node.node}"
+
     # Applications --------------------------------------------------------------------------------
     def app_id(self, job: JobStatus) -> str:
         """The id of a job as an application."""
-        return f"application_{self.begun_ms}_{int(job.job[1:]):04d}"
+        return job_id(self.begun_ms, job.job, "application")
 
     def state(self, job: JobStatus) -> str:
         """The application's state."""
@@ -182,7 +191,7 @@ class Numbers:
             "finalStatus": finals.get(state, "UNDEFINED"),
             "progress": 100.0 * job.progress,
             "trackingUI": "History" if ended else "ApplicationMaster",
-            "trackingUrl": "",
+            "trackingUrl": f"{self.url}/proxy/{self.app_id(job)}/",
             "diagnostics": job.reason or job.waiting,
             "clusterId": self.begun_ms,
             "applicationType": "MAPREDUCE",
@@ -207,14 +216,41 @@ class Numbers:
                 "mapsElsewhere": elsewhere,
                 "shuffledBytes": job.shuffled_bytes,
                 "crossRackShuffleBytes": job.cross_rack_bytes,
+                "maps": job.maps,
+                "mapsDone": job.maps_done,
+                "reduces": job.reduces,
+                "reducesDone": job.reduces_done,
             },
         }
+
+    def containers(self, job: JobId) -> list[dict[str, Any]]:
+        """The containers that a job has now: its attempts that hold slots."""
+        return [
+            {
+                "containerId": container_id(self.begun_ms, attempt),
+                "allocatedMB": SLOT_MB,
+                "allocatedVCores": 1,
+                "assignedNodeId": node_id(node),
+                "containerState": "RUNNING",
+                "nodeHttpAddress": self.node_address(node),
+                "nodeId": node_id(node),
+                "railyard": {"attempt": attempt},
+            }
+            for node in self._alive()
+            for attempt in node.attempts
+            if job_of(attempt) == job
+        ]
 
     # ---------------------------------------------------------------------------------------------
     @cached_property
     def _running(self) -> Counter[JobId]:
         """{job: how many slots its attempts hold}."""
         return Counter(job_of(a) for node in self._alive() for a in node.attempts)
+
+    @property
+    def _waiting_or_running(self) -> Counter[str]:
+        """{queue: how many of its jobs have not ended}."""
+        return Counter(job.queue for job in self.status.jobs if job.finished_s is None)
 
     def _alive(self) -> list[NodeStatus]:
         return [node for node in self.status.nodes if node.alive]
@@ -224,11 +260,6 @@ class Numbers:
 
     def _ms(self, time_s: float) -> int:
         return self.begun_ms + int(1000 * time_s)
-
-
-def job_of(attempt: AttemptId) -> JobId:
-    """The job in an attempt's id: "j1" in "j1.m0.0"."""
-    return JobId(attempt.split(".", 1)[0])
 
 
 def node_id(node: NodeStatus) -> str:

@@ -5,18 +5,21 @@ Source: Apache Hadoop's documentation of the ResourceManager's REST interface.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done
 from railyard.gateway.bodies import json_body
 from railyard.gateway.errors import RemoteError
 from railyard.gateway.stores import Stores
+from railyard.gateway.yarn.answering import Handler, answering, bad, not_found, respond
 from railyard.gateway.yarn.numbers import Numbers, listed, node_id
+from railyard.gateway.yarn.parameters import passing, several, texts
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     GetClusterStatus,
@@ -35,19 +38,26 @@ _STATES = (
     "FAILED",
     "KILLED",
 )
+_NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "DECOMMISSIONING")
 _FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
+_TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
+#: Header with the number of events that the ResourceManager had handled: answers with the same
+#: number are of the same state, so their numbers add up.
+EVENTS = "Railyard-Events"
 Answer = Callable[[Numbers, web.Request], dict[str, Any]]
 
 
 class ResourceManagerRest:
     """Answers the requests below ``/ws/v1/cluster``."""
 
-    def __init__(self, stores: Stores, folder: RunFolder) -> None:
+    def __init__(self, stores: Stores, folder: RunFolder, addresses: Mapping[NodeId, str]) -> None:
         self._stores = stores
+        self._addresses = addresses  #: of the nodes' NodeManagers
         self._begun_ms = int(folder.made_s * 1000)  # the same for each process of the gateway
 
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""
+        attempt = "/apps/{app}/appattempts/{attempt}"
         answers: dict[str, Answer] = {
             "": lambda numbers, _: numbers.info(),
             "/": lambda numbers, _: numbers.info(),
@@ -59,40 +69,48 @@ class ResourceManagerRest:
             "/apps": _apps,
             "/apps/{app}": lambda n, r: {"app": n.app(_job(n, r))},
             "/apps/{app}/state": lambda n, r: {"state": n.state(_job(n, r))},
-            "/apps/{app}/appattempts": _attempts,
             "/apps/{app}/queue": lambda n, r: {"queue": _job(n, r).queue},
+            "/apps/{app}/priority": lambda n, r: {"priority": n.app(_job(n, r))["priority"]},
+            "/apps/{app}/appattempts": _attempts,
+            attempt: _attempt,
+            f"{attempt}/containers": _containers,
+            f"{attempt}/containers/{{container}}": _container,
             "/appstatistics": _statistics,
         }
         for path, answer in answers.items():
-            app.router.add_get(_ROOT + path, self._answering(answer))
-        app.router.add_put(_ROOT + "/apps/{app}/state", self._kill)
+            app.router.add_get(_ROOT + path, answering(self._of_numbers(answer)))
+        app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
 
-    def _answering(self, answer: Answer) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def _of_numbers(self, answer: Answer) -> Handler:
         async def handle(request: web.Request) -> web.Response:
-            return web.json_response(answer(await self._numbers(), request))
+            numbers = await self._numbers(request)
+            response = respond(request, answer(numbers, request))
+            response.headers[EVENTS] = str(numbers.status.events)
+            return response
 
         return handle
 
-    async def _numbers(self) -> Numbers:
+    async def _numbers(self, request: web.Request) -> Numbers:
         async with self._stores.one() as store:
             status = await store.ask(GetClusterStatus(), ClusterStatus)
-        return Numbers(status, self._begun_ms)
+        url = f"{request.scheme}://{request.host}"
+        return Numbers(status, self._begun_ms, url, self._addresses)
 
     async def _kill(self, request: web.Request) -> web.Response:
         """202 while the job has not ended, 200 once it has, as clients expect it."""
         wanted = await _wanted_state(request)
-        numbers = await self._numbers()
+        numbers = await self._numbers(request)
         job = _job(numbers, request)
         if job.finished_s is not None:
-            return web.json_response({"state": numbers.state(job)})
+            return respond(request, {"state": numbers.state(job)})
         if wanted != "KILLED":
-            raise _bad(f"state {wanted!r}: need KILLED: a job can only be ended")
+            raise bad(f"state {wanted!r}: need KILLED: a job can only be ended")
         async with self._stores.one() as store:
             try:
                 await store.ask(KillJob(job=job.job, reason="killed over HTTP"), Done)
             except Refused as refused:
                 raise RemoteError(403, "IOException", str(refused)) from None
-        return web.json_response({"state": numbers.state(job)}, status=202)
+        return respond(request, {"state": numbers.state(job)}, 202)
 
 
 async def _wanted_state(request: web.Request) -> str:
@@ -100,12 +118,12 @@ async def _wanted_state(request: web.Request) -> str:
     try:
         return str(body["state"]).upper()
     except (KeyError, TypeError):
-        raise _bad('the body: need JSON such as {"state": "KILLED"}') from None
+        raise bad('the body: need JSON such as {"state": "KILLED"}') from None
 
 
 # Nodes -------------------------------------------------------------------------------------------
 def _nodes(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    states = _several(request, "states", ("RUNNING", "LOST", *_STATES, "UNHEALTHY", "REBOOTED"))
+    states = several(request, "states", (*_NODE_STATES, *_STATES))
     nodes = [numbers.node(node) for node in numbers.status.nodes]
     return listed("nodes", "node", (n for n in nodes if not states or n["state"] in states))
 
@@ -115,53 +133,81 @@ def _node(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     for node in numbers.status.nodes:
         if wanted in (node_id(node), node.node):
             return {"node": numbers.node(node)}
-    raise RemoteError(404, "NotFoundException", f"nodeId, {wanted[:80]}, is not found")
+    raise not_found(f"nodeId, {wanted[:80]}, is not found")
 
 
 # Applications ------------------------------------------------------------------------------------
 def _apps(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     apps = [numbers.app(job) for job in numbers.status.jobs]
-    for wanted in (_several(request, "states", _STATES), _several(request, "state", _STATES)):
+    finals = several(request, "finalStatus", _FINALS)
+    apps = [app for app in apps if not finals or app["finalStatus"] in finals]
+    for wanted in (several(request, "states", _STATES), several(request, "state", _STATES)):
         apps = [app for app in apps if not wanted or app["state"] in wanted]
-    final = _several(request, "finalStatus", _FINALS)
-    types = {each.upper() for each in _texts(request, "applicationTypes")}
-    for name, values in (
-        ("finalStatus", final),
-        ("applicationType", types),
-        ("user", set(_texts(request, "user"))),
-        ("queue", set(_texts(request, "queue"))),
-        ("name", set(_texts(request, "name"))),
-    ):
-        apps = [app for app in apps if not values or app[name] in values]
-    for name, key in (("startedTime", "startedTime"), ("finishedTime", "finishedTime")):
-        begin, end = _whole(request, f"{name}Begin"), _whole(request, f"{name}End")
-        apps = [app for app in apps if begin is None or app[key] >= begin]
-        apps = [app for app in apps if end is None or app[key] <= end]
-    limit = _whole(request, "limit")
-    if limit == 0:
-        raise _bad("limit value must be greater then 0")
-    return listed("apps", "app", apps[:limit])
+    types = {each.upper() for each in texts(request, "applicationTypes")}
+    tags = set(texts(request, "applicationTags"))
+    apps = [app for app in apps if not types or app["applicationType"] in types]
+    apps = [app for app in apps if not tags or tags & set(app["applicationTags"].split(","))]
+    left = passing(request, apps, ("user", "queue", "name"), _TIMES)
+    return listed("apps", "app", left)
 
 
 def _statistics(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    wanted = _several(request, "states", _STATES) or set(_STATES)
+    wanted = several(request, "states", _STATES) or set(_STATES)
+    types = {each.lower() for each in texts(request, "applicationTypes")}
+    if len(types) > 1:
+        raise bad("applicationTypes: need at most one")
+    of_type = types <= {"mapreduce"}
     states = [numbers.state(job) for job in numbers.status.jobs]
     items = [
-        {"state": state, "type": "*", "count": states.count(state)}
+        {"state": state, "type": next(iter(types), "*"), "count": of_type * states.count(state)}
         for state in _STATES
         if state in wanted
     ]
     return {"appStatInfo": {"statItem": items}}
 
 
+# Attempts of applications, and containers --------------------------------------------------------
 def _attempts(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     """One: the job's master lives in the ResourceManager."""
-    job = _job(numbers, request)
-    attempt = numbers.app_id(job).replace("application", "appattempt") + "_000001"
-    app = numbers.app(job)
+    app = numbers.app(_job(numbers, request))
     told = {"id": 1, "startTime": app["startedTime"], "finishedTime": app["finishedTime"]}
     told |= {"containerId": "", "nodeHttpAddress": "", "nodeId": "", "logsLink": ""}
-    return {"appAttempts": {"appAttempt": [told | {"appAttemptId": attempt}]}}
+    return {"appAttempts": {"appAttempt": [told | {"appAttemptId": _attempt_id(app)}]}}
+
+
+def _attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+    app = _app_of_attempt(numbers, request)
+    told = {"appAttemptId": _attempt_id(app), "amContainerId": "", "host": "", "rpcPort": -1}
+    state = "FINISHED" if app["finishedTime"] else "RUNNING"
+    told |= {"appAttemptState": state, "trackingUrl": app["trackingUrl"]}
+    times = {"startedTime": app["startedTime"], "finishedTime": app["finishedTime"]}
+    return {"appAttempt": told | times | {"diagnosticsInfo": app["diagnostics"]}}
+
+
+def _containers(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+    _app_of_attempt(numbers, request)
+    return listed("containers", "container", numbers.containers(_job(numbers, request).job))
+
+
+def _container(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+    _app_of_attempt(numbers, request)
+    wanted = request.match_info["container"]
+    for container in numbers.containers(_job(numbers, request).job):
+        if container["containerId"] == wanted:
+            return {"container": container}
+    raise not_found(f"container with id: {wanted[:80]} not found")
+
+
+def _app_of_attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+    app = numbers.app(_job(numbers, request))
+    wanted = request.match_info["attempt"]
+    if wanted != _attempt_id(app):
+        raise not_found(f"app attempt with id: {wanted[:80]} not found")
+    return app
+
+
+def _attempt_id(app: dict[str, Any]) -> str:
+    return str(app["id"]).replace("application", "appattempt", 1) + "_000001"
 
 
 def _job(numbers: Numbers, request: web.Request) -> JobStatus:
@@ -169,31 +215,4 @@ def _job(numbers: Numbers, request: web.Request) -> JobStatus:
     for job in numbers.status.jobs:
         if wanted == numbers.app_id(job):
             return job
-    raise RemoteError(404, "NotFoundException", f"app with id: {wanted[:80]} not found")
-
-
-# Parameters --------------------------------------------------------------------------------------
-def _texts(request: web.Request, name: str) -> list[str]:
-    given = request.query.getall(name, [])
-    return [each for text in given for each in text.split(",") if each]
-
-
-def _several(request: web.Request, name: str, known: tuple[str, ...]) -> set[str]:
-    wanted = {each.upper() for each in _texts(request, name)}
-    for each in wanted:
-        if each not in known:
-            raise _bad(f"Invalid {name} {each[:40]!r}: need one of {', '.join(known)}")
-    return wanted
-
-
-def _whole(request: web.Request, name: str) -> int | None:
-    text = request.query.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise _bad(f"{name} {text[:40]!r}: need a whole number, 0 or more")
-    return int(text)
-
-
-def _bad(why: str) -> RemoteError:
-    return RemoteError(400, "BadRequestException", why)
+    raise not_found(f"app with id: {wanted[:80]} not found")

@@ -267,7 +267,10 @@ class ResourceManager:
 
     def _status(self, _: Request) -> Message:
         driver, config = self._driver, self._config
-        return cluster_status(driver.core, config.topology, config.flow_scheduler, driver.now_s)
+        events = self._history.events
+        return cluster_status(
+            driver.core, config.topology, config.flow_scheduler, driver.now_s, events
+        )
 
     def _details(self, request: Request) -> Message:
         assert isinstance(request.message, GetJobDetails), "as the server checks"

@@ -246,6 +246,7 @@ class ClusterStatus(Message, frozen=True, kw_only=True):
     flow_scheduler: Name
     topology: Name
     now_s: Seconds
+    events: Count = 0  #: handled so far: nothing has changed between answers with the same number
     nodes: Annotated[tuple[NodeStatus, ...], FEW]
     jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
 

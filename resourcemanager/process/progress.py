@@ -89,15 +89,16 @@ def _mean(stages: list[Stage]) -> float:
 
 
 def cluster_status(
-    core: Core, topology: Topology, flow_scheduler: str, now_s: float
+    core: Core, topology: Topology, flow_scheduler: str, now_s: float, events: int
 ) -> ClusterStatus:
-    """The cluster's nodes and jobs now."""
+    """The cluster's nodes and jobs now, after so many events."""
     cluster = core.state
     return ClusterStatus(
         scheduler=cluster.policies.name,
         flow_scheduler=flow_scheduler,
         topology=topology.name,
         now_s=now_s,
+        events=events,
         nodes=tuple(
             NodeStatus(
                 node=node.id,

@@ -13,7 +13,6 @@ from railyard.resourcemanager.core.state.jobs import Job, Stage
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import why_waiting
 from railyard.resourcemanager.process.messages import (
-    AttemptReport,
     GetJobTasks,
     JobDetails,
     JobTasks,
@@ -22,11 +21,10 @@ from railyard.resourcemanager.process.messages import (
     TaskReport,
 )
 from railyard.resourcemanager.process.progress import job_status
-from railyard.resourcemanager.process.taskhistory.kept import JobAttempts, TaskHistory
+from railyard.resourcemanager.process.taskhistory.kept import JobAttempts, TaskHistory, did_it
 
 _SETTINGS_MAX = 50
 _LETTERS_MAX = 500
-_DONE = ("succeeded", "output lost")
 
 
 def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> JobDetails:
@@ -121,9 +119,7 @@ def _planned(core: Core, stage: Stage) -> str:
 
 def _ended_stages(known: JobAttempts) -> Iterator[StageStatus]:
     for name, size in known.sizes.items():
-        done = None
-        if known.whole:
-            done = sum(_is_done(known.of_task(name, index)) for index in range(size))
+        done = known.done.get(name, 0) if known.whole else None
         yield StageStatus(name=name, reads=known.reads[name], tasks=size, done=done)
 
 
@@ -143,7 +139,7 @@ def _task(
 
 def _ended_task(known: JobAttempts, record: JobRecord, name: str, index: int) -> TaskReport:
     attempts = known.of_task(name, index)
-    if _is_done(attempts):
+    if did_it(attempts):
         state = "done"
     elif record.ok:
         state = "left"
@@ -152,10 +148,6 @@ def _ended_task(known: JobAttempts, record: JobRecord, name: str, index: int) ->
         state = "failed" if failed else "stopped"
     task = task_id(stage_id(record.id, name), index)
     return TaskReport(task=task, state=state, attempts=attempts)
-
-
-def _is_done(attempts: tuple[AttemptReport, ...]) -> bool:
-    return any(attempt.state in _DONE for attempt in attempts)
 
 
 def _as_text(value: object) -> str:

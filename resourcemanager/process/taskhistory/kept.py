@@ -37,6 +37,7 @@ from railyard.resourcemanager.process.messages import AttemptReport
 WEIGHT_MAX = 1_000_000
 _ATTEMPT, _COUNTER = 25, 4
 _REASON_LETTERS_MAX = 500
+_DID_IT = ("succeeded", "output lost")
 _SAME_NODE, _SAME_RACK, _OTHER_RACK = range(3)
 
 
@@ -93,6 +94,8 @@ class JobAttempts:
         self.settings: dict[str, str] = {}  #: with which it was submitted, as text
         self.weight = 0
         self.whole = True  #: whether all its attempts are here; if not, none is
+        #: {stage: how many of its tasks were done}, once its job has ended
+        self.done: dict[str, int] = {}
         #: {stage: {index of a task: its attempts, in order}}: records while its job is known to the
         #: core, reports afterwards
         self._attempts: dict[str, dict[int, list[AttemptRecord | AttemptReport]]] = {}
@@ -115,11 +118,19 @@ class JobAttempts:
     def copy_states(self) -> list[AttemptId]:
         """Copy what is the core's own; returns the ids of all its attempts."""
         ids = []
-        for of_stage in self._attempts.values():
-            for index, known in of_stage.items():
-                of_stage[index] = [a.report() if isinstance(a, AttemptRecord) else a for a in known]
-                ids += [a.attempt.id if isinstance(a, AttemptRecord) else a.attempt for a in known]
+        for stage, of_stage in self._attempts.items():
+            self.done[stage] = 0
+            for index in of_stage:
+                reports = self.of_task(stage, index)
+                of_stage[index] = list(reports)
+                ids += [report.attempt for report in reports]
+                self.done[stage] += did_it(reports)
         return ids
+
+
+def did_it(attempts: Iterable[AttemptReport]) -> bool:
+    """Whether one of a task's attempts did it."""
+    return any(attempt.state in _DID_IT for attempt in attempts)
 
 
 class TaskHistory:
@@ -127,6 +138,7 @@ class TaskHistory:
 
     def __init__(self, state: ClusterState, weight_max: int = WEIGHT_MAX) -> None:
         self._state = state
+        self.events = 0  #: taken so far
         self._weight_max = weight_max
         self._weight = 0
         self._jobs: dict[JobId, JobAttempts] = {}
@@ -146,6 +158,7 @@ class TaskHistory:
 
     def take(self, at_s: float, event: Event, commands: Sequence[Command]) -> None:
         """Take an event that the core has handled, and what followed."""
+        self.events += 1
         match event:
             case FlowFinished(flow=flow):
                 self._fetched(flow, at_s)
