@@ -9,12 +9,18 @@ from railyard.cluster.processes.users import user_name
 
 
 def write_client_files(folder: Path, url: str) -> None:
-    """Write core-site.xml, yarn-site.xml and hdfscli.cfg to a folder, which is made."""
+    """Write core-, yarn- and mapred-site.xml and hdfscli.cfg to a folder, which is made."""
     folder.mkdir(exist_ok=True)
     address = url.removeprefix("http://")
     files = {
         "core-site.xml": _xml({"fs.defaultFS": f"webhdfs://{address}"}),
-        "yarn-site.xml": _xml({"yarn.resourcemanager.webapp.address": address}),
+        "yarn-site.xml": _xml(
+            {
+                "yarn.resourcemanager.webapp.address": address,
+                "yarn.web-proxy.address": address,
+            }
+        ),
+        "mapred-site.xml": _xml({"mapreduce.jobhistory.webapp.address": address}),
         "hdfscli.cfg": f"[global]\ndefault.alias = railyard\n\n[railyard.alias]\nurl = {url}\n"
         f"user = {user_name()}\n",
     }

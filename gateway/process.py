@@ -29,6 +29,7 @@ from railyard.gateway.yarn.nodeaddresses import NodeAddresses
 from railyard.gateway.yarn.nodes import NodeRest
 from railyard.gateway.yarn.rest import ResourceManagerRest
 from railyard.gateway.yarn.streaming import StreamingRest
+from railyard.gateway.yarn.submission import Submission
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,9 @@ def application(
     app = web.Application(middlewares=[guard(token="")])
     app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, url).add_to(app)
-    StreamingRest(stores, folder, config).add_to(app)
+    streaming = StreamingRest(stores, folder, config)
+    streaming.add_to(app)
+    Submission(stores, folder, streaming).add_to(app)
     ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
     NodeRest(stores, folder, nodes).add_to(app)
     HistoryRest(stores, folder).add_to(app)

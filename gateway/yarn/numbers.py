@@ -15,7 +15,12 @@ from typing import Any
 
 from railyard.cluster.ids import JobId, NodeId, job_of
 from railyard.gateway.yarn.ids import container_id, job_id
-from railyard.resourcemanager.process.messages import ClusterStatus, JobStatus, NodeStatus
+from railyard.resourcemanager.process.messages import (
+    ClusterStatus,
+    JobStatus,
+    NodeStatus,
+    StageStatus,
+)
 
 SLOT_MB = 1024
 NODE_PORT = 45454  #: part of a node's id; nobody can connect to it
@@ -270,6 +275,18 @@ def node_id(node: NodeStatus) -> str:
 def _slots(node: NodeStatus) -> int:
     """Its slots: more than it should have while what runs in those that were taken ends."""
     return max(node.slots, len(node.attempts))
+
+
+def stage_row(stage: StageStatus) -> dict[str, Any]:
+    """A stage of a job, which YARN has no name for."""
+    return {
+        "name": stage.name,
+        "reads": list(stage.reads),
+        "tasks": stage.tasks,
+        "done": stage.done,
+        "waiting": stage.waiting,
+        "planned": stage.planned,
+    }
 
 
 def listed(name: str, each: str, entries: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -18,11 +18,13 @@ from railyard.gateway.bodies import json_body
 from railyard.gateway.errors import RemoteError
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answering import Handler, answering, bad, not_found, respond
-from railyard.gateway.yarn.numbers import Numbers, listed, node_id
+from railyard.gateway.yarn.numbers import Numbers, listed, node_id, stage_row
 from railyard.gateway.yarn.parameters import passing, several, texts
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     GetClusterStatus,
+    GetJobDetails,
+    JobDetails,
     JobStatus,
     KillJob,
 )
@@ -42,7 +44,7 @@ _NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "D
 _FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
 _TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
 #: Header with the number of events that the ResourceManager had handled: answers with the same
-#: number are of the same state, so their numbers add up.
+#: number are of the same state but for the progress of attempts, so their numbers add up.
 EVENTS = "Railyard-Events"
 Answer = Callable[[Numbers, web.Request], dict[str, Any]]
 
@@ -67,7 +69,6 @@ class ResourceManagerRest:
             "/nodes": _nodes,
             "/nodes/{node}": _node,
             "/apps": _apps,
-            "/apps/{app}": lambda n, r: {"app": n.app(_job(n, r))},
             "/apps/{app}/state": lambda n, r: {"state": n.state(_job(n, r))},
             "/apps/{app}/queue": lambda n, r: {"queue": _job(n, r).queue},
             "/apps/{app}/priority": lambda n, r: {"priority": n.app(_job(n, r))["priority"]},
@@ -79,6 +80,7 @@ class ResourceManagerRest:
         }
         for path, answer in answers.items():
             app.router.add_get(_ROOT + path, answering(self._of_numbers(answer)))
+        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app))
         app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
 
     def _of_numbers(self, answer: Answer) -> Handler:
@@ -95,6 +97,16 @@ class ResourceManagerRest:
             status = await store.ask(GetClusterStatus(), ClusterStatus)
         url = f"{request.scheme}://{request.host}"
         return Numbers(status, self._begun_ms, url, self._addresses)
+
+    async def _app(self, request: web.Request) -> dict[str, Any]:
+        """A job, with its stages as they were a moment later."""
+        numbers = await self._numbers(request)
+        job = _job(numbers, request)
+        app = numbers.app(job)
+        async with self._stores.one() as store:
+            details = await store.ask(GetJobDetails(job=job.job), JobDetails)
+        app["railyard"]["stages"] = [stage_row(stage) for stage in details.stages]
+        return {"app": app}
 
     async def _kill(self, request: web.Request) -> web.Response:
         """202 while the job has not ended, 200 once it has, as clients expect it."""

@@ -63,20 +63,24 @@ class StreamingRest:
         app.router.add_get(f"{_ROOT}/jobs/{{id}}", self._figures)
 
     async def _submit(self, request: web.Request) -> web.Response:
-        wanted = await _request_of(request)
+        return web.json_response(await self.submit(await _request_of(request)), status=202)
+
+    async def submit(self, wanted: StreamingRequest, job: JobId | None = None) -> dict[str, object]:
+        """Submit a job, perhaps under an id that was reserved; returns what its client is told."""
         url = known_url(self._folder) or ""
         store = url.replace("http://", "webhdfs://", 1)
         try:
             streaming = streaming_of(wanted, self._begun_ms, store)
-            job = StreamingJob(specification=msgspec.json.encode(streaming))
-            package = pack_job(StreamingJob, {"specification": job.specification})
-            stages = job.stage_specs()
+            code = StreamingJob(specification=msgspec.json.encode(streaming))
+            package = pack_job(StreamingJob, {"specification": code.specification})
+            stages = code.stage_specs()
         except UsageError as error:
             raise RemoteError(400, "IllegalArgumentException", str(error)) from None
         output = absolute(wanted.output, wanted.user)
         async with self._stores.one() as client:
             paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
             submission = SubmitJob(
+                job=job,
                 name=job_name(wanted),
                 package=package,
                 stages=stages,
@@ -97,7 +101,7 @@ class StreamingRest:
             "application": job_id.replace("job_", "application_", 1),
         }
         told |= {"splits": len(paths), "output": f"{store}{output}", "tracking": url}
-        return web.json_response(told, status=202)
+        return told
 
     async def _figures(self, request: web.Request) -> web.Response:
         shown = request.match_info["id"]

@@ -5,7 +5,6 @@ Never here: a decision about jobs, tasks or slots.  Its address is "resourcemana
 
 from __future__ import annotations
 
-import itertools
 import logging
 from functools import partial
 from typing import Any
@@ -66,6 +65,7 @@ from railyard.resourcemanager.interface.events import (
 )
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.inputdata import InputData
+from railyard.resourcemanager.process.jobids import JobIds
 from railyard.resourcemanager.process.linkwatch import LinkWatch
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
@@ -75,9 +75,11 @@ from railyard.resourcemanager.process.messages import (
     GetJobTasks,
     GetReport,
     JobAccepted,
+    JobIdReserved,
     KillJob,
     NoteInput,
     PlanData,
+    ReserveJobId,
     SetSlots,
     SubmitForecasts,
     SubmitJob,
@@ -154,7 +156,7 @@ class ResourceManager:
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()
-        self._numbers = itertools.count(1)
+        self._ids = JobIds()
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
         scale = config.topology.scale
@@ -180,6 +182,7 @@ class ResourceManager:
         server.on(SubmitForecasts, self._forecasts, (CLIENT,))
         server.on(PlanData, self._data.plan)
         server.on(NoteInput, self._data.note, (CLIENT,))
+        server.on(ReserveJobId, lambda _: JobIdReserved(job=self._ids.reserve()))
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT, GATEWAY))
         server.on(SetSlots, managers.set_slots, (CLIENT,))
@@ -241,7 +244,7 @@ class ResourceManager:
 
     def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
-        job = JobId(f"j{next(self._numbers)}")
+        job = self._ids.id_for(wanted.job)
         event = submitted(job, wanted, stages)
         for other, path in self._outputs.items():
             if path == event.output_path:
@@ -252,6 +255,7 @@ class ResourceManager:
         except (PeerError, UsageError):
             del self._managers.packages[job]
             raise
+        self._ids.used(job)
         if event.output_path:
             self._outputs[job] = event.output_path
         self._history.note_settings(job, settings_of(wanted))

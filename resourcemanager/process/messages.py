@@ -2,6 +2,7 @@
 
     client  --SubmitForecasts-->    Done
             --PlanData-->        DataPlan, before it writes a job's input
+            --ReserveJobId-->    JobIdReserved
             --SubmitJob-->       JobAccepted (or a Refusal that says why not)
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
             --KillJob-->         Done
@@ -62,6 +63,7 @@ class SubmitJob(Message, frozen=True, kw_only=True):
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 
+    job: JobId | None = None  #: an id that ``ReserveJobId`` gave; None = the next that is free
     name: Name
     package: JobPackage
     stages: Annotated[tuple[StageSpec, ...], FEW]
@@ -83,6 +85,13 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
     first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
     forecast: Forecast | None = None  #: a recurring job's, from earlier runs
+
+
+class ReserveJobId(Message, frozen=True, kw_only=True):
+    """Ask for the id of a job to come; answered by ``JobIdReserved``.
+
+    It stays reserved for a while: until a thousand others are.
+    """
 
 
 class SubmitForecasts(Message, frozen=True, kw_only=True):
@@ -191,6 +200,12 @@ class JobAccepted(Message, frozen=True, kw_only=True):
     job: JobId
 
 
+class JobIdReserved(Message, frozen=True, kw_only=True):
+    """No other job gets this id."""
+
+    job: JobId
+
+
 class Report(Message, frozen=True, kw_only=True):
     """The answer to ``GetReport``: ``summary.json`` but for what only the client knows."""
 
@@ -246,7 +261,8 @@ class ClusterStatus(Message, frozen=True, kw_only=True):
     flow_scheduler: Name
     topology: Name
     now_s: Seconds
-    events: Count = 0  #: handled so far: nothing has changed between answers with the same number
+    #: handled so far: between answers with the same number only progress has changed
+    events: Count = 0
     nodes: Annotated[tuple[NodeStatus, ...], FEW]
     jobs: Annotated[tuple[JobStatus, ...], ENTRIES]
 

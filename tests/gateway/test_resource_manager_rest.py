@@ -157,35 +157,77 @@ def test_history_of_a_job_that_ended(railyard, url, files):
     assert shuffled == of_job["REDUCE_SHUFFLE_BYTES"]
     told = job["railyard"]
     assert (told["mapsOnNode"] + told["mapsInRack"] + told["mapsElsewhere"]) == 2
+    assert told["networkBytesMeanwhile"]["betweenRacks"] >= told["crossRackShuffleBytes"]
+    assert [(stage["name"], stage["done"]) for stage in told["stages"]] == [
+        ("m", 2),
+        ("r", reduces),
+    ]
+
+
+def test_an_application_is_submitted(railyard, url, files):
+    """With the field of ours; a command of an ApplicationMaster is refused."""
+    client = ResourceManager([url])
+    railyard.ok("fs", "put", files / "texts" / "a.txt", "/words/a.txt")
+    new = client.cluster_new_application().data
+    assert new["maximum-resource-capability"] == {"memory": 1024, "vCores": 1}
+    asked = {"application-id": new["application-id"], "application-name": "sorted"}
+    with pytest.raises(APIError, match="no command of an ApplicationMaster can run here"):
+        client.cluster_submit_application(asked | {"am-container-spec": {"commands": {}}})
+    own = {"user": "ann", "input": ["/words"], "output": "/sorted", "mapper": "cat"}
+    with pytest.raises(APIError, match="railyard: Object contains unknown field"):
+        client.cluster_submit_application(asked | {"railyard": own | {"x": 1}})
+    with pytest.raises(APIError, match="application-id: need one that new-application gave"):
+        client.cluster_submit_application(asked | {"application-id": 5, "railyard": own})
+    answer = requests.post(f"{url}/ws/v1/cluster/apps", json=asked | {"railyard": own})
+    assert (answer.status_code, answer.content) == (202, b"")
+    again = asked | {"railyard": own | {"output": "/other"}}
+    with pytest.raises(APIError, match="is not reserved, or was used already"):
+        client.cluster_submit_application(again)
+
+    def app():
+        return requests.get(answer.headers["Location"]).json()["app"]
+
+    wait_for(lambda: app()["finalStatus"] != "UNDEFINED", why="the job ends")
+    told = app()
+    assert (told["id"], told["name"], told["user"]) == (new["application-id"], "sorted", "ann")
+    assert told["finalStatus"] == "SUCCEEDED", told["diagnostics"]
+    assert [stage["name"] for stage in told["railyard"]["stages"]] == ["m", "r"]
+    job = told["id"].replace("application", "job")
+    groups = HistoryServer(url).job_counters(job).data["jobCounters"]["counterGroup"]
+    of_job = counted(groups, TASKS, "totalCounterValue")
+    assert (of_job["MAP_INPUT_RECORDS"], of_job["REDUCE_INPUT_RECORDS"]) == (10, 10)
+
+
+def adds_up(url):
+    """Check the numbers; whether the answers were of the same state, with attempts at work."""
+    answers = [get(url, path) for path in ("/metrics", "/nodes", "/apps", "/scheduler")]
+    told = answers[0].json()["clusterMetrics"]
+    parts = "appsCompleted", "appsPending", "appsRunning", "appsFailed", "appsKilled"
+    assert told["appsSubmitted"] == sum(told[part] for part in parts)
+    for unit in ("MB", "VirtualCores"):
+        shares = ("available", "allocated", "reserved")
+        assert told[f"total{unit}"] == sum(told[f"{share}{unit}"] for share in shares)
+    if len({answer.headers["Railyard-Events"] for answer in answers}) > 1:
+        return False
+    nodes = answers[1].json()["nodes"]["node"]
+    found = (answers[2].json()["apps"] or {"app": []})["app"]
+    held = told["containersAllocated"]
+    assert held == sum(node["numContainers"] for node in nodes)
+    assert told["availableMB"] == sum(node["availMemoryMB"] for node in nodes)
+    assert held == sum(app["runningContainers"] for app in found if app["runningContainers"] > 0)
+    assert told["appsSubmitted"] == len(found)
+    assert held == answers[3].json()["scheduler"]["schedulerInfo"]["numContainers"]
+    return held > 0
 
 
 def test_numbers_add_up_while_jobs_run(railyard, url, files):
     """Answers that were given after the same number of events are of the same state."""
     run = railyard.start("run", files / "jobs.toml")
-    busy = 0
     while run.poll() is None:
-        answers = [get(url, path) for path in ("/metrics", "/nodes", "/apps", "/scheduler")]
-        told = answers[0].json()["clusterMetrics"]
-        parts = "appsCompleted", "appsPending", "appsRunning", "appsFailed", "appsKilled"
-        assert told["appsSubmitted"] == sum(told[part] for part in parts)
-        for unit in ("MB", "VirtualCores"):
-            shares = ("available", "allocated", "reserved")
-            assert told[f"total{unit}"] == sum(told[f"{share}{unit}"] for share in shares)
-        if len({answer.headers["Railyard-Events"] for answer in answers}) == 1:
-            busy += told["containersAllocated"] > 0
-            nodes = answers[1].json()["nodes"]["node"]
-            found = (answers[2].json()["apps"] or {"app": []})["app"]
-            assert told["containersAllocated"] == sum(node["numContainers"] for node in nodes)
-            assert told["availableMB"] == sum(node["availMemoryMB"] for node in nodes)
-            assert told["containersAllocated"] == sum(
-                app["runningContainers"] for app in found if app["runningContainers"] > 0
-            )
-            assert told["appsSubmitted"] == len(found)
-            info = answers[3].json()["scheduler"]["schedulerInfo"]
-            assert info["numContainers"] == told["containersAllocated"]
+        adds_up(url)
     out, errors = run.communicate()
     assert run.returncode == 0, out + errors
-    assert busy, "never seen at work"
+    assert len([app for app in apps(url) if app["name"].startswith("short")]) == 3
 
 
 def test_a_job_is_followed_and_killed(railyard, url, files):
@@ -196,6 +238,7 @@ def test_a_job_is_followed_and_killed(railyard, url, files):
     wait_for(lambda: apps(url, states="RUNNING", name="long"), why="the job runs")
     [app] = apps(url, states="RUNNING", name="long")
     assert (app["user"], app["finalStatus"]) == ("eve", "UNDEFINED")
+    wait_for(lambda: adds_up(url), why="looks at the same state, with attempts at work")
     assert requests.get(app["trackingUrl"]).json()["job"]["name"] == "long"
     found = client.cluster_application(app["id"]).data["app"]
     assert found["id"] == app["id"]

@@ -7,6 +7,7 @@ import pytest
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import TaskId
 from railyard.cluster.messages.execution import JobPackage, KillAttempt
+from railyard.resourcemanager.process.jobids import RESERVED_MAX, JobIds
 from railyard.resourcemanager.process.messages import GetJobTasks, SubmitJob
 from railyard.resourcemanager.process.taskhistory.answers import (
     job_details,
@@ -141,6 +142,22 @@ def test_nothing_is_left_of_jobs_without_records():
     assert history._weight == sum(job.weight for job in history._jobs.values())
     assert not history._open
     assert not history._flows
+
+
+def test_ids_of_jobs_are_reserved_and_used_once():
+    ids = JobIds()
+    first, job = ids.reserve(), ids.id_for(None)
+    assert (first, job) == ("j1", "j2")
+    assert ids.id_for(first) == first  # as often as it is tried in vain
+    ids.used(first)
+    for unknown in (first, job, "j77"):
+        with pytest.raises(PeerError, match="not reserved, or was used already"):
+            ids.id_for(unknown)
+    oldest = ids.reserve()
+    for _ in range(RESERVED_MAX):
+        ids.reserve()
+    with pytest.raises(PeerError, match=f"job {oldest}"):
+        ids.id_for(oldest)
 
 
 def test_settings_are_text_and_cut():

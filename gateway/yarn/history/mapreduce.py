@@ -7,15 +7,15 @@ Hadoop has no name for is under "railyard".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from railyard.cluster.ids import TaskId, rack_of
 from railyard.gateway.yarn.history.taskcounters import JOBS, Groups, added_up, counters_of
 from railyard.gateway.yarn.ids import TaskIds, container_id, job_id
-from railyard.gateway.yarn.numbers import SLOT_MB
+from railyard.gateway.yarn.numbers import SLOT_MB, stage_row
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     JobDetails,
@@ -42,6 +42,14 @@ _ATTEMPT_STATES = {
     "killed": "KILLED",
 }
 _MADE_IT = ("succeeded", "output lost")
+#: {our name of a figure: the network's}
+_WAYS = {
+    "withinRacks": "rack",
+    "betweenRacks": "cross_rack",
+    "byPackets": "eps",
+    "byCircuits": "ocs",
+    "betweenSites": "wan",
+}
 _KINDS = {"m": "map", "r": "reduce"}
 #: {what Hadoop calls a setting: what we do}
 _SETTINGS = {
@@ -59,11 +67,15 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class MapReduceJob:
-    """A job; ``tasks``: all or some of its tasks, as the question needs them."""
+    """A job; ``tasks``: all or some of its tasks, as the question needs them.
+
+    ``network_bytes``: of the whole network while the job ran: {distance or way: bytes}.
+    """
 
     details: JobDetails
     begun_ms: int
     tasks: Sequence[TaskReport] = ()
+    network_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def status(self) -> JobStatus:
@@ -240,16 +252,12 @@ class MapReduceJob:
                 "mapsElsewhere": elsewhere,
                 "shuffledBytes": self.status.shuffled_bytes,
                 "crossRackShuffleBytes": self.status.cross_rack_bytes,
-                "stages": [
-                    {
-                        "name": stage.name,
-                        "reads": list(stage.reads),
-                        "tasks": stage.tasks,
-                        "waiting": stage.waiting,
-                        "planned": stage.planned,
-                    }
-                    for stage in self.details.stages
-                ],
+                "networkBytesMeanwhile": {
+                    name: self.network_bytes[way]
+                    for name, way in _WAYS.items()
+                    if way in self.network_bytes
+                },
+                "stages": [stage_row(stage) for stage in self.details.stages],
             }
         }
 

@@ -10,6 +10,7 @@ interfaces.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -31,8 +32,10 @@ from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
     GetJobDetails,
     GetJobTasks,
+    GetReport,
     JobDetails,
     JobTasks,
+    Report,
     TaskReport,
 )
 
@@ -122,7 +125,11 @@ class HistoryRest:
 
     # A job ---------------------------------------------------------------------------------------
     async def _job(self, request: web.Request) -> Answer:
-        job = await self._with_tasks(request)
+        known = await self._with_tasks(request)
+        async with self._stores.one() as store:
+            steps = ((known.status.job,),)
+            summary = (await store.ask(GetReport(jobs=steps), Report)).summary
+        job = replace(known, network_bytes=summary["bytes"])
         return job.finished() if "app" not in request.match_info else job.running()
 
     async def _job_attempts(self, request: web.Request) -> Answer:

@@ -16,6 +16,7 @@ from railyard.cluster.ids import AttemptId, FlowId, JobId, job_of, rack_of, task
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
+    AttemptProgressed,
     AttemptStarted,
     AttemptSucceeded,
     CancelFlow,
@@ -138,7 +139,7 @@ class TaskHistory:
 
     def __init__(self, state: ClusterState, weight_max: int = WEIGHT_MAX) -> None:
         self._state = state
-        self.events = 0  #: taken so far
+        self.events = 0  #: taken so far, but for those that say how far attempts are
         self._weight_max = weight_max
         self._weight = 0
         self._jobs: dict[JobId, JobAttempts] = {}
@@ -158,7 +159,7 @@ class TaskHistory:
 
     def take(self, at_s: float, event: Event, commands: Sequence[Command]) -> None:
         """Take an event that the core has handled, and what followed."""
-        self.events += 1
+        self.events += not isinstance(event, AttemptProgressed)
         match event:
             case FlowFinished(flow=flow):
                 self._fetched(flow, at_s)
