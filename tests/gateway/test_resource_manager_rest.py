@@ -293,7 +293,7 @@ def test_a_job_is_followed_and_killed(railyard, url, files):
             held[container["id"]] = container["railyard"]["attempt"]
     assert held[attempt["assignedContainerId"]] == attempt["railyard"]["attempt"]
     at_path = requests.get(f"{url}/node/r0n1/ws/v1/node/info").json()["nodeInfo"]
-    assert at_path["id"] == nodes[1]["id"]
+    assert at_path["id"] == "r0n1:45454"
 
     # Containers
     [of_app] = client.cluster_application_attempts(app["id"]).data["appAttempts"]["appAttempt"]

@@ -1,21 +1,20 @@
 """A MapReduce job in the words of Hadoop's history server and ApplicationMaster.
 
-The two say the same of tasks, attempts and counters, and differ in what they say of a job.  What
-Hadoop has no name for is under "railyard".
+The two say the same of tasks and attempts, and differ in what they say of a job.  What Hadoop has
+no name for is under "railyard".  Counters are in ``jobcounters``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from railyard.cluster.ids import TaskId, rack_of
-from railyard.gateway.yarn.history.taskcounters import JOBS, Groups, added_up, counters_of
 from railyard.gateway.yarn.ids import TaskIds, container_id, job_id
-from railyard.gateway.yarn.numbers import SLOT_MB, stage_row
+from railyard.gateway.yarn.numbers import stage_row
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     JobDetails,
@@ -50,7 +49,7 @@ _WAYS = {
     "byCircuits": "ocs",
     "betweenSites": "wan",
 }
-_KINDS = {"m": "map", "r": "reduce"}
+KINDS = {"m": "map", "r": "reduce"}
 #: {what Hadoop calls a setting: what we do}
 _SETTINGS = {
     "mapreduce.job.name": "name",
@@ -110,7 +109,7 @@ class MapReduceJob:
             del told[name]
         end_s = self.details.now_s if self.status.finished_s is None else self.status.finished_s
         told["elapsedTime"] = int(1000 * (end_s - self.status.submitted_s))
-        for kind, word in _KINDS.items():
+        for kind, word in KINDS.items():
             stages = self.ids.of_kind(kind)
             size = sum(stage.tasks for stage in stages)
             done = told[f"{word}sCompleted"]
@@ -135,34 +134,11 @@ class MapReduceJob:
         rows = [{"name": n, "value": v, "source": ["job"]} for n, v in sorted(named.items())]
         return {"conf": {"path": "", "property": rows}}
 
-    def counters(self) -> dict[str, Any]:
-        """``jobCounters``: each task counts once, with the attempt that succeeded."""
-        by_kind = {kind: added_up(self._counted(kind)) for kind in _KINDS}
-        by_kind["m"].setdefault(JOBS, {}).update(self._launched())
-        groups = {
-            group: set(counted) for kind in by_kind.values() for group, counted in kind.items()
-        }
-        for kind in by_kind.values():
-            for group, counted in kind.items():
-                groups[group] |= set(counted)
-        return {
-            "jobCounters": {
-                "id": self.id,
-                "counterGroup": [
-                    {
-                        "counterGroupName": group,
-                        "counter": [_both(by_kind, group, name) for name in sorted(names)],
-                    }
-                    for group, names in sorted(groups.items())
-                ],
-            }
-        }
-
     # Tasks ---------------------------------------------------------------------------------------
     def task(self, task: TaskReport) -> dict[str, Any]:
         """A task."""
         begin_s = min((attempt.launched_s for attempt in task.attempts), default=None)
-        winner = _winner(task)
+        winner = winner_of(task)
         end_s = winner.ended_s if winner is not None else None
         if task.state in ("failed", "stopped", "left"):
             end_s = max((a.ended_s for a in task.attempts if a.ended_s is not None), default=None)
@@ -177,12 +153,16 @@ class MapReduceJob:
         }
         return told | {"railyard": {"task": task.task, "waiting": task.waiting}}
 
+    def task_rows(self, kind: str) -> list[dict[str, Any]]:
+        """Rows of all tasks, or of those of a kind: "m" or "r"."""
+        return [self.task(task) for task in self.tasks if kind in ("", self.ids.kind(task.task))]
+
     def attempt(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
         """An attempt."""
         state = _ATTEMPT_STATES.get(attempt.state)
         if state is None:
             state = "STARTING" if attempt.started_s is None else "RUNNING"
-        elif attempt.state in _MADE_IT and _winner(task) is not attempt:
+        elif attempt.state in _MADE_IT and winner_of(task) is not attempt:
             state = "KILLED"  # its output was lost, and the task done again
         told = {
             "id": self.ids.attempt(attempt.attempt),
@@ -210,23 +190,11 @@ class MapReduceJob:
         }
         return told
 
-    def task_counters(self, task: TaskReport) -> dict[str, Any]:
-        """``jobTaskCounters``: those of the attempt that succeeded."""
-        groups = _grouped(self._of_task(task))
-        told = {"id": self.ids.task(task.task), "taskCounterGroup": groups}
-        return {"jobTaskCounters": told}
-
-    def attempt_counters(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
-        """``jobTaskAttemptCounters``."""
-        groups = _grouped(self._of_attempt(task, attempt))
-        told = {"id": self.ids.attempt(attempt.attempt), "taskAttemptCounterGroup": groups}
-        return {"jobTaskAttemptCounters": told}
-
     # ---------------------------------------------------------------------------------------------
     def _attempt_counts(self) -> dict[str, Any]:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
         told: dict[str, Any] = {"uberized": False, "acls": []}
-        for kind, word in _KINDS.items():
+        for kind, word in KINDS.items():
             states = Counter(a["state"] for a in self._all_attempts(kind))
             running = states["STARTING"] + states["RUNNING"] + states["COMMIT_PENDING"]
             counts = {"new": states["NEW"], "running": running, "failed": states["FAILED"]}
@@ -234,11 +202,11 @@ class MapReduceJob:
             for name, count in counts.items():
                 told[f"{name}{word.capitalize()}Attempts"] = count
         maps, reduces = self._winners("m"), self._winners("r")
-        told["avgMapTime"] = _mean_ms([_held_s(a) for a in maps])
+        told["avgMapTime"] = _mean_ms([held_s(a) for a in maps])
         told["avgShuffleTime"] = _mean_ms([_fetched_s(a) - a.launched_s for a in reduces])
         told["avgMergeTime"] = 0  # outputs are merged while they are reduced
         told["avgReduceTime"] = _mean_ms(
-            [_held_s(a) - _fetched_s(a) + a.launched_s for a in reduces]
+            [held_s(a) - _fetched_s(a) + a.launched_s for a in reduces]
         )
         return told
 
@@ -261,50 +229,15 @@ class MapReduceJob:
             }
         }
 
-    def _launched(self) -> dict[str, int]:
-        """Hadoop's JobCounter."""
-        told: dict[str, int] = {}
-        for kind, word in _KINDS.items():
-            attempts = [
-                (t, a) for t in self._of_kind(kind) for a in t.attempts if a.state != "reserved"
-            ]
-            states = Counter(self.attempt(task, attempt)["state"] for task, attempt in attempts)
-            millis = sum(int(1000 * _held_s(attempt)) for _, attempt in attempts)
-            many = f"{word.upper()}S"
-            told |= {
-                f"TOTAL_LAUNCHED_{many}": len(attempts),
-                f"NUM_FAILED_{many}": states["FAILED"],
-            }
-            told |= {f"NUM_KILLED_{many}": states["KILLED"], f"MILLIS_{many}": millis}
-            told |= {f"SLOTS_MILLIS_{many}": millis, f"VCORES_MILLIS_{many}": millis}
-            told[f"MB_MILLIS_{many}"] = millis * SLOT_MB
-        local, in_rack, elsewhere = self.status.locality
-        told |= {
-            "DATA_LOCAL_MAPS": local,
-            "RACK_LOCAL_MAPS": in_rack,
-            "OTHER_LOCAL_MAPS": elsewhere,
-        }
-        return {name: count for name, count in told.items() if count}
-
-    def _counted(self, kind: str) -> Iterable[Groups]:
-        return [self._of_task(task) for task in self._of_kind(kind)]
-
-    def _of_task(self, task: TaskReport) -> Groups:
-        winner = _winner(task)
-        return {} if winner is None else self._of_attempt(task, winner)
-
-    def _of_attempt(self, task: TaskReport, attempt: AttemptReport) -> Groups:
-        stage = task.task.rpartition(".")[2].rstrip("0123456789")
-        return counters_of(stage, attempt, is_map=self.ids.kind(task.task) == "m")
-
-    def _of_kind(self, kind: str) -> list[TaskReport]:
+    def of_kind(self, kind: str) -> list[TaskReport]:
+        """The maps, "m", or the reduces, "r"."""
         return [task for task in self.tasks if self.ids.kind(task.task) == kind]
 
     def _all_attempts(self, kind: str) -> list[dict[str, Any]]:
-        return [self.attempt(task, each) for task in self._of_kind(kind) for each in task.attempts]
+        return [self.attempt(task, each) for task in self.of_kind(kind) for each in task.attempts]
 
     def _winners(self, kind: str) -> list[AttemptReport]:
-        return [winner for task in self._of_kind(kind) if (winner := _winner(task)) is not None]
+        return [winner for task in self.of_kind(kind) if (winner := winner_of(task)) is not None]
 
     def _type(self, task: TaskId) -> str:
         return "MAP" if self.ids.kind(task) == "m" else "REDUCE"
@@ -368,14 +301,14 @@ def in_history(status: JobStatus, begun_ms: int) -> dict[str, Any]:
     }
 
 
-def _winner(task: TaskReport) -> AttemptReport | None:
+def winner_of(task: TaskReport) -> AttemptReport | None:
     """The attempt that did a task; the latest, if that was done again."""
     if task.state != "done":
         return None
     return next((each for each in reversed(task.attempts) if each.state in _MADE_IT), None)
 
 
-def _held_s(attempt: AttemptReport) -> float:
+def held_s(attempt: AttemptReport) -> float:
     """For how long an attempt that has ended had its slot."""
     return 0.0 if attempt.ended_s is None else attempt.ended_s - attempt.launched_s
 
@@ -387,22 +320,3 @@ def _fetched_s(attempt: AttemptReport) -> float:
 
 def _mean_ms(times_s: Sequence[float]) -> int:
     return int(1000 * sum(times_s) / len(times_s)) if times_s else 0
-
-
-def _grouped(groups: Groups) -> list[dict[str, Any]]:
-    return [
-        {
-            "counterGroupName": group,
-            "counter": [{"name": name, "value": n} for name, n in sorted(counted.items())],
-        }
-        for group, counted in sorted(groups.items())
-    ]
-
-
-def _both(by_kind: dict[str, Groups], group: str, name: str) -> dict[str, Any]:
-    of_maps = by_kind["m"].get(group, {}).get(name, 0)
-    of_reduces = by_kind["r"].get(group, {}).get(name, 0)
-    told = {"name": name, "mapCounterValue": of_maps, "reduceCounterValue": of_reduces}
-    if group == JOBS:  # these are the job's own
-        told |= {"mapCounterValue": 0}
-    return told | {"totalCounterValue": of_maps + of_reduces}
