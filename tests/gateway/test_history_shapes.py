@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.gateway.yarn.history.taskcounters import FILES, RAILYARD, TASKS, counters_of
+from railyard.gateway.yarn.history.jobcounters import job_counters
+from railyard.gateway.yarn.history.mapreduce import MapReduceJob
+from railyard.gateway.yarn.history.taskcounters import FILES, JOBS, RAILYARD, TASKS, counters_of
 from railyard.gateway.yarn.ids import TaskIds, container_id, job_id, job_named
 from railyard.gateway.yarn.xml import as_xml, wants_xml
-from railyard.resourcemanager.process.messages import AttemptReport, StageStatus
+from railyard.resourcemanager.process.messages import (
+    AttemptReport,
+    JobDetails,
+    JobStatus,
+    StageStatus,
+    TaskReport,
+)
 
 JOB = "job_1700000000000_0007"
 STAGES = (
@@ -79,6 +87,67 @@ def test_nothing_is_guessed():
     reduced = counters_of("r", attempt(fetched_bytes=(1, 2, 4), output_bytes=3), is_map=False)
     assert reduced[TASKS] == {"REDUCE_SHUFFLE_BYTES": 7}
     assert reduced[RAILYARD]["SHUFFLE_CROSS_RACK_BYTES"] == 4
+
+
+def a_job(*tasks, state="succeeded", **fields):
+    named = {"job": "j7", "name": "n", "user": "u", "queue": "q", "progress": 1.0}
+    status = JobStatus(**(named | fields), state=state, submitted_s=0.5, finished_s=20.0)
+    stages = (
+        StageStatus(name="m", reads=(), tasks=2),
+        StageStatus(name="r", reads=("m",), tasks=1),
+    )
+    details = JobDetails(now_s=30.0, status=status, stages=stages, settings={"name": "n"})
+    return MapReduceJob(details, 1_700_000_000_000, tasks)
+
+
+def test_a_task_that_was_done_again_counts_once():
+    """Its first output was lost with its node; another attempt had failed before."""
+    failed = attempt(state="failed", reason="it broke", ended_s=2.0)
+    lost = attempt(attempt="j7.m0.1", state="output lost", ended_s=4.0, counters={"words": 3})
+    again = attempt(attempt="j7.m0.2", ended_s=9.0, counters={"words": 3})
+    task = TaskReport(task="j7.m0", state="done", attempts=(failed, lost, again))
+    job = a_job(task, locality=(2, 1, 0))
+    states = [job.attempt(task, each)["state"] for each in task.attempts]
+    assert states == ["FAILED", "KILLED", "SUCCEEDED"]
+    told = job.task(task)
+    assert told["successfulAttempt"] == "attempt_1700000000000_0007_m_000000_2"
+    assert (told["startTime"], told["finishTime"]) == (1_700_000_001_000, 1_700_000_009_000)
+    counts = job.finished()["job"]
+    kinds = ("failed", "killed", "successful", "running", "new")
+    assert [counts[f"{kind}MapAttempts"] for kind in kinds] == [1, 1, 1, 0, 0]
+    assert counts["avgMapTime"] == 8000
+    groups = {
+        group["counterGroupName"]: {row["name"]: row for row in group["counter"]}
+        for group in job_counters(job)["jobCounters"]["counterGroup"]
+    }
+    assert groups["Counters"]["words"]["totalCounterValue"] == 3
+    of_job = {name: row["totalCounterValue"] for name, row in groups[JOBS].items()}
+    assert (of_job["TOTAL_LAUNCHED_MAPS"], of_job["NUM_KILLED_MAPS"]) == (3, 1)
+    assert (of_job["DATA_LOCAL_MAPS"], of_job["RACK_LOCAL_MAPS"]) == (2, 1)
+    assert of_job["MILLIS_MAPS"] == 1000 + 3000 + 8000
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [("pending", "SCHEDULED"), ("left", "KILLED"), ("failed", "FAILED"), ("stopped", "KILLED")],
+)
+def test_tasks_without_attempts(state, shown):
+    task = TaskReport(task="j7.r0", state=state)
+    told = a_job(task).task(task)
+    assert (told["state"], told["type"], told["successfulAttempt"]) == (shown, "REDUCE", "")
+    assert (told["startTime"], told["finishTime"], told["elapsedTime"]) == (0, 0, 0)
+
+
+def test_phases_of_a_reduce():
+    reduce = attempt(attempt="j7.r0.0", fetched_s=4.0, ended_s=9.0)
+    task = TaskReport(task="j7.r0", state="done", attempts=(reduce,))
+    told = a_job(task).attempt(task, reduce)
+    assert (told["elapsedShuffleTime"], told["elapsedMergeTime"]) == (3000, 0)
+    assert told["elapsedReduceTime"] == 5000
+    ahead = attempt(attempt="j7.r0.0", fetched_s=0.5, ended_s=9.0)  # before it had its slot
+    assert a_job(task).attempt(task, ahead)["elapsedShuffleTime"] == 0
+    fetching = attempt(attempt="j7.r0.0", state="running", fetched_s=4.0, progress=0.2)
+    assert a_job(task).attempt(task, fetching)["shuffleFinishTime"] == 0
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,15 @@ def test_history_of_a_job_that_ended(railyard, url, files):
     ]
 
 
+def test_clients_find_the_gateway_by_its_configuration(railyard, url, monkeypatch):
+    folder = RunFolder(railyard.current()).client_files
+    monkeypatch.setattr("yarn_api_client.hadoop_conf.CONF_DIR", str(folder))
+    assert ResourceManager().cluster_information().data["clusterInfo"]["haState"] == "ACTIVE"
+    [job] = HistoryServer().jobs().data["jobs"]["job"]
+    app = job["id"].replace("job", "application")
+    assert ApplicationMaster().application_information(app).data["info"]["appId"] == app
+
+
 def test_an_application_is_submitted(railyard, url, files):
     """With the field of ours; a command of an ApplicationMaster is refused."""
     client = ResourceManager([url])
