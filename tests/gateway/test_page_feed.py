@@ -27,7 +27,7 @@ from railyard.simulator.nodes.behaviour import Behaviour
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
 
 
-@pytest.fixture(scope="module", params=["fair", "co-scheduler", "shadow"])
+@pytest.fixture(scope="module", params=["fair", "shadow"])
 def folder(request, tmp_path_factory):
     """What a simulated run of two jobs leaves."""
     topology = load_topology("flat-4x4")

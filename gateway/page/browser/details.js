@@ -34,21 +34,22 @@ function decision(one, run) {
   return html("li", {}, when, html("span", {}, place, name, ` on ${run.nodes[one.node]?.name}: ${why}`, turn));
 }
 
-// Returns {show(run, attempt's name or null)}; what an attempt has written is fetched.
-function makeDetails(host) {
+// Returns {show(run, attempt's name or null)}; what an attempt has written is fetched.  `close()` is called to be shown none.
+function makeDetails(host, close) {
   const facts = html("dl", { class: "facts" }), log = html("pre", { tabindex: "0", "aria-label": "what it has written" });
-  const title = html("h2", {}, "Attempt"), hint = html("p", { class: "note" }, "Click a bar, or an attempt among the decisions.");
+  const title = html("h2"), leave = html("button", { type: "button", class: "close", "aria-label": "close" }, "×");
   const choice = html("select", { "aria-label": "which of its outputs" });
   for (const file of ["stderr", "stdout"]) choice.append(html("option", { value: file }, file));
   const again = html("button", { type: "button" }, "read again");
   const tools = html("div", { class: "tools" }, choice, again);
-  host.append(title, hint, facts, tools, log);
+  host.append(leave, title, facts, tools, log);
+  leave.addEventListener("click", close);
   let shown = null;
   const fetchLog = async () => {
     const name = shown;
     if (!name) return;
     const answer = await fetch(`page/log?attempt=${encodeURIComponent(name)}&file=${choice.value}`).catch(() => null);
-    const text = answer?.ok ? await answer.text() : null;
+    const text = answer?.status === 200 ? await answer.text() : null;
     if (name !== shown) return;
     log.textContent = text === null ? `${name} has left no ${choice.value} here.` : text || `${choice.value} is empty.`;
     log.scrollTop = log.scrollHeight;
@@ -59,9 +60,8 @@ function makeDetails(host) {
   return {
     show(run, name) {
       const one = run.attempts.find((each) => each.name === name);
-      hint.hidden = Boolean(one);
-      facts.hidden = tools.hidden = log.hidden = !one;
-      title.textContent = one ? one.name : "Attempt";
+      host.hidden = !one;
+      title.textContent = one?.name ?? "";
       if (one) facts.replaceChildren(...attemptFacts(one, run));
       if (shown !== (one?.name ?? null)) {
         shown = one?.name ?? null;

@@ -1,16 +1,17 @@
 // How loaded each link was over time: a row a link, dark where it was full.
 
 const HEAT_STEPS = 8;
+const LOAD_MAX = 35; // full
 
-// `links`: names, and loads: one text a link, one letter a column, 0 (idle) to z (full).
+// `all`: names, and loads: one list of numbers a link, one a column, 0 (idle) to `LOAD_MAX`.
 function linksPart(all, untilS) {
-  const used = all.names.map((_, row) => row).filter((row) => /[^0]/.test(all.loads[row]));
+  const used = all.names.map((_, row) => row).filter((row) => all.loads[row].some((load) => load > 0));
   const links = { names: used.map((row) => all.names[row]), loads: used.map((row) => all.loads[row]) };
   if (!used.length) return null;
   const idle = all.names.length - used.length;
   const columns = links.loads[0].length;
   const step = Math.max(3, Math.min(12, 420 / links.names.length));
-  const share = (row, column) => parseInt(links.loads[row][column], 36) / 35;
+  const share = (row, column) => links.loads[row][column] / LOAD_MAX;
   return {
     title: `load of the racks' links: up is out of the rack, down into it${idle ? `; ${idle} that were idle are left out` : ""}`,
     labels: links.names,
@@ -38,6 +39,11 @@ function linksPart(all, untilS) {
       };
     },
   };
+}
+
+// The loads in a page's data: one text a link, one digit of base 36 a column.
+function readLoads(links) {
+  return links && { names: links.names, loads: links.loads.map((text) => Uint8Array.from(text, (digit) => parseInt(digit, 36))) };
 }
 
 function heatLegend() {

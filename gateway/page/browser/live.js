@@ -15,7 +15,7 @@ function makeOver(host, tools, picked) {
   const legend = html("span", { class: "legend" });
   tools.append(zoomButtons(time), choice, legend);
   const panels = new Map();
-  const leftOf = (width) => Math.min(58, width * 0.2);
+  const leftOf = (width) => Math.min(width > 800 ? 92 : 58, width * 0.2);
   let run = null, model = null;
   const marks = Object.entries(OUTCOMES).map(([how, words]) => [how, `ink mark ${how.replace(" ", "-")}`, words]);
   const boxes = () => {
@@ -74,7 +74,7 @@ function usePart(run) {
   const byQueue = queues.length > 1;
   const slots = run.nodes.reduce((sum, node) => sum + (node.states.at(-1).lost ? 0 : node.slots), 0);
   return stackedPart({
-    title: `slots in use, in the colour of their ${byQueue ? "queue" : "job"}; dashed: the ${slots} that there are`,
+    title: `slots in use, in the colour of their ${byQueue ? "queue" : "job"}, of ${slots}`,
     items: run.attempts,
     group: (one) => (byQueue ? queues.indexOf(one.queue) : one.job),
     style: jobColour,
@@ -119,7 +119,7 @@ function startLive() {
   };
   const over = makeOver(byId("over"), byId("tools"), choose);
   const matrix = makeMatrix(byId("matrix"));
-  const details = makeDetails(byId("details"));
+  const details = makeDetails(byId("details"), () => chooseAttempt(null));
   const decisions = makeDecisions(byId("decisions"), chooseAttempt);
   let jobs = null;
 

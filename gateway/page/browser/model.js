@@ -29,6 +29,8 @@ class RunModel {
     this.leftOut = 0;
     this.note = "";
     this.lastS = 0; // of the core's events
+    this.linkNames = Object.keys(head.capacities).sort(byLink);
+    this.nodeNames = null; // in order, while no other joins
   }
 
   take(rows) {
@@ -43,6 +45,7 @@ class RunModel {
   _node(atS, name, rack, slots, lost) {
     const node = this.nodes.get(name) ?? { name, rack, slots: 0, states: [] };
     node.slots = Math.max(node.slots, slots);
+    if (!this.nodes.has(name)) this.nodeNames = null;
     node.states.push({ at_s: atS, slots: lost ? 0 : slots, lost });
     this.nodes.set(name, node);
   }
@@ -127,7 +130,8 @@ class RunModel {
     const from = (seconds) => seconds - beginS;
     const jobs = [...this.jobs.values()].filter((job) => job.begin_s <= atS && (job.end_s ?? Infinity) >= beginS);
     const number = new Map(jobs.map((job, n) => [job.id, n]));
-    const nodes = [...this.nodes.values()].sort(byName);
+    this.nodeNames ??= [...this.nodes.keys()].sort(naturally);
+    const nodes = this.nodeNames.map((name) => this.nodes.get(name));
     const place = new Map(nodes.map((node, n) => [node.name, n]));
     const shown = (one) => one.begin_s <= atS && (one.end_s ?? Infinity) >= beginS && number.has(one.job);
     const attempts = [...this.attempts.values()].filter(shown).map((one) => this._attemptAt(one, atS, from, number, place));
@@ -171,13 +175,14 @@ class RunModel {
   _circuitsAt(atS, beginS) {
     const of = [...this.circuits.values()].filter((one) => one.begin_s <= atS && (one.end_s ?? Infinity) >= beginS);
     const ports = [...new Set(of.flatMap((one) => [one.src, one.dst]))].sort(naturally);
+    const place = new Map(ports.map((port, n) => [port, n]));
     const clip = (seconds) => Math.min(seconds ?? atS, atS) - beginS;
     return {
       ports,
       of: of.map((one) => ({
         ...one,
-        src: ports.indexOf(one.src),
-        dst: ports.indexOf(one.dst),
+        src: place.get(one.src),
+        dst: place.get(one.dst),
         begin_s: one.begin_s - beginS,
         lit_s: clip(one.lit_s),
         end_s: clip(one.end_s),
@@ -187,7 +192,7 @@ class RunModel {
 
   // Loads of links in a window: as linksPart wants them.
   linksIn(fromS, toS) {
-    const capacities = this.head.capacities, names = Object.keys(capacities).sort(byLink);
+    const capacities = this.head.capacities, names = this.linkNames;
     if (this.links.length < 2 || toS <= fromS) return null;
     const step = (toS - fromS) / LINK_COLUMNS;
     const carried = new Map(names.map((name) => [name, new Float64Array(LINK_COLUMNS)]));
@@ -205,7 +210,7 @@ class RunModel {
     }
     const loads = names.map((name) => {
       const of = carried.get(name), room = (capacities[name] ?? Math.max(...of) / step) * step;
-      return [...of].map((bytes) => Math.round(35 * Math.min(1, room > 0 ? bytes / room : 0)).toString(36)).join("");
+      return Uint8Array.from(of, (bytes) => Math.round(LOAD_MAX * Math.min(1, room > 0 ? bytes / room : 0)));
     });
     return { names, loads };
   }
@@ -274,8 +279,7 @@ function phasesAt(one, atS, isFirst) {
   return found.filter(([, lengthS]) => lengthS > 1e-6);
 }
 
-const naturally = (one, other) => one.localeCompare(other, "en", { numeric: true });
-const byName = (one, other) => naturally(one.name, other.name);
+const naturally = new Intl.Collator("en", { numeric: true }).compare; // r2 before r10
 
 // Links out of racks, then those into them, then what else there is.
 function byLink(one, other) {

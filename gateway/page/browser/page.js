@@ -13,6 +13,7 @@ function readRun(data) {
   return {
     ...data,
     nodes,
+    links: readLoads(data.links),
     attempts: fromColumns(data.attempts),
     waiting: fromColumns(data.waiting),
     circuits: { ports: data.circuits.ports, of: fromColumns(data.circuits.of) },

@@ -13,7 +13,8 @@ function stackedPart(about) {
       const total = new Int32Array(columns);
       for (const [, of] of counts) total.forEach((_, column) => (total[column] += of[column]));
       const highest = total.reduce((a, b) => Math.max(a, b), 0);
-      const most = Math.max(1, highest, about.most ?? 0);
+      const limited = about.most && highest * 4 >= about.most; // otherwise there would be little to see
+      const most = Math.max(1, highest, limited ? about.most : 0);
       const bars = new Rectangles(), below = new Int32Array(columns);
       for (const [group, of] of counts) {
         for (let begin = 0, end; begin < columns; begin = end) {
@@ -23,7 +24,7 @@ function stackedPart(about) {
         }
         below.forEach((_, column) => (below[column] += of[column]));
       }
-      const limit = about.most ? height * (1 - about.most / most) : null;
+      const limit = limited ? height * (1 - about.most / most) : null;
       const line = limit === null ? [] : [svg("path", { class: "limit", d: `M${left} ${short(limit) + 0.5}H${width}` })];
       return {
         height,
