@@ -19,12 +19,15 @@ from types import TracebackType
 from typing import Any, Literal
 from weakref import finalize
 
+import msgspec
+
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import NotDone, Refused, UsageError
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.users import user_name
 from railyard.dfs.client import DfsClient
+from railyard.gateway.address import known_url, listen
 from railyard.jobs.model import Job
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.api import asked
@@ -91,14 +94,16 @@ class Cluster:
         seed: int = 1,
         transport: Literal["ipc", "tcp"] = "ipc",
         durability: Durability = "safe",
+        http: Literal["auto", "none"] | int = "auto",
     ) -> None:
         """Check what is asked for; ``start``, or a ``with`` block, starts it.
 
-        The arguments are those of ``railyard.simulate``; ``transport`` and ``durability`` are those
-        of ``railyard up``.  Raises ``UsageError`` for what does not exist or makes no sense.
+        The arguments are those of ``railyard.simulate``; ``transport``, ``durability`` and ``http``
+        are those of ``railyard up``.  Raises ``UsageError`` for what does not exist or makes no
+        sense.
         """
         with asked.called(progress=False):
-            self.config: ClusterConfig = ClusterRequest(
+            config = ClusterRequest(
                 topology=None if topology is None else str(topology),
                 scheduler=scheduler,
                 flow_scheduler=flow_scheduler,
@@ -108,6 +113,7 @@ class Cluster:
                 transport=transport,
                 durability=durability,
             ).config()
+            self.config: ClusterConfig = msgspec.structs.replace(config, http=_port(http))
         self._folder: RunFolder | None = None
         self._is_own = True
         self._open = ExitStack()
@@ -251,6 +257,28 @@ class Cluster:
         with connected(self._running(), self.config) as session:
             return session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
 
+    # Addresses -------------------------------------------------------------------------------
+    @property
+    def url(self) -> str:
+        """Of its gateway, such as "http://127.0.0.1:43071"; ``UsageError`` if it has none."""
+        url = known_url(self._running())
+        if url is None:
+            raise UsageError('the cluster has no gateway: need http="auto"')
+        return url
+
+    @property
+    def webhdfs_url(self) -> str:
+        """Of the block store for clients of HDFS: that of the gateway with "/webhdfs/v1"."""
+        return f"{self.url}/webhdfs/v1"
+
+    @property
+    def store_url(self) -> str:
+        """Of the block store for pandas, dask and fsspec, such as "railyard://c-dm7zomey".
+
+        Append a path: f"{cluster.store_url}/in/trips.csv".
+        """
+        return f"railyard://{self._running().path.name}"
+
     # Files -----------------------------------------------------------------------------------
     def put(self, local: str | Path, path: str, *, overwrite: bool = False) -> int:
         """Store a local file in the block store, as PATH; returns its size in real bytes.
@@ -344,6 +372,16 @@ class Cluster:
         state = "runs" if self._folder is not None else "does not run"
         name, scheduler = self.config.topology.name, self.config.scheduler
         return f"<Cluster {name} with {scheduler}: {state}>"
+
+
+def _port(http: object) -> int | None:
+    """The gateway's port: 0 is any that is free; None: no gateway."""
+    if http in ("auto", "none"):
+        return 0 if http == "auto" else None
+    if isinstance(http, bool) or not isinstance(http, int) or not 0 < http < 2**16:
+        raise UsageError(f'http = {http!r}: need "auto", "none" or a port, 1 to 65535')
+    listen(http).close()  # says so at once if it is taken
+    return http
 
 
 @contextmanager

@@ -64,6 +64,15 @@ def current_folder() -> RunFolder | None:
     return None if place is None else _live_current(place)
 
 
+def folder_named(name: str) -> RunFolder | None:
+    """The run folder of this name, such as "c-dm7zomey"; None if there is none, or it is dead."""
+    place = clusters_folder()
+    if place is None or not name.startswith(PREFIX) or "/" in name:
+        return None
+    folder = RunFolder(place / name)
+    return folder if folder.path.is_dir() and folder.is_ours() and _lives(folder.path) else None
+
+
 def dead_current_folder() -> RunFolder | None:
     """The run folder of a cluster that was left running and died since."""
     place = clusters_folder()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import random
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import crc32c
@@ -342,6 +345,24 @@ def test_hdfscli(web, tmp_path):
     assert not client.delete("cli", recursive=True)
 
 
+def test_hdfscli_command(web, tmp_path):
+    settings = web.dfs.folder.client_files / "hdfscli.cfg"
+    environment = os.environ | {"HDFSCLI_CONFIG": str(settings), "TMPDIR": str(tmp_path)}
+
+    def hdfscli(*arguments):
+        command = [Path(sys.executable).with_name("hdfscli"), *arguments]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    (tmp_path / "local").write_bytes(DATA)
+    hdfscli("upload", "--silent", "local", "/command/data")
+    assert hdfscli("download", "--silent", "/command/data", "-") == DATA
+    (tmp_path / "more").write_bytes(b"more")
+    hdfscli("upload", "--silent", "--append", "more", "/command/data")
+    assert requests.get(web.path("/command/data", op="OPEN", offset=350_000)).content == b"more"
+
+
 def test_fsspec(web):
     where = urlsplit(web.url)
     store = fsspec.filesystem("webhdfs", host=where.hostname, port=where.port, user="ann")
@@ -356,9 +377,33 @@ def test_fsspec(web):
     with pytest.raises(FileNotFoundError):
         store.cat("/fs/none")
     store.mv("/fs/data", "/fs/moved")
+    assert store.cat_file("/fs/moved", start=-6) == DATA[-6:]
+    store.pipe_file("/fs/sub/a.csv", b"a")
     assert store.glob("/fs/m*") == ["/fs/moved"]
+    assert store.glob("/fs/**/*.csv") == ["/fs/sub/a.csv"]
+    assert (store.du("/fs"), store.du("/fs/sub")) == (len(DATA) + 1, 1)
+    assert store.ukey("/fs/moved")["algorithm"].startswith("MD5-of-195MD5")
     store.rm("/fs", recursive=True)
     assert not store.exists("/fs")
+
+
+def test_curl_alone(web, tmp_path):
+    """All that a script needs, as one call after the other; standard output is answer by answer."""
+    (tmp_path / "one").write_bytes(b"one\n")
+    steps = (
+        (["-L", "-T", "one"], {"op": "CREATE"}, "/c/f", ""),
+        (["-L", "-X", "POST", "-T", "one"], {"op": "APPEND"}, "/c/f", ""),
+        (["-L"], {"op": "OPEN", "offset": 2, "length": 4}, "/c/f", "e\non"),
+        (["-X", "PUT"], {"op": "RENAME", "destination": "/c/g"}, "/c/f", '{"boolean": true}'),
+        (["-L"], {"op": "OPEN"}, "/c/g", "one\none\n"),
+        (["-X", "DELETE"], {"op": "DELETE", "recursive": "true"}, "/c", '{"boolean": true}'),
+    )
+    command = ["curl", "-sS", "--fail"]
+    for options, parameters, path, _ in steps:
+        command += [*options, web.path(path, **parameters), "--next", "-sS", "--fail"]
+    done = subprocess.run(command[:-3], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "".join(right for *_, right in steps)
 
 
 def test_curl(web, tmp_path):

@@ -1,9 +1,13 @@
 """``railyard.Cluster``: jobs of one's own and others on real processes, from Python."""
 
+import subprocess
+import sys
+
 import pytest
 
 import railyard
-from tests.command_line import SMALL
+from railyard.scripts.api.store import RailyardFileSystem
+from tests.command_line import ROOT, SMALL
 
 
 class LongWords(railyard.Job):
@@ -73,9 +77,31 @@ def test_files_and_jobs_on_a_cluster(home, tmp_path, capfd):
     assert home.nothing_left()
 
 
+def test_pandas_pyarrow_and_dask_use_the_store_by_url(home):
+    with railyard.Cluster(SMALL, durability="fast") as cluster:
+        where = cluster.url.removeprefix("http://")
+        assert cluster.webhdfs_url == f"http://{where}/webhdfs/v1"
+        script = ROOT / "tests" / "gateway" / "by_url.py"
+        # in a process of its own, where what these packages warn of is no error
+        urls = [f"{cluster.store_url}/x", f"webhdfs://ann@{where}/y"]
+        done = subprocess.run([sys.executable, script, *urls], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == [
+            "all round trips RailyardFileSystem",
+            "all round trips WebHDFS",
+        ]
+        assert cluster.read("/x/trips.csv").startswith(b"city,km\nOslo,0\n")
+    with pytest.raises(railyard.UsageError, match="c-gone: no such cluster"):
+        RailyardFileSystem("c-gone")
+    with pytest.raises(railyard.UsageError, match="no cluster is up: railyard up"):
+        RailyardFileSystem()
+
+
 def test_wrong_clusters_are_refused_before_they_start(home):
     with pytest.raises(railyard.UsageError, match='did you mean "delay"'):
         railyard.Cluster(scheduler="deley")
+    with pytest.raises(railyard.UsageError, match='http = 70000: need "auto", "none" or a port'):
+        railyard.Cluster(http=70000)
     with pytest.raises(railyard.UsageError, match="no cluster is up"):
         railyard.Cluster.current()
     assert home.nothing_left()
