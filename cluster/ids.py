@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 else:  # a simulation makes millions of ids: str(...) takes a tenth of the time of NewType's call
     RackId = NodeId = JobId = StageId = TaskId = AttemptId = FlowId = CoflowId = str
 
+#: The end of a flow that is no node: all clients outside of the racks together.
+OUTSIDE = NodeId("outside")
 STAGE_NAME = re.compile(r"[a-z]+")
 _NODE = re.compile(r"(r\d+)n\d+")
 _JOB = re.compile(r"j\d+")

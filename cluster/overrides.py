@@ -43,7 +43,7 @@ _OF_ALL = {
     "racks.slots": ("slots",),
 }
 #: {table that a change can add: the key that adds it}; "ocs=off" removes the table.
-_BEGINS = {"ocs": "ocs.port_bytes_per_s"}
+_BEGINS = {"ocs": "ocs.port_bytes_per_s", "client": "client.uplink"}
 
 
 def split_changes(text: str) -> tuple[str, list[Change]]:

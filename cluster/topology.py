@@ -29,6 +29,7 @@ from railyard.cluster.tomlfile import build, read_toml, warn_of_renamed
 from railyard.cluster.topologies.linknames import place_named
 from railyard.cluster.topologies.tables import (
     MOST,
+    Client,
     Compute,
     Links,
     Liveness,
@@ -94,6 +95,8 @@ class Topology(Table, frozen=True, kw_only=True):
     #: settings of schedulers that this cluster's Hadoop has, such as {"shuffle.slowstart": 0.8};
     #: a scheduler that has a setting and a value of its own for it keeps that
     settings: dict[str, bool | int | float | str] = {}
+    #: left out of logs where it is not given, which stay as they were before it could be
+    client: Client | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         require(self.name.isprintable(), "name", self.name, "letters that can be read")
@@ -131,6 +134,11 @@ class Topology(Table, frozen=True, kw_only=True):
     def slots(self) -> int:
         """Total number of slots of the cluster."""
         return sum(rack.slots for rack in self.rack_list())
+
+    @property
+    def client_link(self) -> Client | None:
+        """The link that clients outside the racks share; None: they are not limited."""
+        return self.client or None
 
     @property
     def usable(self) -> float:
@@ -267,6 +275,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     for name, table in (
         ("racks", RackShape),
         ("links", Links),
+        ("client", Client),
         ("ocs", Ocs),
         ("tree", SwitchTree),
         ("storage", Storage),

@@ -67,10 +67,11 @@ _NO_HINT = PlacementHint()
 
 
 class DfsClient:
-    """Reads and writes files from ``node`` (None: from outside the cluster).
+    """Reads and writes files from ``node`` (None: from outside the racks).
 
-    With ``network``, bytes between nodes move as flows of it; without, at full speed.  Of a file
-    that is written, at most ``held_bytes`` are held, or one block if that is larger.
+    With ``network``, bytes between nodes move as flows of it; without, at full speed.  From outside
+    they are flows if the topology has a link for clients.  Of a file that is written, at most
+    ``held_bytes`` are held, or one block if that is larger.
     """
 
     def __init__(
@@ -85,6 +86,11 @@ class DfsClient:
         self._held_bytes = held_bytes
         self._topology = topology
         self._node = node
+        self._own_network: NetworkClient | None = None
+        if node is None:
+            if topology.client_link is not None:
+                self._own_network = NetworkClient(transport, topology)
+            network = self._own_network
         self._network = network
         self._peers = Peers(transport, node or "outside")
         self._link: Link | None = None
@@ -220,6 +226,8 @@ class DfsClient:
     def close(self) -> None:
         """Close all links."""
         self._peers.close()
+        if self._own_network is not None:
+            self._own_network.close()
         if self._link is not None:
             self._link.close()
             self._link = None

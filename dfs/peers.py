@@ -92,8 +92,8 @@ class OutgoingBlock:
     """Sends a block to the first of ``nodes``, which forwards it along the pipeline.
 
     Its bytes are given to ``extend``, in pieces of any size, and must not change; ``packed_sums``
-    are their checksums.  From a node ``source`` they move as a flow of the network; from outside
-    the cluster (None), at full speed.
+    are their checksums.  With ``network`` they move as a flow of it from ``source``, a node or
+    ``OUTSIDE``; without, at full speed.
     ``on_end`` is called once with the first node's answer: the nodes that have the block (none if
     it failed) and the reason if any has not.
     """
@@ -102,7 +102,7 @@ class OutgoingBlock:
         self,
         peers: Peers,
         network: NetworkClient | None,
-        source: NodeId | None,
+        source: NodeId,
         block: BlockId,
         stored_length: int,
         packed_sums: bytes,
@@ -130,7 +130,7 @@ class OutgoingBlock:
             on_failed=lambda _: self._cancel(),
             stored_total=stored_length,
         )
-        if network is None or source is None:
+        if network is None:
             self._transfer.allow(stored_length)
         else:
             network.open(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from railyard.cluster.errors import NotDone, PeerLost
-from railyard.cluster.ids import NodeId
+from railyard.cluster.ids import OUTSIDE, NodeId
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
@@ -38,7 +38,7 @@ class NoRoom(NotDone):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteServices:
-    """The services a writer uses, its node (None: outside the cluster), and what it may hold."""
+    """The services a writer uses, its node (None: outside the racks), and what it may hold."""
 
     reactor: Reactor
     topology: Topology
@@ -101,7 +101,7 @@ class BlockWrite:
         self._sending = OutgoingBlock(
             services.peers,
             services.network,
-            services.node,
+            services.node or OUTSIDE,
             answer.block,
             self.stored_length,
             pack_sums(sums_of(answer.block, self._pieces)),

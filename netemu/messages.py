@@ -158,7 +158,7 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     #: what the racks' links could have carried in that time; inf if one of them is unlimited
     cross_rack_room_bytes: BytesOrInf
     #: model bytes carried so far: "local", "rack", "cross_rack" and, of the last, by which way:
-    #: "eps", "ocs", "wan"
+    #: "eps", "ocs", "wan"; "client": from and to clients that have a link
     bytes: Annotated[dict[Name, Number], ENTRIES]
     cross_rack_links: Annotated[
         dict[Name, Number], ENTRIES

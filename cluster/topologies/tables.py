@@ -86,6 +86,21 @@ class Links(Table, frozen=True, kw_only=True):
         return (self.uplink is not None) + (self.oversubscription is not None)
 
 
+class Client(Table, frozen=True, kw_only=True):
+    """[client]: the link to the core that clients outside the racks share, in bytes/s.
+
+    They are `railyard fs put` and `get`, `railyard run` for its input, and the gateway. What they
+    write and read takes this link, and the links on its way in the racks. Without this table they
+    are not limited, and take nothing from the racks' links.
+    """
+
+    uplink: Rate  #: from the clients to the core: what they write
+    downlink: Rate | None = None  #: from the core to the clients; default: its uplink
+
+    def __post_init__(self) -> None:
+        require_rates("client", self, "uplink", "downlink")
+
+
 class SwitchTree(Table, frozen=True, kw_only=True):
     """[tree]: switches with a limit on their total throughput in bytes/s, over all their links.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from railyard.cluster.background import Background
 from railyard.cluster.errors import PeerError
 from railyard.cluster.files.lasting import Durability, sync_folder
-from railyard.cluster.ids import FlowId, NodeId, RackId
+from railyard.cluster.ids import OUTSIDE, FlowId, NodeId, RackId
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Done, Event, Refusal
 from railyard.cluster.topology import Topology
@@ -62,6 +62,8 @@ class BlockServer:
     ) -> None:
         self._network = network
         self._report = report
+        #: the other end of flows to clients outside the racks; None: they are not limited
+        self._outside = None if topology.client_link is None else OUTSIDE
         self._block_bytes = topology.stored_block_bytes
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._stores = {
@@ -220,13 +222,14 @@ class BlockServer:
             raise
         self._sending[transfer] = node
         self._server.reply(request, Done(), source.packed_sums)
-        if self._network is None or message.reader is None:
+        reader = message.reader or self._outside
+        if self._network is None or reader is None:
             transfer.allow(length)
         else:
             self._network.open(
                 flow,
                 node,
-                message.reader,
+                reader,
                 length,
                 on_grant=transfer.allow,
                 on_refused=transfer.fail,

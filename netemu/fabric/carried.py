@@ -45,6 +45,8 @@ class Carried:
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
 
+        There is also "client" once clients outside the racks have sent or got bytes over a link.
+
         ``under_way``: (route, bytes) of open flows, which have not been counted yet.
         """
         self._sum_up()
@@ -54,7 +56,7 @@ class Carried:
         totals = dict.fromkeys(_CATEGORIES, 0.0)
         for categories, sent in by_kind.items():
             for category in categories:
-                totals[category] += sent
+                totals[category] = totals.get(category, 0.0) + sent
         return {category: round(total) for category, total in totals.items()}
 
     def by_link(self, under_way: Collection[tuple[Route, float]]) -> list[int]:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from railyard.netemu.model.arrays import Floats, Numbers, bits
 
 #: How far apart a flow's ends are.
-Reach = Literal["local", "rack", "cross_rack"]
+Reach = Literal["local", "rack", "cross_rack", "client"]
 #: What carries bytes between racks.
 Way = Literal["eps", "ocs", "wan"]
 
-#: The categories of the results' "bytes": local, rack, or cross_rack and its way.
+#: The categories of the results' "bytes": local, rack, cross_rack and its way, or client: of those
+#: outside the racks.
 Categories = tuple[Reach] | tuple[Reach, Way]
 
 #: The numbers of links that are crossed one after the other, eight bytes each: of many of these, an

@@ -2,8 +2,9 @@
 
 A link is one direction: "r0n1.up" and "r0n1.down" are a node's NIC, "r0.up" and "r0.down" its
 rack's links to the packet-switched core, which itself is not a bottleneck, "r0.ocs.up" and
-"r0.ocs.down" its rack's optical port.  In a tree of switches, "r0.tor", "agg0" and "root" are the
-switches, since those are what has a limit there.
+"r0.ocs.down" its rack's optical port.  "client.up" and "client.down" are the link by which clients
+outside the racks reach the core, if the topology has one.  In a tree of switches, "r0.tor", "agg0"
+and "root" are the switches, since those are what has a limit there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railyard.cluster.errors import unknown_name
-from railyard.cluster.ids import NodeId
+from railyard.cluster.ids import OUTSIDE, NodeId
 from railyard.cluster.topologies.linknames import link_name
-from railyard.cluster.topologies.tables import Ocs, SwitchTree
+from railyard.cluster.topologies.tables import Client, Ocs, SwitchTree
 from railyard.cluster.topology import Rack, Topology
 from railyard.netemu.model.links import Categories, Path, Route, pack
 
@@ -27,6 +28,7 @@ _ROUTES_KEPT = 2**15
 
 _LOCAL: Categories = ("local",)
 _RACK: Categories = ("rack",)
+_CLIENT: Categories = ("client",)
 _BY_CIRCUIT: Categories = ("cross_rack", "ocs")
 
 
@@ -39,7 +41,8 @@ class Network:
         core = dict(_core_links(racks) if tree is None else _switches(racks, tree, usable))
         nics = dict(_nics(racks))
         ports = dict(_ports(racks, topology.ocs))
-        links = core | nics | ports
+        clients = dict(_client_links(topology.client_link))
+        links = core | nics | ports | clients
         #: a link's name and number
         self.number: dict[str, int] = {name: number for number, name in enumerate(links)}
         #: bytes/s of each link, by number
@@ -54,6 +57,8 @@ class Network:
         self.nics = tuple(self.number[name] for name in nics)
         #: the racks' optical ports
         self.ports = tuple(ports)
+        #: the link of clients outside the racks
+        self.clients = tuple(clients)
         #: {node: number of its rack}
         self.rack_number = {node.id: r for r, rack in enumerate(racks) for node in rack.nodes}
         self._racks = tuple(rack.id for rack in racks)
@@ -86,7 +91,7 @@ class Network:
         name = link_name(text, self._places)
         if name in self.number:
             return name
-        raise unknown_name("link", name, [*self.cross_rack, *self.ports])
+        raise unknown_name("link", name, [*self.cross_rack, *self.ports, *self.clients])
 
     def cross_rack_bytes_per_s(self, capacities: NDArray[np.float64]) -> float:
         """What the links between racks can carry in all, of these capacities by number."""
@@ -99,6 +104,8 @@ class Network:
     # Inside --------------------------------------------------------------------------------------
     def _new_route(self, src: NodeId, dst: NodeId) -> Route:
         ends = self._ends
+        if OUTSIDE in (src, dst) and self.clients:
+            return self._new_client_route(src, dst)
         try:
             near, up, _, out, _, between = ends[src]
             far, _, down, _, into, _ = ends[dst]
@@ -118,6 +125,19 @@ class Network:
             raise ValueError(f"{src} to {dst}: need two racks with optical ports")
         ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
         return Route(self._ends[src][1] + ports + self._ends[dst][2], _BY_CIRCUIT)
+
+    def _new_client_route(self, src: NodeId, dst: NodeId) -> Route:
+        """Between a node and the clients outside the racks, over their link to the core."""
+        node = dst if src == OUTSIDE else src
+        near = self._rack(node)
+        _, up, down, out, into, between = self._ends[node]
+        if between is not None:
+            aggregation = f"agg{near // self._racks_per_aggregation}"
+            switches = self._numbers(f"{self._racks[near]}.tor", aggregation, "root")
+            out, into = up + switches, switches + down
+        if src == OUTSIDE:
+            return Route(self._numbers("client.up") + into, _CLIENT)
+        return Route(out + self._numbers("client.down"), _CLIENT)
 
     def _rack(self, node: NodeId) -> int:
         number = self.rack_number.get(node)
@@ -189,6 +209,12 @@ def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, floa
         assert ocs is not None
         yield f"{rack.id}.ocs.up", ocs.port_bytes_per_s * ocs.wavelengths
         yield f"{rack.id}.ocs.down", ocs.port_bytes_per_s * ocs.wavelengths
+
+
+def _client_links(client: Client | None) -> Iterator[tuple[str, float]]:
+    if client is not None:
+        yield "client.up", client.uplink
+        yield "client.down", client.uplink if client.downlink is None else client.downlink
 
 
 def check_capacity(link: str, bytes_per_s: float) -> None:

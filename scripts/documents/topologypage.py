@@ -11,6 +11,7 @@ import msgspec
 
 from railyard.cluster.overrides import SHORT
 from railyard.cluster.topologies.tables import (
+    Client,
     Compute,
     Links,
     Liveness,
@@ -43,6 +44,7 @@ _TABLES: dict[str, type[Table]] = {
     "racks": RackShape,
     "links": Links,
     "rack.r3": RackFigures,
+    "client": Client,
     "ocs": Ocs,
     "tree": SwitchTree,
     "storage": Storage,

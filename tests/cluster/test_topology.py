@@ -1,12 +1,13 @@
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import TaskId, attempt_id
-from railyard.cluster.topologies.tables import Compute
+from railyard.cluster.topologies.tables import Client, Compute
 from railyard.cluster.topology import load_topology, topology_names
 
 SOUND = """
@@ -195,6 +196,22 @@ def test_the_circuit_switch_can_be_left_out():
     assert topology.ocs is None
     assert load_topology("flat-4x4,ocs=off").ocs is None
     assert load_topology("hybrid-8x4,ocs=off,ocs.port_bytes_per_s=1Gbps").ocs is not None
+
+
+def test_clients_outside_the_racks_have_a_link_if_one_is_given():
+    assert load_topology("flat-4x4").client_link is None
+    # logs of what has none stay as they were
+    assert "client" not in msgspec.to_builtins(load_topology("flat-4x4"))
+    topology = load_topology("flat-4x4,client.uplink=1Gbps,client.downlink=2Gbps")
+    assert topology.client_link == Client(uplink=125e6, downlink=250e6)
+    again = msgspec.convert(msgspec.to_builtins(topology), type(topology))
+    assert again == topology
+    assert load_topology(f"{topology.name},client=off").client_link is None
+    for wrong in ("client.uplink=0", "client.uplink=1Gbps,client.downlink=0"):
+        with pytest.raises(UsageError, match=r"client\..*link = 0.*need a rate"):
+            load_topology(f"flat-4x4,{wrong}")
+    with pytest.raises(UsageError, match=r"has no \[client\]; client.uplink=RATE before it"):
+        load_topology("flat-4x4,client.downlink=1Gbps")
 
 
 def test_a_file_of_ones_own_can_be_changed_too(write):

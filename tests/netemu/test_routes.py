@@ -75,6 +75,42 @@ def test_flows_through_a_tree_share_its_switches():
     assert rates == pytest.approx([GBPS, GBPS, 3 * GBPS])
 
 
+def test_clients_outside_the_racks_come_in_by_their_own_link():
+    there_and_back = ("outside", "r1n2"), ("r1n2", "outside")
+    assert ways("hybrid-8x4,client.uplink=1Gbps", *there_and_back) == [
+        (["client.up", "r1.down", "r1n2.down"], "client"),
+        (["r1n2.up", "r1.up", "client.down"], "client"),
+    ]
+    (links, counted_as), _ = ways("joint-16x6,client.uplink=1Gbps", *there_and_back)
+    assert sorted(links) == ["agg0", "client.up", "r1.tor", "r1n2.down", "root"]
+    assert counted_as == "client"
+
+
+def test_who_is_outside_shares_the_link_and_takes_no_circuit():
+    fabric = Fabric(load_topology("hybrid-8x4,client.uplink=1Gbps,client.downlink=2Gbps"), MaxMin())
+    for number, (src, dst) in enumerate((("outside", "r0n0"), ("outside", "r1n0"))):
+        fabric.start(FlowSpec(flow=f"up{number}", src=src, dst=dst, size_bytes=10**9))
+    fabric.start(FlowSpec(flow="down", src="r0n0", dst="outside", size_bytes=10**9))
+    assert fabric.rate_bytes_per_s("up0") == fabric.rate_bytes_per_s("up1") == GBPS / 2
+    assert fabric.rate_bytes_per_s("down") == 2 * GBPS
+    fabric.advance(20.0)
+    carried = fabric.bytes_by_category()
+    assert (carried["client"], carried["cross_rack"], carried["ocs"]) == (3 * 10**9, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("topology", "src", "dst"),
+    [
+        ("hybrid-8x4", "outside", "r0n0"),
+        ("hybrid-8x4,client.uplink=1Gbps", "outside", "outside"),
+        ("hybrid-8x4,client.uplink=1Gbps", "r9n0", "outside"),
+    ],
+)
+def test_nobody_is_outside_without_a_link(topology, src, dst):
+    with pytest.raises(ValueError, match="is no node of this topology"):
+        Network(load_topology(topology)).route(src, dst)
+
+
 def test_unequal_sites_are_limited_by_their_own_links():
     topology = load_topology("tetrium-8,rack.r0.uplink=300Mbps,rack.r7.downlink=200Mbps")
     fabric = Fabric(topology, MaxMin())

@@ -58,7 +58,7 @@ def show(with_nics: bool) -> None:
         view = session.link("network").call(WatchNetwork(), NetworkView)
         links = Network(session.config.topology)
     named = {rack: name for name, rack in session.config.topology.places().items() if name != rack}
-    shown = links.number if with_nics else (*links.cross_rack, *links.ports)
+    shown = links.number if with_nics else (*links.cross_rack, *links.ports, *links.clients)
     table: list[list[Cell]] = []
     for name in shown:
         state, stated = view.links[name], float(links.capacities[links.number[name]])
