@@ -394,16 +394,16 @@ def test_curl_alone(web, tmp_path):
         (["-L", "-T", "one"], {"op": "CREATE"}, "/c/f", ""),
         (["-L", "-X", "POST", "-T", "one"], {"op": "APPEND"}, "/c/f", ""),
         (["-L"], {"op": "OPEN", "offset": 2, "length": 4}, "/c/f", "e\non"),
-        (["-X", "PUT"], {"op": "RENAME", "destination": "/c/g"}, "/c/f", '{"boolean": true}'),
+        (["-X", "PUT"], {"op": "RENAME", "destination": "/c/g"}, "/c/f", '{"boolean":true}'),
         (["-L"], {"op": "OPEN"}, "/c/g", "one\none\n"),
-        (["-X", "DELETE"], {"op": "DELETE", "recursive": "true"}, "/c", '{"boolean": true}'),
+        (["-X", "DELETE"], {"op": "DELETE", "recursive": "true"}, "/c", '{"boolean":true}'),
     )
     command = ["curl", "-sS", "--fail"]
     for options, parameters, path, _ in steps:
         command += [*options, web.path(path, **parameters), "--next", "-sS", "--fail"]
     done = subprocess.run(command[:-3], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "".join(right for *_, right in steps)
+    assert done.stdout.replace(" ", "") == "".join(right for *_, right in steps)
 
 
 def test_curl(web, tmp_path):
