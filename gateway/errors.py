@@ -19,6 +19,7 @@ from railyard.dfs.paths import (
 
 #: {name of an exception: its package}; others are in java.io
 _PACKAGES = {
+    "HadoopIllegalArgumentException": "org.apache.hadoop",
     "FileAlreadyExistsException": "org.apache.hadoop.fs",
     "ParentNotDirectoryException": "org.apache.hadoop.fs",
     "PathIsNotEmptyDirectoryException": "org.apache.hadoop.fs",

@@ -5,6 +5,7 @@ Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from railyard.gateway.webhdfs.parameters import Call, without_colon
 
 #: What an operation answers; None: an answer without a body.
 Answer = Mapping[str, Any] | None
+_ACTION = re.compile(r"[rwx-]{3}")
+_REPLICAS_MAX = 2**15 - 1  #: as in HDFS
 _LISTED_MAX = 1000  #: entries of a listing in parts
 
 
@@ -79,6 +82,9 @@ def get_server_defaults(call: Call, _: DfsClient) -> Answer:
 
 def check_access(call: Call, store: DfsClient) -> Answer:
     """Whether a path exists: permissions are shown, not enforced."""
+    action = call.text("fsaction")
+    if action is not None and not _ACTION.fullmatch(action):
+        raise illegal(f'Invalid value for webhdfs parameter "fsaction": {action[:40]!r}')
     existing(store, call.path)
     return None
 
@@ -185,19 +191,26 @@ def rename(call: Call, store: DfsClient) -> Answer:
 
 
 def delete(call: Call, store: DfsClient) -> Answer:
-    """False for what does not exist, and for /."""
+    """False for what does not exist, and for / with all that is in it."""
+    recursive = call.boolean("recursive", False)
     if call.path == "/":
+        if not recursive and store.list("/"):
+            raise _not_empty("/")
         return {"boolean": False}
     try:
-        store.remove(call.path, call.boolean("recursive", False))
+        store.remove(call.path, recursive)
     except Refused as refused:
         if refused.kind == MISSING:
             return {"boolean": False}
         if refused.kind == NOT_EMPTY:
-            why = f"`{call.path} is non empty': Directory is not empty"
-            raise RemoteError(403, "PathIsNotEmptyDirectoryException", why) from None
+            raise _not_empty(call.path) from None
         raise
     return {"boolean": True}
+
+
+def _not_empty(path: str) -> RemoteError:
+    why = f"`{path} is non empty': Directory is not empty"
+    return RemoteError(403, "PathIsNotEmptyDirectoryException", why)
 
 
 def set_permission(call: Call, store: DfsClient) -> Answer:
@@ -227,10 +240,11 @@ def set_times(call: Call, store: DfsClient) -> Answer:
 
 
 def set_replication(call: Call, store: DfsClient) -> Answer:
-    """Change how many replicas there are; false for a folder."""
-    if existing(store, call.path).folder:
+    """Change how many replicas there are; false for a folder, and for what does not exist."""
+    replication, status = replication_of(call), _status(store, call.path)
+    if status is None or status.folder:
         return {"boolean": False}
-    replication = replication_of(call) or call.place.replication
+    replication = replication or call.place.replication
     store.change(SetReplication(path=call.path, replication=replication))
     return {"boolean": True}
 
@@ -247,8 +261,13 @@ def truncate(call: Call, store: DfsClient) -> Answer:
     length = call.whole("newlength")
     if length is None:
         raise illegal('Invalid value for webhdfs parameter "newlength": need bytes')
-    if existing(store, call.path).folder:
+    status = existing(store, call.path)
+    if status.folder:
         raise RemoteError(404, "FileNotFoundException", f"Path is not a file: {call.path}")
+    if length > status.stored_length:
+        sizes = f"Current size: {status.stored_length}, truncate size: {length}."
+        why = f"Cannot truncate to a larger file size. {sizes}"
+        raise RemoteError(400, "HadoopIllegalArgumentException", why)
     store.truncate(call.path, length)
     return {"boolean": True}
 
@@ -281,7 +300,8 @@ def _token(call: Call) -> str:
 # Helpers -----------------------------------------------------------------------------------------
 def replication_of(call: Call) -> int:
     """The replicas that are asked for, as far as there are nodes; 0: the cluster's default."""
-    return min(call.whole("replication", 0) or 0, call.place.nodes)
+    asked = call.whole("replication", least=1, most=_REPLICAS_MAX)
+    return 0 if asked is None else min(asked, call.place.nodes)
 
 
 def existing(store: DfsClient, path: str) -> FileStatus:

@@ -186,7 +186,9 @@ class WebHdfs:
                 why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
                 raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
             answer = await store.call(partial(on_names, call))
-        return web.Response() if answer is None else json_answer(answer)
+        if answer is None:
+            return web.Response(content_type="application/octet-stream")
+        return json_answer(answer)
 
     async def _expect(self, request: web.Request) -> web.StreamResponse | None:
         """A client that asks before it sends a body is told to where bytes are taken only."""

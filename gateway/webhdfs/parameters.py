@@ -82,14 +82,16 @@ class Call:
             raise self._invalid(name, value)
         return value.lower() == "true"
 
-    def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
+    def whole(
+        self, name: str, default: int | None = None, least: int = 0, most: int = _WHOLE_MAX
+    ) -> int | None:
         """A whole number."""
         value = self.text(name)
         if value is None or value == "null":
             return default
         if not re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
             raise self._invalid(name, value)
-        if not least <= int(value) <= _WHOLE_MAX:
+        if not least <= int(value) <= most:
             raise self._invalid(name, value)
         return int(value)
 
@@ -98,7 +100,7 @@ class Call:
         value = self.text("permission")
         if value is None:
             return None
-        if not re.fullmatch(r"[0-1]?[0-7]{1,3}", value, re.ASCII):
+        if not re.fullmatch(r"0?[01]?[0-7]{1,3}", value, re.ASCII):
             raise self._invalid("permission", value)
         return int(value, 8)
 

@@ -7,6 +7,8 @@ import http.client
 import socket
 from urllib.parse import urlsplit
 
+import fsspec
+import hdfs
 import pytest
 import requests
 
@@ -111,6 +113,32 @@ def test_who_asks_before_sending_is_told_at_once_what_is_wrong(web):
         assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
 
 
+def test_what_is_false_and_what_is_wrong_as_an_hdfs_has_it(web):
+    create(web, "/as/f", b"12345")
+    for verb, path, parameters, right in (
+        ("PUT", "/as/none", {"op": "SETREPLICATION", "replication": 1}, False),
+        ("PUT", "/as", {"op": "SETREPLICATION", "replication": 1}, False),
+        ("PUT", "/as/none", {"op": "SETREPLICATION", "replication": 0}, "IllegalArgument"),
+        ("PUT", "/as/f", {"op": "SETREPLICATION", "replication": 32768}, "IllegalArgument"),
+        ("GET", "/as/f", {"op": "CHECKACCESS", "fsaction": "zz"}, "IllegalArgument"),
+        ("DELETE", "/", {"op": "DELETE"}, "PathIsNotEmptyDirectory"),
+        ("DELETE", "/", {"op": "DELETE", "recursive": "true"}, False),
+        ("POST", "/as/f", {"op": "TRUNCATE", "newlength": 6}, "HadoopIllegalArgument"),
+    ):
+        told = requests.request(verb, web.path(path, **parameters)).json()
+        if right is False:
+            assert told == {"boolean": False}, (path, parameters)
+        else:
+            assert told["RemoteException"]["exception"] == f"{right}Exception", (path, parameters)
+    for parameters in (
+        {"op": "SETPERMISSION", "permission": "01777"},
+        {"op": "SETTIMES", "modificationtime": 1},
+    ):
+        done = requests.put(web.path("/as/f", **parameters))
+        assert (done.status_code, done.content) == (200, b"")
+        assert done.headers["Content-Type"] == "application/octet-stream"
+
+
 def test_what_an_hdfs_refuses_that_has_not_got_it(web):
     create(web, "/refused")
     for verb, operation in REFUSED:
@@ -143,6 +171,12 @@ def test_a_delegation_token_says_who_asks(web):
     token = requests.get(web.path("/", **asked)).json()["Token"]["urlString"]
     create(web, "/token", delegation=token, user_name="bob")
     assert owner(web, "/token") == "ann"
+    hdfs.TokenClient(web.url, token).write("/token-hdfscli", data=b"x")
+    assert owner(web, "/token-hdfscli") == "ann"
+    where = urlsplit(web.url)
+    store = fsspec.filesystem("webhdfs", host=where.hostname, port=where.port, token=token)
+    store.pipe_file("/token-fsspec", b"x")
+    assert owner(web, "/token-fsspec") == "ann"
     renew = {"op": "RENEWDELEGATIONTOKEN", "token": token}
     until_ms = requests.put(web.path("/", user_name="rita", **renew)).json()["long"]
     assert until_ms > 1.6e12
