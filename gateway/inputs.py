@@ -17,6 +17,7 @@ from railyard.gateway.shell.paths import absolute, braces
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 FILES_MAX = 2**14
+TASKS_MAX = 10_000  #: maps by numbers of lines
 
 
 def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) -> list[str]:
@@ -34,6 +35,27 @@ def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) ->
     if len(files) > FILES_MAX:
         raise _invalid(f"{typed}: {len(files)} files: need at most {FILES_MAX}")
     return files
+
+
+def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
+    """The offsets at which every so many lines of a file begin; none of an empty file."""
+    begins: list[int] = []
+    offset = number = 0
+    fresh = True  # a line begins here
+    for piece in client.read(path):
+        data = bytes(piece)
+        at = 0
+        while at < len(data):
+            if fresh and number % lines == 0:
+                begins.append(offset + at)
+                if len(begins) > TASKS_MAX:
+                    raise _invalid(f"{path}: more than {TASKS_MAX} maps of {lines} lines")
+            found = data.find(b"\n", at)
+            fresh = found >= 0
+            number += fresh
+            at = found + 1 if fresh else len(data)
+        offset += len(data)
+    return tuple(begins)
 
 
 def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:

@@ -141,7 +141,7 @@ def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
     else:
         why = f"failed with state {job['state']} due to: {job['reason']}"
         _log("INFO", "mapreduce.Job", f"Job {name} {why}")
-    _show_counters(job["counters"])
+    _log("INFO", "mapreduce.Job", "\n".join(counter_lines(job["counters"])))
     if not ok:
         _log("ERROR", "streaming.StreamJob", "Job not successful!")
         print("Streaming Command Failed!", file=sys.stderr)
@@ -156,12 +156,12 @@ def _show_failure(failure: dict[str, Any]) -> None:
     print("\n".join([*lines, *failure["stderr"].splitlines()]), file=sys.stderr)
 
 
-def _show_counters(groups: dict[str, dict[str, int]]) -> None:
-    number = sum(map(len, groups.values()))
-    lines = [f"Counters: {number}"]
+def counter_lines(groups: dict[str, dict[str, int]]) -> list[str]:
+    """{group: {counter: count}} as Hadoop shows it."""
+    lines = [f"Counters: {sum(map(len, groups.values()))}"]
     for group, counters in groups.items():
         lines += [f"\t{group}", *(f"\t\t{name}={count}" for name, count in counters.items())]
-    _log("INFO", "mapreduce.Job", "\n".join(lines))
+    return lines
 
 
 def _log(level: str, logger: str, message: str) -> None:

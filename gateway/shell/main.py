@@ -16,7 +16,7 @@ _USAGE = """Usage: {name} COMMAND
 \tfs -COMMAND ...                   the block store: {name} fs -help
 \tjar JAR -input ... -output ...    a streaming job: {name} jar any.jar -help
 \tapplication -list|-kill ID|-status ID
-\tjob -list|-kill ID
+\tjob -list|-kill ID|-status ID|-counter ID GROUP COUNTER
 \tversion"""
 
 
@@ -34,11 +34,14 @@ def main(name: str, arguments: list[str]) -> int:
         if command in ("fs", "dfs"):
             rest = _without_settings(rest)
             return fsshell.run(rest, Web(find_gateway(), user))
-        if command == "jar":
-            from railyard.gateway.shell import jar  # only this command needs it
+        if command in ("jar", "streaming", "job"):
+            from railyard.gateway.shell import jar, jobs  # only these commands need them
 
-            return jar.run(rest, Web(find_gateway(), user))
-        if command in ("application", "app", "job", "mapred"):
+            web = Web(find_gateway(), user)
+            if command == "job":
+                return jobs.run(rest, web)
+            return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, web)
+        if command in ("application", "app"):
             return _applications(rest, Web(find_gateway(), user))
     except NoGateway as error:
         print(f"{name}: {error}", file=sys.stderr)

@@ -21,7 +21,7 @@ from railyard.cluster.ids import JobId
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
 from railyard.gateway.errors import RemoteError
-from railyard.gateway.inputs import input_files
+from railyard.gateway.inputs import input_files, line_cuts
 from railyard.gateway.shell.paths import absolute
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.counters import hadoop_counters
@@ -79,6 +79,7 @@ class StreamingRest:
         output = absolute(wanted.output, wanted.user)
         async with self._stores.one() as client:
             paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
+            cuts = await client.call(lambda dfs: _cuts(dfs, paths, streaming.lines_per_map))
             submission = SubmitJob(
                 job=job,
                 name=job_name(wanted),
@@ -90,6 +91,7 @@ class StreamingRest:
                 queue=queue_name(wanted),
                 plain_names=True,
                 unsplit=UNPACKED,
+                cuts=cuts,
             )
             try:
                 accepted = await client.ask(submission, JobAccepted)
@@ -173,6 +175,12 @@ def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str
         why = f"{', '.join(wanted.input)}: no file in it: need at least one"
         raise RemoteError(400, "InvalidInputException", why)
     return found
+
+
+def _cuts(client: DfsClient, paths: list[str], lines: int) -> dict[str, tuple[int, ...]]:
+    """Where the tasks of each file begin that is read by numbers of lines."""
+    whole = [path for path in dict.fromkeys(paths) if not path.endswith(UNPACKED)]
+    return {path: line_cuts(client, path, lines) for path in whole} if lines else {}
 
 
 def _no_job(shown: str) -> RemoteError:

@@ -17,7 +17,8 @@ from railyard.jobs.taskio import ProgramFile
 
 _PARTITIONERS = ("HashPartitioner", "KeyFieldBasedPartitioner")
 _COMPARATORS = ("KeyFieldBasedComparator",)
-_INPUT_FORMATS = ("TextInputFormat", "KeyValueTextInputFormat", "AutoInputFormat")
+_BY_LINES = "NLineInputFormat"
+_INPUT_FORMATS = ("TextInputFormat", "KeyValueTextInputFormat", "AutoInputFormat", _BY_LINES)
 _OUTPUT_FORMATS = ("TextOutputFormat",)
 _IDENTITY = ("IdentityReducer", "org.apache.hadoop.mapred.lib.IdentityReducer")
 _NONE = "NONE"
@@ -58,6 +59,8 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
     aggregates = request.reducer == _AGGREGATE
     reducer = "" if aggregates or request.reducer in _IDENTITY else request.reducer or ""
     order = _order_parts(settings)
+    lines = _lines_per_map(request, settings)
+    _known("-outputformat", request.output_format, _OUTPUT_FORMATS)
     return Streaming(
         mapper=_words("-mapper", request.mapper),
         combiner=() if aggregates or not reduces else _words("-combiner", request.combiner),
@@ -80,7 +83,8 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         adds_separator=settings.flag("railyard.streaming.add.separator", False),
         timeout_s=settings.whole("mapreduce.task.timeout", 600_000) / 1000,
         status_counts=settings.flag("stream.non.zero.exit.is.failure", True),
-        **_input_rule(request, settings),
+        offsets=not settings.flag("stream.map.input.ignoreKey", not lines),
+        lines_per_map=lines,
     )
 
 
@@ -146,10 +150,11 @@ def _order_parts(settings: Settings) -> tuple[KeyPart, ...]:
     return parts_of(settings.text(name, ""), name)
 
 
-def _input_rule(request: StreamingRequest, settings: Settings) -> dict[str, bool]:
-    known = _known("-inputformat", request.input_format, _INPUT_FORMATS)
-    _known("-outputformat", request.output_format, _OUTPUT_FORMATS)
-    return {"offsets": not settings.flag("stream.map.input.ignoreKey", True) and "Key" not in known}
+def _lines_per_map(request: StreamingRequest, settings: Settings) -> int:
+    """Lines of a map's input; 0 unless the format is by lines."""
+    if _known("-inputformat", request.input_format, _INPUT_FORMATS) != _BY_LINES:
+        return 0
+    return settings.whole("mapreduce.input.lineinputformat.linespermap", 1, least=1)
 
 
 def _checked_files(files: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:

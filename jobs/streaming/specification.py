@@ -24,6 +24,7 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     begun_ms: int = 0  #: when the cluster began, since 1970: part of all ids
     store: str = "hdfs://"  #: what stands before a path of the block store
     offsets: bool = False  #: a mapper gets OFFSET<tab>LINE
+    lines_per_map: int = 0  #: so many lines of a file for each map; 0 = a block
     map_separator: bytes = b"\t"  #: between key and value of a line that a mapper wrote
     map_fields: int = 1  #: fields of its key
     reduce_input_separator: bytes = b"\t"

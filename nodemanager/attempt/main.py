@@ -211,8 +211,9 @@ class _Attempt:
             self._new_client,  # what it reads is no input
             self._pause,
         )
+        given = {"HADOOP_CONF_DIR": str(folder.client_files)}  # so that they may call hadoop fs
         report = self._umbilical.report
-        return ProgramRunner(order.attempt, folder.attempt(order.attempt), files, report)
+        return ProgramRunner(order.attempt, folder.attempt(order.attempt), given, files, report)
 
     def open(self, path: str) -> FileReader:
         """A file of the block store."""

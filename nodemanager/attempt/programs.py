@@ -10,7 +10,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,11 +34,13 @@ class ProgramRunner:
         self,
         attempt: AttemptId,
         folder: Path,
+        environment: Mapping[str, str],
         localizer: Localizer,
         report: Callable[[], None],
     ) -> None:
         self._attempt = attempt
         self._folder = folder / WORK
+        self._environment = environment
         self._localizer = localizer
         self._report = report
         self._prepared = False
@@ -53,7 +55,7 @@ class ProgramRunner:
     ) -> Iterator[Buffer]:
         """Run a program; see ``jobs.taskio.Programs``."""
         self._prepare(program.files)
-        environment = os.environ | program.environment
+        environment = {**os.environ, **self._environment, **program.environment}
         environment["PATH"] = f"{self._folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         environment["PWD"] = str(self._folder)
         try:

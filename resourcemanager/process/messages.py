@@ -40,6 +40,7 @@ from railyard.cluster.bounded import (
     Share,
     Signed,
     Slots,
+    StoredBytes,
     TaskId,
     Tasks,
     Text,
@@ -79,6 +80,8 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
     #: endings of files of which one task reads all; a file without bytes is read by one, too
     unsplit: Annotated[tuple[Name, ...], FEW] | None = None  #: None = there are no such files
+    #: {path: the offsets at which tasks begin to read it}; for files without, these are its blocks
+    cuts: Annotated[dict[Path, Annotated[tuple[StoredBytes, ...], ENTRIES]], FEW] = {}
     max_attempts: Tasks = 4  #: failures of one task that end the job
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -81,6 +82,11 @@ class Submission:
         if self._job.unsplit is None and not any(file.stored_length for file in shown):
             self._refuse(f"input {path}: is empty: need at least one byte")
             return
+        try:
+            _check_cuts(self._job, shown)
+        except UsageError as error:
+            self._refuse(str(error))
+            return
         self._files[path] = shown
         self._answered()
 
@@ -120,9 +126,24 @@ class Submission:
                 nodes = file.blocks[0].nodes if file.blocks else ()
                 inputs.append(self._input(file.path, 0, file.stored_length, nodes))
                 continue
+            if cuts := self._job.cuts.get(file.path):
+                inputs += self._cut(file, cuts)
+                continue
             for block in file.blocks:
                 range_ = block.stored_offset, block.stored_length
                 inputs.append(self._input(file.path, *range_, block.nodes))
+        return inputs
+
+    def _cut(self, file: FileBlocks, begins: tuple[int, ...]) -> list[TaskInput]:
+        """Ranges that begin there; each is at the nodes of the block in which it begins."""
+        ends = (*begins[1:], file.stored_length)
+        blocks = iter(file.blocks)
+        block = next(blocks)
+        inputs = []
+        for begin, end in zip(begins, ends, strict=True):
+            while begin >= block.stored_offset + block.stored_length:
+                block = next(blocks)
+            inputs.append(self._input(file.path, begin, end - begin, block.nodes))
         return inputs
 
     def _input(self, path: str, offset: int, length: int, nodes: tuple[NodeId, ...]) -> TaskInput:
@@ -174,6 +195,16 @@ def _plan(stage: StageSpec, job: SubmitJob, inputs: Mapping[str, Sequence[TaskIn
     return StagePlan(
         name=stage.name, reads=stage.reads, tasks=stage.tasks, max_attempts=stage.max_attempts
     )
+
+
+def _check_cuts(job: SubmitJob, files: Sequence[FileBlocks]) -> None:
+    """Raise ``UsageError`` unless the ranges of a file begin within it, in order."""
+    for file in files:
+        begins = job.cuts.get(file.path, ())
+        in_order = all(one < other for one, other in pairwise(begins))
+        if begins and (begins[0] != 0 or not in_order or begins[-1] >= file.stored_length):
+            right = "offsets from 0 on, in order, within it"
+            raise UsageError(f"job {job.name}: cuts of {file.path}: need {right}")
 
 
 def _check_input(job: SubmitJob) -> None:

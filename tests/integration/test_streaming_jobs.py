@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -51,7 +52,7 @@ class Ranked(MRJob):
         yield ends, word
 
     def words(self, ends, words):
-        yield ends, list(words)
+        yield ends, sorted(words)
 
 
 if __name__ == "__main__":
@@ -98,6 +99,11 @@ class Hadoop:
         assert status == 0, errors
         return out, errors
 
+    def put(self, data, path):
+        process = self.start("hadoop", "fs", "-put", "-", path, stdin=subprocess.PIPE)
+        process.communicate(data)
+        assert process.returncode == 0
+
 
 def test_programs_count_words(hadoop, tmp_path):
     """Of a folder, with a packed file and hidden ones; and there are files beside the programs."""
@@ -133,9 +139,19 @@ def test_programs_count_words(hadoop, tmp_path):
     assert "Traceback" not in log
 
 
+def test_a_map_for_each_two_lines_without_a_reduce(hadoop):
+    hadoop.put(b"one\ntwo\nthree\nfour\nfive\n", "/five")
+    words = ["-D", "mapreduce.input.lineinputformat.linespermap=2", "-input", "/five"]
+    words += ["-inputformat", "org.apache.hadoop.mapred.lib.NLineInputFormat"]
+    words += ["-output", "/by-two", "-mapper", "cat", "-reducer", "NONE"]
+    hadoop.ok("yarn", "jar", "any.jar", *words)
+    out, _ = hadoop.ok("hadoop", "fs", "-cat", "/by-two/part-00001")
+    assert out == b"8\tthree\n14\tfour\n"
+
+
 def test_a_mapper_that_fails_is_tried_again_and_shown(hadoop):
     hadoop.ok("hadoop", "fs", "-mkdir", "-p", "/f")
-    hadoop.start("hadoop", "fs", "-put", "-", "/f/in", stdin=subprocess.PIPE).communicate(b"x\n")
+    hadoop.put(b"x\n", "/f/in")
     words = ["-D", "mapreduce.map.maxattempts=2", "-input", "/f/in", "-output", "/f/out"]
     status, _, log = hadoop.run(
         "hadoop", "jar", "x.jar", *words, "-mapper", "sh -c 'echo it broke >&2; exit 7'"
@@ -170,37 +186,46 @@ def test_a_job_is_killed_with_its_programs(hadoop):
 
     wait_for(asleep, why="the mapper runs")
     listed, _ = hadoop.ok("hadoop", "job", "-list")
-    [application] = re.findall(rb"application_\d+_\d{4}", listed)
-    hadoop.ok("mapred", "job", "-kill", application.replace(b"application", b"job"))
+    [name] = re.findall(rb"job_\d+_\d{4}", listed)
+    out, _ = hadoop.ok("mapred", "job", "-kill", name)
+    assert out == b"Killed job %b\n" % name
     _, errors = job.communicate(timeout=60)
     assert job.returncode == 1
     assert "failed with state KILLED" in errors.decode()
     assert not asleep()
+    out, _ = hadoop.ok("hadoop", "job", "-status", name)
+    assert b"Job state: KILLED\nreason for failure: killed over HTTP\n" in out
+    assert hadoop.run("hadoop", "job", "-kill", name)[0] == 1
 
 
-def mrjob(hadoop, tmp_path, script, *arguments):
-    """What a job writes with each of two runners."""
+def mrjob(hadoop, tmp_path, *words):
+    """What an mrjob program writes, {key: value}, and what it says."""
     (tmp_path / "mrjob.conf").write_text("runners: {}\n")
-    for runner in ("hadoop", "inline"):
-        words = [sys.executable, *script, "-r", runner, "-c", tmp_path / "mrjob.conf", *arguments]
-        out, log = hadoop.ok(*words)
-        yield sorted(out.splitlines()), log
+    options = ["-r", "hadoop", "-c", tmp_path / "mrjob.conf", tmp_path / "text"]
+    out, log = hadoop.ok(sys.executable, *words, *options)
+    pairs = [line.split(b"\t") for line in out.splitlines()]
+    return {str(json.loads(key)): json.loads(value) for key, value in pairs}, log
 
 
 def test_mrjob_counts_words(hadoop, tmp_path):
     (tmp_path / "text").write_bytes(TEXT)
-    script = ["-m", "mrjob.examples.mr_word_freq_count"]
-    (made, log), (want, _) = mrjob(hadoop, tmp_path, script, tmp_path / "text")
-    assert made == want
+    made, log = mrjob(hadoop, tmp_path, "-m", "mrjob.examples.mr_word_freq_count")
+    assert made == {word.decode(): count for word, count in WANT.items()}
     assert f"Map input records={len(TEXT.splitlines())}" in log
 
 
 def test_mrjob_has_values_sorted_in_two_steps(hadoop, tmp_path):
-    lines = [b"%d %b" % (at, line) for at, line in enumerate(TEXT.splitlines()[:200], 1000)]
-    (tmp_path / "text").write_bytes(b"\n".join(lines))
+    """The program itself checks that they are."""
+    lines = [f"{at} {line.decode()}" for at, line in enumerate(TEXT.splitlines()[:200], 1000)]
+    (tmp_path / "text").write_text("\n".join(lines))
     (tmp_path / "ranked.py").write_text(TWO_STEPS)
-    script = [tmp_path / "ranked.py"]
-    reduces = ["--jobconf", "mapreduce.job.reduces=2", tmp_path / "text"]
-    (made, log), (want, _) = mrjob(hadoop, tmp_path, script, *reduces)
+    made, log = mrjob(hadoop, tmp_path, tmp_path / "ranked.py")
+    places: dict[str, list[int]] = {}
+    for at, line in enumerate(TEXT.splitlines()[:200], 1000):
+        for word in line.decode().split():
+            places.setdefault(word, []).append(at)
+    want: dict[str, list[str]] = {}
+    for word, found in sorted(places.items()):
+        want.setdefault(str([found[0], found[-1]]), []).append(word)
     assert made == want
     assert "lines=200" in log

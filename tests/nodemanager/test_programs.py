@@ -54,7 +54,7 @@ def runner(tmp_path, store):
 
 def new_runner(tmp_path, store, name):
     localizer = Localizer(tmp_path / "localized", lambda: store, lambda _: None)
-    return ProgramRunner(AttemptId("j1.m0.0"), tmp_path / name, localizer, lambda: None)
+    return ProgramRunner(AttemptId("j1.m0.0"), tmp_path / name, {}, localizer, lambda: None)
 
 
 def run(runner, *words, data=(), on_line=lambda line: False, **options):

@@ -51,3 +51,61 @@ def test_a_forecast_of_other_stages_is_left_aside_with_a_warning(caplog):
     assert caplog.messages == [
         "job w: its forecast is of other stages (m) than it has (m, r): left aside"
     ]
+
+
+def plans(file: FileBlocks, **options: object) -> tuple[list[object], list[str]]:
+    """The inputs of a job's maps over one file, or why it is refused."""
+    job = SubmitJob(
+        name="w", package=PACKAGE, stages=MAPS_AND_REDUCE, input_paths=(file.path,), **options
+    )
+    inputs: list[object] = []
+    refused: list[str] = []
+    submission = Submission(
+        job, 10, lambda stages, _: inputs.extend(stages[0].inputs), refused.append
+    )
+
+    asked: list[object] = []
+
+    class NameNode:
+        def insist(self, message: object, _: object, on_answer: object) -> None:
+            asked.append(on_answer)
+
+    submission.begin(NameNode())
+    for on_answer in asked:
+        on_answer(BlocksLocated(folder=False, files=(file,)), None)
+    return inputs, refused
+
+
+def blocks(*lengths: int) -> tuple[BlockLocation, ...]:
+    begins = [sum(lengths[:at]) for at in range(len(lengths))]
+    return tuple(
+        BlockLocation(block=at, stored_offset=begin, stored_length=length, nodes=(f"r{at}n0",))
+        for at, (begin, length) in enumerate(zip(begins, lengths, strict=True))
+    )
+
+
+def ranges(inputs):
+    return [
+        (each.splits[0].stored_offset, each.splits[0].stored_length, each.nodes) for each in inputs
+    ]
+
+
+def test_a_file_is_read_by_one_task_or_cut_elsewhere_than_at_its_blocks():
+    file = FileBlocks(path="/in.gz", stored_length=70, blocks=blocks(40, 30))
+    inputs, _ = plans(file)
+    assert ranges(inputs) == [(0, 40, ("r0n0",)), (40, 30, ("r1n0",))]
+    inputs, _ = plans(file, unsplit=(".gz",))
+    assert ranges(inputs) == [(0, 70, ("r0n0",))]
+    inputs, _ = plans(file, cuts={"/in.gz": (0, 5, 39, 41)})
+    near, far = ("r0n0",), ("r1n0",)
+    assert ranges(inputs) == [(0, 5, near), (5, 34, near), (39, 2, near), (41, 29, far)]
+    for wrong in ((1,), (0, 70), (0, 5, 5)):
+        _, [why] = plans(file, cuts={"/in.gz": wrong})
+        assert "need offsets from 0 on, in order, within it" in why
+
+
+def test_a_file_without_bytes_has_a_task_where_that_is_asked_for():
+    empty = FileBlocks(path="/in", stored_length=0, blocks=())
+    assert plans(empty)[1] == ["input /in: is empty: need at least one byte"]
+    inputs, _ = plans(empty, unsplit=())
+    assert ranges(inputs) == [(0, 0, ())]
