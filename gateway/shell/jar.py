@@ -15,9 +15,11 @@ from typing import Any
 
 from railyard.gateway.shell.jaroptions import USAGE, JarOptions, WrongOption
 from railyard.gateway.shell.paths import absolute, status_of
-from railyard.gateway.shell.web import Failed, Web
+from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 _LOOK_S = 0.25
+#: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
+_PATIENCE_S = 60.0
 _STAGING = "/tmp/hadoop-yarn/staging"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -119,7 +121,7 @@ def follow(told: dict[str, Any], web: Web) -> int:
     seen: set[str] = set()
     shown = ""
     while True:
-        job = web.own("GET", f"/jobs/{told['job']}")
+        job = _looked(told["job"], web)
         for failure in job["failures"]:
             if failure["attempt"] not in seen:
                 seen.add(failure["attempt"])
@@ -131,6 +133,19 @@ def follow(told: dict[str, Any], web: Web) -> int:
             _log("INFO", "mapreduce.Job", progress)
         if job["state"] != "RUNNING":
             return _ended(told, job)
+        time.sleep(_LOOK_S)
+
+
+def _looked(name: str, web: Web) -> dict[str, Any]:
+    """How a job is; a gateway or ResourceManager that is gone is waited for."""
+    begun_s = time.monotonic()
+    while True:
+        try:
+            return web.own("GET", f"/jobs/{name}")
+        except (Failed, NoGateway) as error:
+            passes = isinstance(error, NoGateway) or error.exception == "RetriableException"
+            if not passes or time.monotonic() - begun_s > _PATIENCE_S:
+                raise
         time.sleep(_LOOK_S)
 
 

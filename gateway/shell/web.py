@@ -125,7 +125,8 @@ class Web:
         try:
             self._connection.request(verb, target, body, headers, encode_chunked=chunked)
             response = self._connection.getresponse()
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()  # the next request begins anew
             raise NoGateway(f"the gateway at {self.address} does not answer: {error}") from None
         if response.status >= 400:
             raise _failed(response)

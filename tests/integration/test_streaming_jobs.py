@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -77,7 +78,8 @@ class Hadoop:
     """The commands as people have them on their PATH."""
 
     def __init__(self, railyard):
-        files = RunFolder(railyard.current()).client_files
+        self.folder = railyard.current()
+        files = RunFolder(self.folder).client_files
         self.environment = os.environ | {
             "HADOOP_CONF_DIR": str(files),
             "HADOOP_USER_NAME": "ann",
@@ -98,6 +100,11 @@ class Hadoop:
         status, out, errors = self.run(*words, **options)
         assert status == 0, errors
         return out, errors
+
+    def kill_gateway(self):
+        lines = (self.folder / "processes.jsonl").read_text().splitlines()
+        [*_, gateway] = [row for row in map(json.loads, lines) if row["role"] == "Gateway"]
+        os.kill(gateway["pid"], signal.SIGKILL)
 
     def put(self, data, path):
         process = self.start("hadoop", "fs", "-put", "-", path, stdin=subprocess.PIPE)
@@ -185,6 +192,8 @@ def test_a_job_is_killed_with_its_programs(hadoop):
         return found
 
     wait_for(asleep, why="the mapper runs")
+    hadoop.kill_gateway()  # it is started anew, and the command goes on
+    wait_for(lambda: hadoop.run("hadoop", "job", "-list")[0] == 0, why="a new gateway")
     listed, _ = hadoop.ok("hadoop", "job", "-list")
     [name] = re.findall(rb"job_\d+_\d{4}", listed)
     out, _ = hadoop.ok("mapred", "job", "-kill", name)
