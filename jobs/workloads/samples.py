@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.errors import UsageError, require, require_count, unknown_name
+from railyard.cluster.units import format_size
+from railyard.jobs.model import TASKS_MAX
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 
 
@@ -38,9 +40,12 @@ def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) 
     if name not in _SAMPLES:
         raise unknown_name("workload", name, _SAMPLES)
     require(size_bytes >= 1, "size", size_bytes, "at least one byte")
-    require(reduces >= 1, "reduces", reduces, "a whole number >= 1")
+    require_count("reduces", reduces)
     shares = _SAMPLES[name]
     parts = -(-size_bytes // block_bytes)
+    if parts > TASKS_MAX:
+        right = f"need at most {TASKS_MAX}: a smaller size, or larger blocks"
+        raise UsageError(f"{name}: {format_size(size_bytes)} are {parts} maps: {right}")
     files = _files(name, size_bytes, block_bytes, parts)
     shuffle_bytes = round(size_bytes * shares.shuffle)
     output_bytes = round(shuffle_bytes * shares.output)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from railyard.cluster.config import ClusterConfig, TransportKind
-from railyard.cluster.errors import unknown_name
+from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
 from railyard.netemu.schedulers import flow_schedulers
@@ -18,6 +18,8 @@ from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.options import Settings
 
 V = TypeVar("V")
+#: Schedulers that an error names as those with a setting.
+_OWNERS_MAX = 3
 
 
 def cluster_config(
@@ -35,6 +37,9 @@ def cluster_config(
     with, such as racks that differ or a plan that cannot be read: before a process is started.
     """
     recipe = recipe_named(pair.scheduler)
+    for key, _ in options:
+        if key not in option_names(recipe):
+            _require_nobodys(key, recipe.name)
     config = ClusterConfig(
         topology=topology,
         scheduler=recipe.name,
@@ -78,8 +83,21 @@ def require_known_options(schedulers: Iterable[str], options: Iterable[tuple[str
     known = {section for recipe in recipes for section in _sections(recipe)}
     for key, _ in options:
         if key.partition(".")[0] not in known:
+            _require_nobodys(key, " nor ".join(dict.fromkeys(recipe.name for recipe in recipes)))
             names = [name for recipe in recipes for name in option_names(recipe)]
             raise unknown_name("setting of these schedulers", key, names)
+
+
+def _require_nobodys(key: str, asked: str) -> None:
+    """Raise ``UsageError`` if a setting that ``asked`` has not is another scheduler's."""
+    section = key.partition(".")[0]
+    owners = [name for name, each in all_recipes().items() if key in option_names(each)]
+    if owners:
+        owners.sort(key=lambda name: (name != section, "+" in name or ":" in name))
+        more = f" (and {len(owners) - _OWNERS_MAX} more)" if len(owners) > _OWNERS_MAX else ""
+        whose = f"{', '.join(owners[:_OWNERS_MAX])}{more}"
+        right = f"one of {asked}'s (railyard schedulers --settings), or --scheduler {owners[0]}"
+        raise UsageError(f"{key}: is a setting of {whose}, not of {asked}: need {right}")
 
 
 def warn_of_missing_circuits(topology: Topology, names: Iterable[str]) -> None:

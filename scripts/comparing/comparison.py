@@ -9,6 +9,7 @@ clocks agree, begin with the blocks where they were in that run.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from railyard.scripts.running.fetched import Localized
 from railyard.scripts.running.room import require_room_for_mix
 from railyard.scripts.running.work import SeveralJobs, run_on, session_for
 from railyard.scripts.simulating.request import RunsRequest
+from railyard.scripts.simulating.room import require_memory_for
 from railyard.scripts.simulating.sweep import sweep
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually, say_what_is_coarse
 from railyard.scripts.simulating.workloads import (
@@ -234,7 +236,10 @@ class Comparison:
             made = self._works[seed].workload
         else:
             made = simulators_workload(self._request.words[0], self._topology, seed)
-        return replace(made, jobs=made.jobs[: self._request.first])
+        made = replace(made, jobs=made.jobs[: self._request.first])
+        if "virtual" in self._request.clocks and self._request.on is None:
+            require_memory_for(made, min(len(self._runs), os.cpu_count() or 1))
+        return made
 
 
 def _folder_name(run: _Run) -> str:

@@ -20,6 +20,7 @@ from railyard.scripts.clusters.config import (
 )
 from railyard.scripts.clusters.pairs import pairs_of
 from railyard.scripts.simulating.request import SimulateRequest
+from railyard.scripts.simulating.room import require_memory_for
 from railyard.scripts.simulating.virtual import (
     Simulated,
     VirtualRun,
@@ -47,11 +48,13 @@ def simulate_jobs(request: SimulateRequest) -> Simulated:
         seed=request.seed,
     )
     jobs = _workload(request, config.topology)
+    jobs = replace(jobs, jobs=jobs.jobs[: request.first])
+    require_memory_for(jobs)
     warn_of_missing_circuits(config.topology, [config.flow_scheduler])
     warn_of_idle_priorities([pair])
     run = VirtualRun(
         config=config,
-        workload=replace(jobs, jobs=jobs.jobs[: request.first]),
+        workload=jobs,
         behaviour=request.behaviour,
         faults=request.faults,
         results=request.results,

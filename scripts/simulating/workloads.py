@@ -14,6 +14,7 @@ from railyard.scripts.clusters.request import JobsRequest
 from railyard.scripts.running.fetched import fetched_inputs
 from railyard.scripts.running.room import require_room_to_measure
 from railyard.scripts.running.trial import planned
+from railyard.scripts.simulating.room import require_memory_to_make
 
 
 def is_simulators(word: str) -> bool:
@@ -44,6 +45,7 @@ def require_no_sizes(request: JobsRequest, word: str) -> None:
 def simulators_workload(word: str, topology: Topology, seed: int) -> Workload:
     """A workload of the simulator's; raises ``UsageError`` if it needs more racks."""
     racks = topology.racks.count
+    require_memory_to_make(word, seed)
     made = workload(word, seed, racks)
     if made.sites > racks:
         right = f"at least the {made.sites} sites of {made.name}"

@@ -18,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from railyard.cluster.shown import printable_lines
+from railyard.cluster.shown import printable, printable_lines
 from railyard.cluster.units import format_count, format_duration, format_share, format_size
 from railyard.resourcemanager.process.messages import JobProgress, StageProgress
 from railyard.scripts.terminal.notices import wants_progress
@@ -27,6 +27,9 @@ from railyard.scripts.terminal.tables import cell
 _LINE_EVERY_S = 2.0
 #: At most so many jobs are shown at once: a terminal has few lines.
 _BARS_MAX = 12
+#: Jobs that a line names, the first ones submitted, and letters of their names.
+_NAMED_MAX = 4
+_NAME_LETTERS_MAX = 24
 _FEW_LETTERS = {"m": "maps", "r": "reduces"}
 
 
@@ -102,11 +105,17 @@ class Lines:
         if now_s < self._said_s + _LINE_EVERY_S:
             return
         self._said_s = now_s
-        shares = ", ".join(
-            f"{name} {format_share(_share(job))}" for name, job in batch.running.items()
-        )
-        running = f", under way: {shares}" if shares else ""
-        self.say(f"{_headline(batch)}{running}")
+        running = list(batch.running.items())
+        if not running:
+            self.say(_headline(batch))
+            return
+        shares = [
+            f"{printable(name, _NAME_LETTERS_MAX)} {format_share(_share(job))}"
+            for name, job in running[:_NAMED_MAX]
+        ]
+        if len(running) > _NAMED_MAX:
+            shares.append(f"and {len(running) - _NAMED_MAX} more")
+        self.say(f"{_headline(batch)}, {len(running)} under way: {', '.join(shares)}")
 
     def say(self, words: str) -> None:
         print(printable_lines(words), file=sys.stderr, flush=True)

@@ -91,8 +91,18 @@ def test_lines_of_many_jobs(batch, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith(
-        "running  2.00 s  3 of 16 jobs done, under way: words-1 56%, words-2 56%"
+        "running  2.00 s  3 of 16 jobs done, 13 under way: words-1 56%, words-2 56%"
     )
+
+
+def test_a_line_of_hundreds_of_jobs_names_the_first_few(diamond, capsys):
+    running = {f"{'a-job-of-a-very-long-name' * 3}-{n}": diamond for n in range(300)}
+    batch = BatchProgress(title="running", elapsed_s=3.0, done=12, jobs=400, running=running)
+    Lines().show_all(batch)
+    [line] = capsys.readouterr().err.splitlines()
+    assert "12 of 400 jobs done, 300 under way: a-job-of-a-very-long-" in line
+    assert line.endswith(", and 296 more")
+    assert len(line) < 260
 
 
 def test_nothing_that_is_said_reaches_the_terminal_unescaped(capsys):

@@ -8,8 +8,10 @@ from railyard.cluster.files.resources import Exhausted, free_memory_bytes
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.jobs.workloads.catalog import workload
 from railyard.scripts.clusters import memory
 from railyard.scripts.running import room
+from railyard.scripts.simulating import room as simulated
 
 TOPOLOGY = load_topology("hybrid-8x4")  # 3 copies, scale 1000
 
@@ -170,3 +172,26 @@ def test_jobs_that_are_measured_are_held_against_the_memory(monkeypatch):
         room.require_room_to_measure(
             read_mix(["terasort,size=2GB"], Defaults(size_bytes=1), 1), TOPOLOGY
         )
+
+
+def test_a_simulation_that_memory_cannot_hold_is_refused_before_it_begins(monkeypatch):
+    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 10**9)
+    made = workload("corral-w1,jobs=10", 1)
+    tasks = sum(stage.tasks for job in made.jobs for stage in job.stages)
+    simulated.require_memory_for(made)
+    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 6_000 * tasks)
+    simulated.require_memory_for(made)
+    with pytest.raises(
+        Exhausted, match=r"tasks in each of 2 simulations at once take about .* free"
+    ):
+        simulated.require_memory_for(made, runs=2)
+
+
+def test_very_many_jobs_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 10**9)
+    simulated.require_memory_to_make("corral-w1,jobs=10000", 1)
+    with pytest.raises(
+        Exhausted, match=r"^corral-w1,jobs=50000: .* tasks take about .* fewer jobs"
+    ):
+        simulated.require_memory_to_make("corral-w1,jobs=50000", 1)
+    simulated.require_memory_to_make("corral-w1,jobs=50000,nonsense=1", 1)  # refused by its reader

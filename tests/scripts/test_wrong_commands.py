@@ -49,7 +49,15 @@ CASES = {
     ),
     "setting of none of them": (
         ["compare", "terasort", "--schedulers", "fair", "--set", "delay.node_wait_s=3"],
-        'unknown setting of these schedulers "delay.node_wait_s"',
+        "delay.node_wait_s: is a setting of delay, ",
+    ),
+    "setting of another": (
+        ["up", "--scheduler", "corral", "--set", "tetrium.rho=0.5"],
+        "not of corral: need one of corral's (railyard schedulers --settings), or --scheduler",
+    ),
+    "a petabyte of maps": (
+        ["simulate", "--workload", "terasort", "--size", "1PB"],
+        "terasort: 1 PB are 3906250 maps: need at most 1000000",
     ),
     "a central site that is none": (
         ["up", "--topology", "flat-4x4", "--scheduler", "centralized", *SITE_R9],
