@@ -85,10 +85,10 @@ class Simulation:
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         name = config.flow_scheduler
         flows = flow_scheduler(name)
-        fabric = Fabric(topology, flows, fast=fast_version(name, fast_from_flows))
-        self.core.fetch_rows.are_used = (
-            rows and not faults and behaviour.takes_rows and flows.takes_rows()
-        )
+        rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
+        fast = fast_version(name, fast_from_flows)
+        fabric = Fabric(topology, flows, fast=fast, has_table=rows)
+        self.core.fetch_rows.are_used = rows
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, chance, self.heap, self.network)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from operator import itemgetter
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Floats, floats
+from railyard.netemu.fabric.flowtable import FlowTable
+from railyard.netemu.fabric.pairlinks import PairLinks
+from railyard.netemu.model.arrays import Floats, Numbers, floats
 from railyard.netemu.model.links import Categories, Route, stack
 from railyard.netemu.model.openflows import ALONE, Carrier, Flow
 
@@ -41,6 +44,19 @@ class Carried:
         if len(by_route) > _NOTED:
             self._sum_up()
         return sizes_bytes
+
+    def book_pairs(self, links: PairLinks, src: Numbers, dst: Numbers, size_bytes: Numbers) -> None:
+        """Count flows between pairs of nodes, by packets, that have sent all their bytes."""
+        crossed = links.links(src, dst)
+        sizes, many = size_bytes.astype(float), len(self._by_link)
+        self._by_link += np.bincount(crossed.ravel(), np.tile(sizes, len(crossed)), many)
+        crosses = links.crosses_racks(src, dst)
+        for which in (crosses, ~crosses):
+            places = which.nonzero()[0]
+            if len(places):
+                first = places[0]
+                kind = links.route(int(src[first]), int(dst[first])).counted_as
+                self._by_kind[kind] += float(sizes[places].sum())
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
@@ -107,3 +123,15 @@ def under_way(flows: Collection[Flow]) -> list[tuple[Route, float]]:
     """What open flows have sent on their present routes."""
     sent = sent_bytes(flows)
     return [(f.route, s - f.booked_bytes) for f, s in zip(flows, sent, strict=True)]
+
+
+def all_under_way(flows: Collection[Flow], table: FlowTable | None) -> list[tuple[Route, float]]:
+    """The same of these and of flows without objects, in the order in which they started."""
+    if table is None or not table.without_objects:
+        return under_way(flows)
+    named = [(flow.sequence, *sent) for flow, sent in zip(flows, under_way(flows), strict=True)]
+    others = [
+        (sequence, table.links.route(src, dst), sent)
+        for sequence, src, dst, sent in table.sent_without_objects()
+    ]
+    return [(route, sent) for _, route, sent in sorted(named + others, key=itemgetter(0))]

@@ -17,7 +17,7 @@ Times that differ by rounding only are one instant (``instant_s``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, repeat
+from itertools import repeat
 from math import inf
 from operator import attrgetter
 from typing import cast
@@ -25,9 +25,10 @@ from typing import cast
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.carried import sent_bytes, under_way
+from railyard.netemu.fabric.carried import all_under_way, sent_bytes
+from railyard.netemu.fabric.flowtable import FlowTable
 from railyard.netemu.fabric.rates import Rates
 from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.ways import Ways
@@ -40,9 +41,6 @@ from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.model.openflows import Flow
 from railyard.netemu.schedulers.base import Fast, FlowScheduler
 
-#: Stands for what a flow was asked for that has a number for a name.
-_ROW = FlowSpec(flow=FlowId(""), src=NodeId(""), dst=NodeId(""), size_bytes=0)
-
 
 class Fabric:
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
@@ -54,6 +52,7 @@ class Fabric:
         *,
         fast: Fast | None = None,
         has_circuit_log: bool = True,
+        has_table: bool = False,
     ) -> None:
         self.network = network = Network(topology)
         #: seconds: flows that finish this close together finish at once; for a rough, quick answer
@@ -70,12 +69,12 @@ class Fabric:
             self._context,
             self._rates,
             has_circuit_log=has_circuit_log,
+            has_table=has_table,
         )
         #: capacity of all racks' links together; inf if one of them is unlimited
         self.cross_rack_bytes_per_s = network.cross_rack_bytes_per_s(self._rates.capacities)
         self._flows: dict[FlowId, Flow] = {}
-        self._rows: dict[int, Flow] = {}  #: those that have numbers for names
-        self._nodes = [node.id for node in topology.nodes()]
+        self._table = self._ways.table  #: of those that have numbers for names, if any may
         self._coflows: dict[CoflowId, Coflow] = {}
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
@@ -143,34 +142,34 @@ class Fabric:
 
         Each has bytes to send, and a number that no other has for a name.
         """
-        opened: list[Flow] = []
-        group, nodes, find_route = self._ways.group_of(_ROW), self._nodes, self.network.route
-        each = zip(src.tolist(), dst.tolist(), size_bytes.tolist(), names.tolist(), strict=True)
-        for number, (at, to, size, name) in enumerate(each, self._sequence):
-            route = find_route(nodes[at], nodes[to])
-            self._rows[name] = flow = Flow(_ROW, route, number, size, False, group, None, 1.0)
-            flow.name = name
-            opened.append(flow)
-        self._sequence += len(opened)
-        self._ways.send_all(opened)
+        if self._table is None:
+            raise ValueError("flows need names here: it has no table")
+        numbers = np.arange(self._sequence, self._sequence + len(src))
+        self._sequence += len(src)
+        self._ways.send_rows(self._table, np.array([names, numbers, src, dst, size_bytes]))
 
     def name_rows(self, specs: Mapping[int, FlowSpec]) -> list[int]:
         """Give names to open flows that have numbers, and coflows; returns which are not open.
 
         {number: the flow as it would have been started}
         """
-        missing: list[int] = []
-        for name, spec in specs.items():
-            flow = self._rows.pop(name, None)
-            if flow is None:
-                missing.append(name)
+        if self._table is None:
+            return list(specs)
+        flows = [self._named(spec, self._table) for spec in specs.values()]
+        names = list(specs)
+        missing = self._table.name(names, flows)
+        for flow in flows:
+            if flow.flow_class is None:
                 continue
-            flow.spec, flow.name = spec, -1
-            flow.coflow = None if spec.coflow is None else self._registered(spec.coflow)
-            self._flows[spec.flow] = flow
+            self._flows[flow.spec.flow] = flow
             if flow.coflow is not None:
-                flow.coflow.flows[spec.flow] = None
-        return missing
+                flow.coflow.flows[flow.spec.flow] = None
+        return [names[place] for place in missing]
+
+    def _named(self, spec: FlowSpec, table: FlowTable) -> Flow:
+        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        route = self.network.route(spec.src, spec.dst)
+        return Flow(spec, route, -1, spec.size_bytes, False, table, coflow, spec.weight)
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -264,8 +263,8 @@ class Fabric:
             context.now_s = due_s
             decided = now_s - due_s <= slack_s
             ended = self._take_ended(now_s + slack_s if decided else due_s)
-            if self._rows:
-                finished += self._finish_rows(ended, due_s)
+            if self._table is not None and self._table.ended:
+                finished += self._finish_rows(ended, self._table, due_s)
             else:
                 finished += self._finish(ended, repeat(due_s))
             self._rates.stale = True
@@ -306,7 +305,8 @@ class Fabric:
     @property
     def open_flows(self) -> int:
         """How many flows are open."""
-        return len(self._flows) + len(self._rows)
+        rows = 0 if self._table is None else self._table.without_objects
+        return len(self._flows) + rows
 
     @property
     def decided(self) -> int:
@@ -351,15 +351,11 @@ class Fabric:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far; see ``Carried.by_category``."""
-        return self._ways.carried.by_category(
-            under_way([*self._flows.values(), *self._rows.values()])
-        )
+        return self._ways.carried.by_category(all_under_way(self._flows.values(), self._table))
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = self._ways.carried.by_link(
-            under_way([*self._flows.values(), *self._rows.values()])
-        )
+        totals = self._ways.carried.by_link(all_under_way(self._flows.values(), self._table))
         return {name: totals[number] for name, number in self.network.number.items()}
 
     def circuits(self) -> list[CircuitState]:
@@ -463,18 +459,25 @@ class Fabric:
         self._recent.note_finished(finished)
         return finished
 
-    def _finish_rows(self, ended: list[Flow], end_s: float) -> Iterator[Finished | Numbers]:
-        """The same, where some are rows."""
-        for is_row, some in groupby(ended, lambda flow: flow.name >= 0):
-            flows = list(some)
-            if not is_row:
-                yield from self._finish(flows, repeat(end_s))
-                continue
-            names = [flow.name for flow in flows]
-            for name in names:
-                del self._rows[name]
-            self.finished_bytes += self._ways.carried.book_ended(flows)
-            yield np.array(names)
+    def _finish_rows(
+        self, ended: list[Flow], table: FlowTable, end_s: float
+    ) -> Iterator[Finished | Numbers]:
+        """The same, where others have no objects."""
+        sequence, name, src, dst, size_bytes = map(np.concatenate, zip(*table.ended, strict=True))
+        table.ended = []
+        self.finished_bytes += int(size_bytes.sum())
+        self._ways.carried.book_pairs(table.links, src, dst, size_bytes)
+        order = sequence.argsort()
+        sequence, name = sequence[order], name[order]
+        begin = 0
+        for flow in ended:
+            end = int(np.searchsorted(sequence, flow.sequence))
+            if end > begin:
+                yield name[begin:end]
+            yield from self._finish([flow], (end_s,))
+            begin = end
+        if begin < len(name):
+            yield name[begin:]
 
     def _refresh(self) -> None:
         """Have rates set, if flows or capacities have changed since."""

@@ -17,21 +17,13 @@ from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path, load_of
 from railyard.netemu.model.openflows import ALONE, ROUNDING, Flow, FlowClass
 from railyard.netemu.model.rows import (
-    COLUMNS,
     FINISH_S,
     NEEDS,
-    RATE,
     SERVED,
     SINCE_S,
     TOTAL,
     WEIGHT,
 )
-
-#: Fewer rows than this that end at once are handled one by one: 7 take 28 us, with arrays 46.
-_FEW_ROWS = 8
-#: The values of a row that has ended, by column.
-_ENDED = np.where(np.array(COLUMNS) == FINISH_S, np.inf, 0.0)
-
 
 #: A row's flow, as most rows have one; or its class, if it has had several.
 Row = Flow | FlowClass
@@ -358,33 +350,6 @@ class FlowGroup(ServedRows):
             found = in_rows[place] = in_rows[row]
             found.row = place
         del in_rows[self.rows.count :]
-
-    def _clear(self, rows: list[int]) -> None:
-        """Set the rates of rows that have ended to 0."""
-        if len(rows) < _FEW_ROWS:
-            self._clear_few(rows)
-            return
-        table, paths = self.rows.whole
-        bytes_per_s = table[RATE, rows] * table[WEIGHT, rows]
-        self._set_total(max(self.rate_bytes_per_s - float(bytes_per_s.sum()), 0.0))
-        self._add_load(load_of(paths[:, rows], -bytes_per_s, len(self.load)))
-        table[:, rows] = _ENDED[:, np.newaxis]
-
-    def _clear_few(self, rows: list[int]) -> None:
-        """``_clear`` row by row: most events end one row, where arrays take five times as long."""
-        table, paths = self.rows.whole
-        total, freed = 0.0, dict[int, float]()
-        for row in rows:
-            bytes_per_s = table.item(RATE, row) * table.item(WEIGHT, row)
-            total += bytes_per_s
-            for link in paths[:, row].tolist():
-                freed[link] = freed.get(link, 0.0) + bytes_per_s
-            table[:, row] = _ENDED
-        self._set_total(max(self.rate_bytes_per_s - total, 0.0))
-        self.load = load = self.load.copy()  # a copy, as the fabric keeps the array before
-        for link, bytes_per_s in freed.items():
-            load[link] = max(load.item(link) - bytes_per_s, 0.0)
-        load[-1] = 0.0  # stands for no link
 
 
 def _row_of(flow: Flow) -> int:

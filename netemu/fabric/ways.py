@@ -13,8 +13,11 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.fabric.carried import Carried
+from railyard.netemu.fabric.flowtable import FlowTable
 from railyard.netemu.fabric.groups import FlowGroup
+from railyard.netemu.fabric.pairlinks import PairLinks
 from railyard.netemu.fabric.rates import Rates
+from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import Route
@@ -38,6 +41,7 @@ class Ways:
         rates: Rates,
         *,
         has_circuit_log: bool,
+        has_table: bool,
     ) -> None:
         self.carried = Carried(context.links)
         self.plane: CircuitPlane | CompiledPlane | None = None
@@ -53,9 +57,16 @@ class Ways:
         #: a coflow's group lives as long as the coflow, others as long as they have flows
         self._groups: dict[str, FlowGroup] = {}
         #: the one group, for schedulers that do not look at coflows
-        self._all = None if scheduler.by_coflow else FlowGroup("", context)
+        self._all: FlowGroup | FlowTable | None = None
+        self.table: FlowTable | None = None  #: the one group, if flows need no objects
+        if has_table and scheduler.takes_rows():
+            numbers = {node.id: number for number, node in enumerate(topology.nodes())}
+            links = PairLinks(topology, network, context)
+            self._all = self.table = FlowTable(context, links, numbers)
+        elif not scheduler.by_coflow:
+            self._all = FlowGroup("", context)
 
-    def group_of(self, spec: FlowSpec) -> FlowGroup:
+    def group_of(self, spec: FlowSpec) -> FlowGroup | FlowTable:
         """The group that a flow belongs to if it goes by packets."""
         if self._all is not None:
             return self._all
@@ -87,6 +98,12 @@ class Ways:
             if not group.stale:  # nor noted
                 self._rates.note_change(group)
             group.add_all(coming)
+
+    def send_rows(self, table: FlowTable, flows: Numbers) -> None:
+        """Let new flows without objects send; see ``FlowTable.add_rows``."""
+        if not table.stale:  # nor noted
+            self._rates.note_change(table)
+        table.add_rows(flows)
 
     def send(self, flow: Flow, left_bytes: float) -> None:
         """Let a flow that has no row send what it has."""

@@ -55,7 +55,6 @@ class Flow(msgspec.Struct, eq=False):  # as a struct, it is made in half the tim
     #: the class's service when it will be finished; not noted if it was always alone in a row
     needs: float = 0.0
     sent_before: float = 0.0  #: bytes sent before it joined
-    name: int = -1  #: if it has a number for one
     circuit_row: int = -1  #: its row in a compiled circuit plane; -1: it is in none
 
     def sent_at(self, service: float) -> float:

@@ -43,21 +43,28 @@ class RowTable:
 
     def append(self, paths: Sequence[Path]) -> None:
         """Add a row for each of these paths; all of its numbers are 0."""
+        self.append_links(stack(paths, self._filler).T)
+
+    def append_links(self, links: Numbers) -> None:
+        """Add a row for each of these paths over links: [position, row]; see ``append``."""
         first = self.count
-        self.count += len(paths)
+        self.count += links.shape[1]
         if self.count > self._table.shape[1]:
             self._make_room()
-        self.set_paths(first, paths)
+        self.set_links(first, links)
         self._table[:, first : self.count] = 0.0
 
     def set_paths(self, first: int, paths: Sequence[Path]) -> None:
         """Give the rows from the ``first`` on these paths."""
-        links = stack(paths, self._filler).T
+        self.set_links(first, stack(paths, self._filler).T)
+
+    def set_links(self, first: int, links: Numbers) -> None:
+        """Give the rows from the ``first`` on these paths over links: [position, row]."""
         most = len(links)
         if most > len(self._paths):
             more = np.full((most - len(self._paths), self._paths.shape[1]), self._filler)
             self._paths = np.concatenate([self._paths, more])
-        rows = slice(first, first + len(paths))
+        rows = slice(first, first + links.shape[1])
         self._paths[:most, rows] = links
         self._paths[most:, rows] = self._filler
 
