@@ -2,66 +2,103 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
+import secrets
 import socket
+from typing import NamedTuple
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.runfolder import RunFolder
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
-def listen(port: int) -> socket.socket:
-    """A socket that listens on the loopback; port 0 is any.  ``UsageError`` if it is taken."""
+class Known(NamedTuple):
+    """Where a gateway is, and what its clients have to show ("": nothing)."""
+
+    url: str
+    token: str = ""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address of this machine; port 0 is any.
+
+    ``UsageError`` if it is taken, or not this machine's.
+    """
     try:
-        return listen_at(HOST, port)
+        return listen_at(host, port)
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise UsageError(f"--http {port}: {why}: need a port that is free, or auto") from None
+        why = (
+            error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        )
+        right = "need auto, or an address of this machine with a port that is free"
+        raise UsageError(f"--http {in_url(host)}:{port}: {why}: {right}") from None
 
 
 def listen_at(host: str, port: int) -> socket.socket:
-    """A socket that listens there; raises ``OSError`` if it is taken."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError:
-        listening.close()
-        raise
-    listening.listen(_BACKLOG)
-    return listening
+    """A socket that listens there; raises ``OSError`` if it is taken, or not this machine's."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return socket.create_server(found[0][4][:2], family=found[0][0], backlog=_BACKLOG)
 
 
-def publish(folder: RunFolder, url: str) -> None:
-    """Note in the run folder where the gateway is."""
+def is_loopback(listening: socket.socket) -> bool:
+    """Whether nobody but this machine's processes can connect."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+
+
+def url_of(listening: socket.socket) -> str:
+    """The URL of what listens; from this machine, if it listens at all addresses."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{in_url(LOOPBACK if host in _EVERYWHERE else host)}:{port}"
+
+
+def in_url(host: str) -> str:
+    """A host as it is written before a port."""
+    return f"[{host}]" if ":" in host else host
+
+
+def publish(folder: RunFolder, known: Known) -> None:
+    """Note in the run folder where the gateway is; only its owner can read it."""
     new = folder.gateway.with_suffix(".new")
-    new.write_text(json.dumps({"url": url}), encoding="utf-8")
+    new.touch(mode=0o600)
+    new.write_text(json.dumps(known._asdict()), encoding="utf-8")
     new.rename(folder.gateway)
 
 
-def known_url(folder: RunFolder) -> str | None:
-    """Where the cluster's gateway is; None if it has none."""
+def known(folder: RunFolder) -> Known | None:
+    """Where the cluster's gateway is, or was; None if it has none."""
     try:
-        return str(json.loads(folder.gateway.read_text(encoding="utf-8"))["url"])
+        return Known(**json.loads(folder.gateway.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
 
 
-def known_port(folder: RunFolder) -> int | None:
-    """The port where an earlier gateway of the cluster was."""
-    url = known_url(folder)
-    return None if url is None else int(url.rsplit(":", 1)[1])
+def known_url(folder: RunFolder) -> str | None:
+    """Where the cluster's gateway is; None if it has none."""
+    gateway = known(folder)
+    return None if gateway is None else gateway.url
+
+
+def new_token() -> str:
+    """What clients have to show that are on other machines."""
+    return secrets.token_urlsafe(24)
 
 
 def gateway_lines(folder: RunFolder) -> list[str]:
     """Lines that say where a cluster's gateway is; none if it has no gateway."""
-    url = known_url(folder)
-    if url is None:
+    gateway = known(folder)
+    if gateway is None:
         return []
-    return [
-        f"gateway    {url}  (WebHDFS: {url}/webhdfs/v1)",
+    lines = [
+        f"gateway    {gateway.url}  (WebHDFS: {gateway.url}/webhdfs/v1)",
         f"           HADOOP_CONF_DIR={folder.client_files}",
     ]
+    if gateway.token:
+        lines.append(
+            f"           every request needs the header Authorization: Bearer {gateway.token}"
+        )
+    return lines

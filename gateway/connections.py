@@ -6,15 +6,17 @@ A malformed request is answered with JSON, as any other error is, and its connec
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import time
-from typing import Any
+from ipaddress import ip_address
 
 from aiohttp import web
 
 from railyard.cluster.shown import shortened
 from railyard.gateway.errors import RemoteError
+from railyard.gateway.neighbours import Unknown, is_of_this_user
 
 log = logging.getLogger(__name__)
 _ACCESSES = log.getChild("accesses")
@@ -36,6 +38,14 @@ _LETTERS_MAX = 300
 
 class Connection(web.RequestHandler):
     """A client's connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Serve it, unless it comes from another user of this machine."""
+        super().connection_made(transport)
+        if not _is_welcome(transport):
+            assert isinstance(transport, asyncio.Transport)
+            transport.write(_NOT_YOURS)
+            self.force_close()
 
     def handle_error(
         self,
@@ -94,13 +104,36 @@ class _Refused(asyncio.Protocol):
         transport.close()
 
 
-def _too_many() -> bytes:
-    told: dict[str, Any] = RemoteError(
-        503, "RetriableException", f"there are {CONNECTIONS_MAX} connections: try again later"
-    ).told()
-    body = json.dumps(told).encode()
-    head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=utf-8\r\n"
+def _is_welcome(transport: asyncio.BaseTransport) -> bool:
+    """Other machines are known by their token, processes on this one by their user."""
+    connection = transport.get_extra_info("socket")
+    try:
+        if not ip_address(connection.getsockname()[0]).is_loopback:
+            return True
+        return is_of_this_user(connection)
+    except OSError:
+        return False  # it is gone
+    except Unknown as why:
+        _say_once(str(why))
+        return True
+
+
+@functools.cache
+def _say_once(why: str) -> None:
+    log.warning("whose processes connect is not known: %s", why)
+
+
+def _answer(line: str, error: RemoteError) -> bytes:
+    body = json.dumps(error.told()).encode()
+    head = f"HTTP/1.1 {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
-_TOO_MANY = _too_many()
+_TOO_MANY = _answer(
+    "503 Service Unavailable",
+    RemoteError(503, "RetriableException", "there are too many connections: try again later"),
+)
+_NOT_YOURS = _answer(
+    "403 Forbidden",
+    RemoteError(403, "AccessControlException", "the cluster is another user's"),
+)

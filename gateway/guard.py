@@ -1,19 +1,19 @@
 """Who may ask, and what nobody gets to see: checks of each request, and errors as JSON.
 
-Only requests for this machine's own names are answered, so that no page of another site can reach
-the gateway by a name of its own (DNS rebinding); and a page of another site may not change
-anything.
+On the loopback only requests for this machine's own names are answered, so that no page of another
+site can reach the gateway by a name of its own (DNS rebinding).  At any other address each request
+has to bring a token.  A page of another site may not change anything at either.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
 import re
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from railyard.gateway.access import Access
 from railyard.gateway.bodies import cut_off
 from railyard.gateway.errors import RemoteError, remote_error
 
@@ -24,13 +24,13 @@ _LOOPBACK = re.compile(r"127(\.\d{1,3}){3}", re.ASCII)
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
-def guard(token: str) -> Middleware:
-    """The check of every request; with a ``token``, only those who have it are answered."""
+def guard(access: Access | None = None) -> Middleware:
+    """The check of every request, and what is told of its errors; None: as on the loopback."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _check(request, token)
+            _check(request, access)
             return await handler(request)
         except web.HTTPException as error:
             return RemoteError(error.status, "IOException", error.reason).response()
@@ -49,12 +49,9 @@ def guard(token: str) -> Middleware:
     return check
 
 
-def _check(request: web.Request, token: str) -> None:
-    if token:
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-            why = "Authentication required: need the header Authorization: Bearer TOKEN"
-            raise RemoteError(401, "SecurityException", why)
+def _check(request: web.Request, access: Access | None) -> None:
+    if access is not None and access.token:
+        access.check(request)
     elif not _is_own(_name(request.host)):
         why = f"Host {request.host[:80]!r}: need {', '.join(_OWN_NAMES)}"
         raise RemoteError(403, "AccessControlException", why)

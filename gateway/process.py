@@ -13,7 +13,16 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.gateway.address import HOST, known_port, listen, publish
+from railyard.gateway.access import Access
+from railyard.gateway.address import (
+    Known,
+    is_loopback,
+    known,
+    listen,
+    new_token,
+    publish,
+    url_of,
+)
 from railyard.gateway.clientfiles import write_client_files
 from railyard.gateway.connections import Connections
 from railyard.gateway.guard import guard
@@ -24,6 +33,7 @@ from railyard.gateway.page.routes import Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
+from railyard.gateway.webhdfs.tokens import Tokens
 from railyard.gateway.yarn.history.routes import HistoryRest
 from railyard.gateway.yarn.nodeaddresses import NodeAddresses
 from railyard.gateway.yarn.nodes import NodeRest
@@ -37,14 +47,18 @@ log = logging.getLogger(__name__)
 def main(daemon: Daemon) -> None:
     """Serve HTTP until told to stop, at the port where an earlier gateway of the cluster was."""
     folder, config = daemon.folder, daemon.config
-    listening = listen(known_port(folder) or config.http or 0)
+    earlier = known(folder)
+    port = (config.http or 0) if earlier is None else int(earlier.url.rsplit(":", 1)[1])
+    listening = listen(config.http_host, port)
     transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
     transport.server("gateway")  # says who it is, as each daemon does
-    url = f"http://{HOST}:{listening.getsockname()[1]}"
-    publish(folder, url)
-    write_client_files(folder.client_files, url)
-    server = Server(folder, config, listening, url)
+    url = url_of(listening)
+    token = "" if is_loopback(listening) else new_token() if earlier is None else earlier.token
+    access = Access(token, Tokens(url.removeprefix("http://"), token))
+    write_client_files(folder.client_files, url, access)
+    publish(folder, Known(url, token))
+    server = Server(folder, config, listening, access)
     server.start()
     daemon.ready()
     transport.reactor.run()
@@ -56,7 +70,7 @@ class Server:
     """The HTTP server, with an event loop in a thread of its own."""
 
     def __init__(
-        self, folder: RunFolder, config: ClusterConfig, listening: socket.socket, url: str
+        self, folder: RunFolder, config: ClusterConfig, listening: socket.socket, access: Access
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
@@ -64,7 +78,8 @@ class Server:
         viewers = Viewers(Kept(head_of(config, live=True, begun_ms=int(folder.made_s * 1000))))
         self._live = Live(folder, config, viewers, self._loop)
         nodes = NodeAddresses(config.topology, listening.getsockname()[1])
-        self._runner = web.AppRunner(application(self._stores, viewers, folder, config, url, nodes))
+        app = application(self._stores, viewers, folder, config, access, nodes)
+        self._runner = web.AppRunner(app)
         self._loop.run_until_complete(self._listen([listening, *nodes.sockets]))
 
     def start(self) -> None:
@@ -97,13 +112,13 @@ def application(
     viewers: Viewers,
     folder: RunFolder,
     config: ClusterConfig,
-    url: str,
+    access: Access,
     nodes: NodeAddresses,
 ) -> web.Application:
     """All that the gateway answers."""
-    app = web.Application(middlewares=[guard(token="")])
+    app = web.Application(middlewares=[guard(access)])
     app.on_response_prepare.append(_sign)
-    WebHdfs(stores, folder, config, url).add_to(app)
+    WebHdfs(stores, folder, config, access.tokens).add_to(app)
     streaming = StreamingRest(stores, folder, config)
     streaming.add_to(app)
     Submission(stores, folder, streaming).add_to(app)

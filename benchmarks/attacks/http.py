@@ -41,7 +41,10 @@ _CLOSED_S = 120.0
 _ANSWER_BYTES_MAX = 2**20
 _SAID_EVERY_S = 20.0
 _KEPT_BYTES = 1_000_000
-_JOB_TIMEOUT_S = 300.0
+#: Of the jobs beside very many requests: the cluster mostly runs tasks, rather than starts jobs.
+_JOB_SIZE = "10GB"
+_QUICK_JOB_SIZE = "500MB"
+_JOB_TIMEOUT_S = 600.0
 #: What the gateway's memory may grow by after the first tenth of the requests.
 _GROWTH_MB_MAX = 16.0
 _CONTINUE = 100
@@ -78,6 +81,7 @@ class _Attack:
         self._show = show
         self._tried: Counter[str] = Counter()  #: {kind: requests}
         self._broken: dict[str, list[str]] = {}  #: {kind: what was not borne}
+        self._job_size = _JOB_SIZE if len(numbers) > QUICK else _QUICK_JOB_SIZE
         self._over = threading.Event()
         self._jobs = 0
         self._broken_jobs: list[str] = []
@@ -102,8 +106,8 @@ class _Attack:
         finally:
             self._over.set()
             jobs.join()
+        grown_mb = (gateway.memory_info().rss - before) / 1e6
         after = self._broken_afterwards(url, kept.read_bytes(), gateway)
-        grown_mb = (gateway.memory_info().rss - before) / 1e6 if gateway.is_running() else 0.0
         return [
             *(self._row_of_kind(kind) for kind in sorted(self._tried)),
             tally("all requests", sum(self._tried.values()), self._held(), []),
@@ -143,7 +147,7 @@ class _Attack:
                 if time.monotonic() - said_s > _SAID_EVERY_S:
                     said_s = time.monotonic()
                     say("http", f"{number} requests, {self._jobs} jobs")
-                if not self._home.lives and number % 1000 == 0:
+                if number % 1000 == 0 and not self._home.lives:
                     raise Broken("the cluster has ended")
 
     async def _send_one(
@@ -168,7 +172,7 @@ class _Attack:
         while self._home.lives and not self._over.is_set():
             self._jobs += 1
             try:
-                ran = self._home.start_job("500MB").end(_JOB_TIMEOUT_S)
+                ran = self._home.start_job(self._job_size).end(_JOB_TIMEOUT_S)
                 ran.require_ok()
                 ran.require(b"verified" in ran.stdout, "was not verified")
             except Broken as broken:

@@ -30,6 +30,33 @@ class NoGateway(Exception):
     """No gateway is known, or it does not answer."""
 
 
+def token_of(address: str) -> str:
+    """What the gateway at an address wants to be shown; "" if nothing is known of it."""
+    for folder in _folders():
+        try:
+            site = (folder / "core-site.xml").read_text(encoding="utf-8")
+            if f"webhdfs://{address}<" in site:
+                return (folder / "token").read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+    return ""
+
+
+def _folders() -> Iterator[Path]:
+    """Where client files may be."""
+    for name in _NAMES:
+        if os.environ.get(name):
+            yield Path(os.environ[name])
+    yield _current() / "client-files"
+
+
+def _current() -> Path:
+    """The folder of the cluster that is up."""
+    own = f"railyard-{os.geteuid()}"
+    home = Path(os.environ.get("RAILYARD_HOME") or Path(tempfile.gettempdir()) / own)
+    return home / "clusters" / "current"
+
+
 def find_gateway() -> str:
     """Host and port: of ``core-site.xml`` in HADOOP_CONF_DIR, or of the cluster that is up."""
     for name in _NAMES:
@@ -42,10 +69,8 @@ def find_gateway() -> str:
             found = _DEFAULT_FS.search(text)
             if found:
                 return found.group(1).rstrip("/")
-    own = f"railyard-{os.geteuid()}"
-    home = Path(os.environ.get("RAILYARD_HOME") or Path(tempfile.gettempdir()) / own)
     try:
-        told = json.loads((home / "clusters" / "current" / "gateway.json").read_bytes())
+        told = json.loads((_current() / "gateway.json").read_bytes())
         return str(told["url"]).removeprefix("http://")
     except OSError:
         right = "railyard up starts a cluster; HADOOP_CONF_DIR names one that is elsewhere"
@@ -66,6 +91,8 @@ class Web:
     def __init__(self, address: str, user: str) -> None:
         self.address = address
         self.user = user
+        token = token_of(address)
+        self._shown = {"Authorization": f"Bearer {token}"} if token else {}
         self._connection = http.client.HTTPConnection(address, timeout=600)
 
     def ask(self, verb: str, path: str, op: str, **parameters: object) -> dict[str, Any]:
@@ -118,7 +145,9 @@ class Web:
     def _request(
         self, verb: str, target: str, body: bytes | Iterable[bytes] | None = None
     ) -> http.client.HTTPResponse:
-        headers = {} if body is None else {"Content-Type": "application/octet-stream"}
+        headers = dict(self._shown)
+        if body is not None:
+            headers["Content-Type"] = "application/octet-stream"
         chunked = body is not None and not isinstance(body, bytes)
         if chunked:
             headers["Transfer-Encoding"] = "chunked"

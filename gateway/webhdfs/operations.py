@@ -151,7 +151,9 @@ def _not_a_file(path: str) -> RemoteError:
 class WebHdfs:
     """Answers all requests below ``PREFIX``."""
 
-    def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig, url: str) -> None:
+    def __init__(
+        self, stores: Stores, folder: RunFolder, config: ClusterConfig, tokens: Tokens
+    ) -> None:
         topology = config.topology
         self._stores = stores
         self._place = Place(
@@ -159,7 +161,7 @@ class WebHdfs:
             nodes=len(topology.nodes()),
             replication=topology.storage.replication,
             disk=folder.path,
-            tokens=Tokens(url.removeprefix("http://")),
+            tokens=tokens,
         )
 
     def add_to(self, app: web.Application) -> None:

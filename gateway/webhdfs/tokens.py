@@ -2,7 +2,7 @@
 
 Their layout is Hadoop's, so that its clients can read them: identifier, password (an HMAC-SHA1 of
 the identifier), kind and service, in URL-safe base 64.  The key is drawn when the gateway starts,
-so no token outlives it.  A token holds for 7 days.
+so no token outlives it, unless the gateway has a secret.  A token holds for 7 days.
 Source: Hadoop's ``Token``, ``AbstractDelegationTokenIdentifier`` and ``WritableUtils``.
 """
 
@@ -37,9 +37,10 @@ class Token(NamedTuple):
 class Tokens:
     """Issues tokens and knows those again that it issued."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, service: str, secret: str = "") -> None:
+        """With a ``secret``, those are known again that were issued with it before."""
         self._service = service
-        self._key = secrets.token_bytes(20)
+        self._key = secret.encode() or secrets.token_bytes(20)
         self._numbers = itertools.count(1)
         self._cancelled: set[int] = set()
 

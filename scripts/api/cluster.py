@@ -27,7 +27,7 @@ from railyard.cluster.files.lasting import Durability
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.users import user_name
 from railyard.dfs.client import DfsClient
-from railyard.gateway.address import known_url, listen
+from railyard.gateway.address import LOOPBACK, known_url, listen
 from railyard.jobs.model import Job
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.api import asked
@@ -380,7 +380,7 @@ def _port(http: object) -> int | None:
         return 0 if http == "auto" else None
     if isinstance(http, bool) or not isinstance(http, int) or not 0 < http < 2**16:
         raise UsageError(f'http = {http!r}: need "auto", "none" or a port, 1 to 65535')
-    listen(http).close()  # says so at once if it is taken
+    listen(LOOPBACK, http).close()  # says so at once if it is taken
     return http
 
 

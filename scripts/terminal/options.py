@@ -32,15 +32,6 @@ def as_number(text: str) -> str | int | float | bool:
     return number_or_text(text)
 
 
-def http_port(_: click.Context, option: click.Parameter, value: str) -> int | None:
-    """A port: 0 for "auto", None for "none"."""
-    if value in ("auto", "none"):
-        return 0 if value == "auto" else None
-    if not (value.isdecimal() and value.isascii() and 0 < int(value) < 2**16):
-        raise UsageError(f"{option.opts[0]} {value}: need auto, none, or a port from 1 to 65535")
-    return int(value)
-
-
 def size(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
     """A size such as 10GB, in bytes."""
     return None if value is None else parse_size(value, option.opts[0])

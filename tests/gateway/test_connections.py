@@ -35,7 +35,7 @@ def run(act):
         return web.json_response(await json_body(request))
 
     async def main():
-        app = web.Application(middlewares=[guard(token="")])
+        app = web.Application(middlewares=[guard()])
         app.router.add_route("*", "/", handle)
         app.router.add_put("/json", take)
         runner = web.AppRunner(app)

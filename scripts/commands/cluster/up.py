@@ -12,7 +12,7 @@ from railyard.cluster.units import format_duration
 from railyard.gateway.address import gateway_lines, listen
 from railyard.scripts.clusters.launch import daemons_of, leave_running
 from railyard.scripts.clusters.request import ClusterRequest
-from railyard.scripts.terminal.options import http_port
+from railyard.scripts.terminal.httpaddress import HttpAddress, http_address
 from railyard.scripts.terminal.request import command, option
 
 
@@ -20,12 +20,13 @@ from railyard.scripts.terminal.request import command, option
 class UpRequest(ClusterRequest):
     """Options of ``railyard up``."""
 
-    http: int | None = option(
+    http: HttpAddress | None = option(
         "--http",
-        metavar="auto|none|PORT",
+        metavar="auto|none|[HOST:]PORT",
         default="auto",
-        callback=http_port,
-        help="Where the gateway answers HTTP on this machine; default: auto, a port that is free.",
+        callback=http_address,
+        help="Where the gateway answers HTTP; default: auto, a free port that only this machine "
+        "reaches. Any other HOST needs a token, which is printed.",
     )
 
 
@@ -33,9 +34,11 @@ class UpRequest(ClusterRequest):
 def up(request: UpRequest) -> None:
     """Start a cluster and leave it running."""
     begun_s = time.monotonic()
-    if request.http:
-        listen(request.http).close()  # says so at once if it is taken
-    config = msgspec.structs.replace(request.config(), http=request.http)
+    config = request.config()
+    if request.http is not None:
+        host, port = request.http
+        listen(host, port).close()  # says so at once if it is taken
+        config = msgspec.structs.replace(config, http=port, http_host=host)
     cluster = leave_running(config)
     daemons = len(daemons_of(cluster.folder))
     topology = config.topology

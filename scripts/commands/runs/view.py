@@ -24,7 +24,7 @@ def view(folder: str, port: int, opens: bool) -> None:
     """
     from aiohttp import web
 
-    from railyard.gateway.address import HOST, listen
+    from railyard.gateway.address import LOOPBACK, listen, url_of
     from railyard.gateway.guard import guard
     from railyard.gateway.page.recorded import events_of, recorded
     from railyard.gateway.page.routes import Page
@@ -33,10 +33,10 @@ def view(folder: str, port: int, opens: bool) -> None:
     events = events_of(Path(folder))
     beside = events.parent
     kept = recorded(events, beside / NETWORK, **_about(beside))
-    listening = listen(port)
-    app = web.Application(middlewares=[guard(token="")])
+    listening = listen(LOOPBACK, port)
+    app = web.Application(middlewares=[guard()])
     Page(Viewers(kept), beside / "attempts").add_to(app)
-    url = f"http://{HOST}:{listening.getsockname()[1]}/"
+    url = f"{url_of(listening)}/"
     click.echo(f"{url}  (until Ctrl-C)")
     if opens:
         webbrowser.open(url)
