@@ -133,6 +133,7 @@ def test_a_job_is_watched_its_attempt_read_and_it_is_killed(railyard, cluster, t
         await tab.click("document.querySelector('.decisions button')")
         await tab.until("/stderr/.test(document.querySelector('#details pre').textContent)")
         assert "why here" in await tab.value("document.querySelector('#details').textContent")
+        await tab.until("document.querySelectorAll('#blocks .files button').length")
         await tab.click("document.querySelector('#details .close')")
         assert await tab.value("document.querySelector('#details').hidden")
         for width in WIDTHS:
@@ -180,6 +181,12 @@ def test_a_finished_run_is_viewed_at_any_time_of_it(railyard, cluster, tmp_path)
             assert await tab.value(bars) == at_end
             assert "runs" not in await tab.value("document.querySelector('.jobs').textContent")
             assert await tab.value("document.querySelectorAll('.kill').length") == 0
+            await tab.call(
+                "Emulation.setDeviceMetricsOverride",
+                width=400, height=900, deviceScaleFactor=1, mobile=False,
+            )  # fmt: skip
+            # once it is drawn for that width
+            await tab.until("document.documentElement.scrollWidth === 400")
             await tab.click("document.querySelector('.scrubber button')")
             drawn = await tab.value("railyard.drawn")
             await tab.until(f"railyard.drawn > {drawn + 3}")

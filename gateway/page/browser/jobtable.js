@@ -27,7 +27,7 @@ function makeJobTable(host, actions) {
       row.show(job, run, job.id === chosen);
     });
     const hidden = run.jobs.length - shown.length + leftOut;
-    note.textContent = !run.jobs.length ? "No job yet." : hidden ? `${hidden} earlier jobs are not shown.` : "";
+    note.textContent = !run.jobs.length ? "No job yet: railyard run terasort starts one." : hidden ? `${hidden} earlier jobs are not shown.` : "";
   };
 }
 

@@ -31,7 +31,7 @@ function makeOver(host, tools, picked) {
       use: usePart(run),
       waiting: run.waiting.length ? waitingPart(run) : null,
       circuits: run.circuits.of.length ? circuitsPart(run) : null,
-      links: linksNow(model, run),
+      links: linksIn(time, model, run),
     };
     for (const [name, part] of Object.entries(parts)) {
       if (part && !panels.has(name)) {
@@ -63,9 +63,11 @@ function makeOver(host, tools, picked) {
   };
 }
 
-function linksNow(model, run) {
-  const links = model.linksIn(run.begin_s, run.at_s);
-  return links && linksPart(links, run.until_s);
+// The links' loads in the time that is shown, however short that is.
+function linksIn(time, model, run) {
+  const [fromS, toS] = [time.fromS, Math.min(time.toS, run.until_s)];
+  const links = model.linksIn(run.begin_s + fromS, run.begin_s + toS);
+  return links && linksPart(links, toS, fromS);
 }
 
 // How many slots each queue holds; with one queue, each job.

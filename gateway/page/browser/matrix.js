@@ -17,7 +17,7 @@ function makeMatrix(host) {
   });
   picture.addEventListener("pointerleave", () => tip.hide());
 
-  return (racks = now.racks, pairs = now.pairs) => {
+  const draw = (racks = now.racks, pairs = now.pairs) => {
     now = { racks, pairs };
     const room = Math.min(picture.parentElement.clientWidth, 460);
     if (room <= 0) return;
@@ -35,15 +35,17 @@ function makeMatrix(host) {
       }),
     );
     caption.textContent = `shuffle from rack (rows) to rack (columns): ${size(sum)} between racks, ${size(most)} at most from one to one`;
-    const every = Math.ceil(26 / cell), side = racks.length * cell;
+    const every = Math.ceil(26 / cell), side = racks.length * cell, width = left + side;
     const labels = racks.flatMap((rack, n) =>
       n % every ? [] : [label(left + (n + 0.5) * cell, AXIS_PX - 6, "middle", rack), label(left - 5, AXIS_PX + (n + 0.5) * cell + 4, "end", rack)],
     );
-    picture.setAttribute("viewBox", `0 0 ${room} ${side + AXIS_PX}`);
+    picture.setAttribute("viewBox", `0 0 ${width} ${side + AXIS_PX}`);
     picture.setAttribute("height", side + AXIS_PX);
-    picture.style.width = `${room}px`;
+    picture.style.width = `${width}px`;
     picture.replaceChildren(...cells.elements(), ...labels);
   };
+  redrawWith(host, () => draw());
+  return draw;
 }
 
 function label(x, y, anchor, text) {
