@@ -113,7 +113,7 @@ class _Pipes:
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._unsent = memoryview(b"")
         self._line = b""  #: of standard error, without its end yet
-        self._moved_s = now_s()
+        self._idle_s = 0.0  #: for how long it has neither read nor written, though it could
         self._poll = select.poll()
         self._ended = os.pidfd_open(process.pid)
 
@@ -127,7 +127,9 @@ class _Pipes:
         try:
             over = False
             while not over:
+                begin_s = now_s()
                 ready = dict(self._poll.poll(1000 * _TURN_S))
+                self._idle_s = 0.0 if ready else self._idle_s + now_s() - begin_s
                 over = self._ended in ready
                 yield from self._turn(ready)
             yield from self._rest()
@@ -135,10 +137,8 @@ class _Pipes:
             os.close(self._ended)
 
     def _turn(self, ready: dict[int, int]) -> Iterator[Buffer]:
-        if ready:
-            self._moved_s = now_s()
         limit_s = self._program.timeout_s
-        if limit_s and now_s() - self._moved_s > limit_s:
+        if limit_s and self._idle_s > limit_s:
             doing = "neither read nor wrote anything"
             raise JobError(f"{self._program.words[0]}: {doing} for {limit_s:g} s (task.timeout)")
         self._report()

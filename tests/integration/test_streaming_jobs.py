@@ -13,8 +13,10 @@ from collections import Counter
 
 import psutil
 import pytest
+import requests
 
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.gateway.address import known_url
 from tests.command_line import ROOT, SMALL, command_line
 from tests.waiting import wait_for
 
@@ -105,6 +107,13 @@ class Hadoop:
         lines = (self.folder / "processes.jsonl").read_text().splitlines()
         [*_, gateway] = [row for row in map(json.loads, lines) if row["role"] == "Gateway"]
         os.kill(gateway["pid"], signal.SIGKILL)
+        wait_for(self._answers, why="a new gateway")
+
+    def _answers(self):
+        try:
+            return requests.get(f"{known_url(RunFolder(self.folder))}/cluster").ok
+        except requests.ConnectionError:
+            return False
 
     def put(self, data, path):
         process = self.start("hadoop", "fs", "-put", "-", path, stdin=subprocess.PIPE)
@@ -175,25 +184,15 @@ def test_a_mapper_that_fails_is_tried_again_and_shown(hadoop):
     assert (status, "Input path does not exist: /no" in log) == (1, True)
 
 
-def test_a_job_is_killed_with_its_programs(hadoop):
+def test_a_job_is_killed_with_its_programs(hadoop, tmp_path):
     """``hadoop jar`` says so, and none of its processes is left."""
     hadoop.ok("hadoop", "fs", "-touchz", "/nothing")
-    words = ["-input", "/nothing", "-output", "/killed", "-mapper", "sh -c 'sleep 86399; cat'"]
+    sleep = f"cd {tmp_path}; sleep 86399 & echo $! > new; mv new pid; wait"
+    words = ["-input", "/nothing", "-output", "/killed", "-mapper", f"sh -c '{sleep}'"]
     job = hadoop.start("hadoop", "jar", "x.jar", *words)
-    sleeping = ["sleep", "86399"]
-
-    def asleep():
-        found = []
-        for process in psutil.process_iter():
-            try:
-                found += [process] if process.cmdline() == sleeping else []
-            except psutil.Error:
-                continue
-        return found
-
-    wait_for(asleep, why="the mapper runs")
-    hadoop.kill_gateway()  # it is started anew, and the command goes on
-    wait_for(lambda: hadoop.run("hadoop", "job", "-list")[0] == 0, why="a new gateway")
+    wait_for((tmp_path / "pid").exists, why="the mapper runs")
+    sleeping = psutil.Process(int((tmp_path / "pid").read_text()))
+    hadoop.kill_gateway()  # the command goes on once there is a new one
     listed, _ = hadoop.ok("hadoop", "job", "-list")
     [name] = re.findall(rb"job_\d+_\d{4}", listed)
     out, _ = hadoop.ok("mapred", "job", "-kill", name)
@@ -201,7 +200,7 @@ def test_a_job_is_killed_with_its_programs(hadoop):
     _, errors = job.communicate(timeout=60)
     assert job.returncode == 1
     assert "failed with state KILLED" in errors.decode()
-    assert not asleep()
+    wait_for(lambda: not sleeping.is_running(), why="its programs are killed")
     out, _ = hadoop.ok("hadoop", "job", "-status", name)
     assert b"Job state: KILLED\nreason for failure: killed over HTTP\n" in out
     assert hadoop.run("hadoop", "job", "-kill", name)[0] == 1
@@ -228,7 +227,8 @@ def test_mrjob_has_values_sorted_in_two_steps(hadoop, tmp_path):
     lines = [f"{at} {line.decode()}" for at, line in enumerate(TEXT.splitlines()[:200], 1000)]
     (tmp_path / "text").write_text("\n".join(lines))
     (tmp_path / "ranked.py").write_text(TWO_STEPS)
-    made, log = mrjob(hadoop, tmp_path, tmp_path / "ranked.py")
+    here = ["--no-bootstrap-mrjob", "--python-bin", sys.executable]  # it starts much sooner
+    made, log = mrjob(hadoop, tmp_path, tmp_path / "ranked.py", *here)
     places: dict[str, list[int]] = {}
     for at, line in enumerate(TEXT.splitlines()[:200], 1000):
         for word in line.decode().split():
