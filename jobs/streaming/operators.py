@@ -152,10 +152,10 @@ class StreamingReduce:
             runs.add(output)
             fetched_bytes += len(output)
         result = TaskResult(input_bytes=fetched_bytes, counters=counters)
-        lines = _Rules(self.job).lines(self._pairs(runs, counters))
+        lines: Iterator[Buffer] = iter(_Rules(self.job).lines(self._pairs(runs, counters)))
         if self.job.reducer:
             running = _Running(self.job, task, io, counters)
-            lines = running.run(self.job.reducer, lines)  # type: ignore[assignment]
+            lines = running.run(self.job.reducer, lines)
         result.output = _output(lines, self.job, "r", counters)
         return result
 
