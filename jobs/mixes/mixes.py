@@ -14,6 +14,9 @@ Never here: running anything.
 
 from __future__ import annotations
 
+import glob
+import logging
+import os
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,9 +31,12 @@ from railyard.cluster.overrides import split_changes
 from railyard.cluster.shown import printable
 from railyard.cluster.tomlfile import Duration, Size, build, read_toml
 from railyard.cluster.units import parse_size
+from railyard.jobs.mixes.given import STORE_PREFIX, split_input
 from railyard.jobs.model import REDUCES_MAX
 from railyard.jobs.skew import Skew, skew_of
 from railyard.jobs.workloads.model import Recurrence
+
+log = logging.getLogger(__name__)
 
 MIX = "mix"
 _PARAM = "param."
@@ -219,8 +225,47 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     for number, table in enumerate(file.job, start=1):
         if number > JOBS_MAX:
             raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
-        asked = build(table, _JobOptions, f"{path}: job {number}")
+        asked = _beside(path, build(table, _JobOptions, f"{path}: job {number}"))
         yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}")
+
+
+def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
+    """The options of a file's table, with the files that they name where they are.
+
+    As it is usual, that is beside the file that names them.  Once it was the working folder, which
+    still does for files that are only there.
+    """
+
+    def place(written: str) -> str:
+        name, text = split_input(written)
+        is_ours = text.startswith(STORE_PREFIX) or Path(text).is_absolute() or "\0" in text
+        if is_ours or file.parent == Path():
+            return written
+        there = str(file.parent / text)
+        if _is_there(Path(), text) and not _is_there(file.parent, text):
+            log.warning(
+                "%s: %s is looked for beside this file now: %s; in the working folder it is found "
+                "in this release only", file, text, there,
+            )  # fmt: skip
+            return written
+        return f"{name}={there}" if name else there
+
+    job = asked.job
+    if job.partition(":")[0].endswith(".py"):
+        name, colon, kind = job.partition(":")
+        job = f"{place(name)}{colon}{kind}"
+
+    def of(paths: str | list[str]) -> str | list[str]:
+        return place(paths) if isinstance(paths, str) else [place(path) for path in paths]
+
+    given = asked.input
+    moved = {k: of(v) for k, v in given.items()} if isinstance(given, dict) else of(given)
+    return msgspec.structs.replace(asked, job=job, input=moved)
+
+
+def _is_there(folder: Path, text: str) -> bool:
+    """Whether a file, a folder or a pattern names anything."""
+    return os.path.lexists(folder / text) or (glob.has_magic(text) and any(folder.glob(text)))
 
 
 def _predicted(jobs: list[MixJob], known: _CommonOptions, seed: str) -> Iterator[MixJob]:

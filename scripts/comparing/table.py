@@ -17,14 +17,13 @@ from railyard.scripts.comparing.rows import (
     label_rows,
     own_figures,
     shown_metrics,
-    unit_of,
 )
 from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
 from railyard.scripts.terminal import tables
+from railyard.scripts.terminal.tables import Column
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 #: So many contenders besides the first have their statements listed; more have marks only.
 _LISTED_MAX = 5
@@ -34,6 +33,14 @@ _OF_BLOCKS = (
     "Its blocks: where the emulated run had them, which is not the same each time.  Seed's blocks: "
     "where the seed puts them, as in the table of simulated runs.  By chance: of more simulations "
     "with its blocks, and tasks a few ms shorter or longer."
+)
+_VALUE = Column("", tables.plain_numbers)
+_AGREEMENT = (
+    Column("emulated", tables.plain_numbers),
+    Column("simulated, its blocks", tables.plain_numbers),
+    Column("off by", tables.plain_numbers),
+    Column("by chance", tables.plain_numbers, rank=1),
+    Column("seed's blocks", tables.plain_numbers, rank=2),
 )
 _STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.UNTRUSTED: "yellow"}
 
@@ -48,7 +55,7 @@ def show(rows: Sequence[Row], title: str) -> None:
         same = list(of)
         console.print(f"\n{CLOCK_WORDS[clock]}, {_seeds(same[0].seeds)}")
         for metrics in _parts(shown_metrics(rows)):
-            console.print(_figures(same, metrics, labels, said))
+            _show_figures(console, same, metrics, labels, said)
         _show_flaws(console, same, labels)
         if 1 < len(same) <= 1 + _LISTED_MAX:
             _show_statements(console, same, labels, said)
@@ -72,46 +79,30 @@ def _parts(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
         yield list(same)
 
 
-def _figures(
+def _show_figures(
+    console: Console,
     rows: Sequence[Row],
     metrics: Sequence[Metric],
     labels: Mapping[Contender, str],
     said: Statements,
-) -> Table:
-    columns = [_Column(metric, rows) for metric in metrics]
-    table = _plain_table()
-    table.add_column("", overflow="fold")
-    for column in columns:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+) -> None:
+    lines: list[list[tables.Cell]] = []
     for row in rows:
+        cells = [row.cells[metric.key] for metric in metrics]
         who = labels[row.contender] + (" !" if flaw(row) else "")
-        table.add_row(tables.cell(who), *(column.value(row) for column in columns))
+        lines.append([who, *(None if cell is None else cell.mean for cell in cells)])
         marks = said.of(row.contender)
-        changes = [marks.get(column.metric.key) for column in columns]
+        changes = [marks.get(metric.key) for metric in metrics]
         if any(changes):
-            cells = [
+            marked = (
                 "" if one is None else tables.cell(_marked(one.amount(), one.verdict), "dim")
                 for one in changes
-            ]
-            table.add_row("", *cells)
-    return table
-
-
-class _Column:
-    """A metric's values, all in one unit, which the heading has."""
-
-    def __init__(self, metric: Metric, rows: Sequence[Row]) -> None:
-        self.metric = metric
-        self._unit = unit_of(metric, rows)
-
-    @property
-    def heading(self) -> str:
-        words = self.metric.title.split(" ")
-        return "\n".join([*[""] * (2 - len(words)), *words, self._unit.name])
-
-    def value(self, row: Row) -> str:
-        cell = row.cells[self.metric.key]
-        return "-" if cell is None else self._unit.digits(cell.mean)
+            )
+            lines.append(["", *marked])
+    columns = [
+        Column(metric.title, metric.kind.unit, rank=number) for number, metric in enumerate(metrics)
+    ]
+    tables.show_table(console, [Column(""), *columns], lines, elsewhere="--json")
 
 
 def _marked(amount: str, verdict: Verdict) -> str:
@@ -121,27 +112,27 @@ def _marked(amount: str, verdict: Verdict) -> str:
 def _show_statements(
     console: Console, rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
 ) -> None:
-    table = _plain_table()
-    for heading in (f"against {labels[rows[0].contender]}", "", "ratio"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("interval", no_wrap=True)
-    table.add_column("")
+    lines: list[list[tables.Cell]] = []
     for row in rows[1:]:
         who = labels[row.contender]
         for one in said.of(row.contender).values():
             verdict = one.verdict.value
             if one.verdict is Verdict.ONE_SEED and one.by_chance:
                 verdict = f"by chance {one.chance()}"
-            table.add_row(
-                tables.cell(who),
-                one.metric.title,
-                one.amount(),
-                one.interval(),
-                tables.cell(verdict, _STYLES.get(one.verdict, "")),
+            style = _STYLES.get(one.verdict, "")
+            lines.append(
+                [who, one.metric.title, one.amount(), one.interval(), tables.cell(verdict, style)]
             )
             who = ""
+    columns = (
+        Column(f"against {labels[rows[0].contender]}"),
+        Column(""),
+        Column("ratio", tables.plain_numbers),
+        Column("interval", tables.plain_numbers, rank=1),
+        Column(""),
+    )
     console.print()
-    console.print(table)
+    tables.show_table(console, columns, lines, elsewhere="--json")
 
 
 def _show_flaws(console: Console, rows: Sequence[Row], labels: Mapping[Contender, str]) -> None:
@@ -163,19 +154,16 @@ def _show_rule(
 
 def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
     console.print("\nDo the two clocks agree?")
-    table = _plain_table()
-    table.add_column("", no_wrap=True)
-    for heading in ("emulated", "simulated,\nits blocks", "off by", "by chance", "seed's\nblocks"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    lines: list[list[tables.Cell]] = []
     doubts: list[str] = []
     for who, same in groupby(found, key=lambda one: one.who):
-        table.add_row(tables.cell(who, "bold"))
+        lines.append([tables.cell(who, "bold"), *[""] * len(_AGREEMENT)])
         for one in same:
             mark = " !" if one.doubt else ""
-            table.add_row(f"  {one.metric.title}{mark}", *one.shown())
+            lines.append([f"  {one.metric.title}{mark}", *one.shown()])
             if one.doubt:
                 doubts.append(f"! {who}, {one.metric.title}: {one.doubt}")
-    console.print(table)
+    tables.show_table(console, (Column(""), *_AGREEMENT), lines, elsewhere="--json")
     for doubt in doubts:
         console.print(tables.cell(doubt, "yellow"))
     console.print(tables.cell(_OF_BLOCKS, "dim"))
@@ -194,37 +182,25 @@ def _labels_of_own(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict
 
 def _show_own(console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str]) -> None:
     console.print("\nThe schedulers' own figures")
-    table = _plain_table()
-    for heading in ("scheduler", "policy", "figure"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("", justify="right", no_wrap=True)
+    lines: list[list[tables.Cell]] = []
     before: Contender | None = None
     for one in own:
         of, who = one.contender, ""
         if of != before:
             who, before = labels[of], of
-        value = " ".join(filter(None, one.shown()))
-        table.add_row(who, tables.cell(one.policy), tables.cell(one.words), value)
-    console.print(table)
+        lines.append([who, one.policy, one.words, " ".join(filter(None, one.shown()))])
+    columns = (Column("scheduler"), Column("policy"), Column("figure"), _VALUE)
+    tables.show_table(console, columns, lines)
 
 
 def _show_counters(
     console: Console, counts: Sequence[Counted], labels: Mapping[Contender, str]
 ) -> None:
     console.print("\nWhat the jobs counted, all of a run together")
-    table = _plain_table()
-    for heading in ("counter", "scheduler"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("", justify="right", no_wrap=True)
-    for one in counts[:_COUNTERS_MAX]:
-        who = "all" if one.contender is None else labels[one.contender]
-        table.add_row(tables.cell(one.name), tables.cell(who), one.shown())
-    console.print(table)
+    lines: list[list[tables.Cell]] = [
+        [one.name, "all" if one.contender is None else labels[one.contender], one.shown()]
+        for one in counts[:_COUNTERS_MAX]
+    ]
+    tables.show_table(console, (Column("counter"), Column("scheduler"), _VALUE), lines)
     if len(counts) > _COUNTERS_MAX:
         console.print(f"{len(counts) - _COUNTERS_MAX} more are in --json")
-
-
-def _plain_table() -> Table:
-    from rich.table import Table
-
-    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")

@@ -51,6 +51,31 @@ def test_a_file_says_the_same_as_words(tmp_path):
     assert mix(str(file)) == words
 
 
+def test_files_of_a_file_are_beside_it(tmp_path, monkeypatch, caplog):
+    evening = tmp_path / "evening"
+    evening.mkdir()
+    for name in ("mine.py", "a.txt", "b.csv"):
+        (evening / name).touch()
+    (tmp_path / "old.txt").touch()
+    (evening / "jobs.toml").write_text(
+        '[[job]]\njob = "mine.py:Mine"\ninput = ["a.txt", "dfs:/c", "/d.txt"]\n'
+        '[[job]]\njob = "wordcount"\ninput = { o = ["b.csv", "*.csv"] }\n'
+        '[[job]]\njob = "wordcount"\ninput = ["old.txt", "none.txt", "o=a.txt"]\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    jobs = mix("evening/jobs.toml")
+    assert [job.job for job in jobs] == ["evening/mine.py:Mine", "wordcount", "wordcount"]
+    assert [job.inputs for job in jobs] == [
+        ("evening/a.txt", "dfs:/c", "/d.txt"),
+        ("o=evening/b.csv", "o=evening/*.csv"),
+        ("old.txt", "evening/none.txt", "o=evening/a.txt"),
+    ]
+    [warned] = caplog.messages
+    assert warned.startswith("evening/jobs.toml: old.txt is looked for beside this file now")
+    monkeypatch.chdir(evening)
+    assert mix("jobs.toml")[0].job == "mine.py:Mine"
+
+
 def test_a_drawn_mix_depends_on_its_seed_only():
     word = "mix,jobs=40,of=terasort+topwords,sizes=1GB+2GB,window=30s,users=3,queues=a+b"
     jobs = mix(word, seed=4)

@@ -180,3 +180,16 @@ def test_own_figures_stand_below_the_table(capsys):
         assert words in said
     show(rows_of({FAIR: [summary()]}), "jobs")
     assert "own figures" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [46, 60])
+def test_a_narrow_terminal_has_fewer_columns_with_whole_numbers(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    longer = Contender("co-scheduler:dp+ocas", "maxmin", "wall")
+    show(rows_of({FAIR: [summary(), summary(2)], longer: [summary(jct=12345.0), summary(2)]}), "j")
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= width
+    assert "left out: " in said
+    assert "so does --json" in " ".join(said.split())
+    makespans_min = ["0.33", "206"]  # of 2 x 10 s, and (2 x 12345 s + 20 s) / 2
+    assert all(number in said.split() for number in makespans_min)

@@ -1,8 +1,10 @@
 """Completion: what a shell offers for a word, and that a key is answered without heavy imports."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -128,3 +130,23 @@ def test_bash_is_answered_without_importing_what_is_heavy(railyard, tmp_path):
     )
     assert done.stdout.split() == ["no-virtual"]  # bash itself has all up to the colon
     assert (tmp_path / "sound").exists()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish: apt-get install fish")
+def test_fish_completes_values(railyard):
+    asked = 'source (railyard completion fish | psub); complete -C "railyard compare -x fair,del"'
+    folder = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["fish", "-c", asked.replace("-x", "terasort --schedulers")],
+        env=railyard.environment | {"PATH": f"{folder}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split("\t")[0] == "fair,delay"
+
+
+def test_zsh_goes_on_after_what_is_no_whole_word(railyard):
+    script = railyard.call("completion", "zsh").stdout
+    assert 'if [[ "$key" == *[=:,] ]]; then suffix=(-S ""); fi' in script
+    assert script.count('"${suffix[@]}" -U') == 2

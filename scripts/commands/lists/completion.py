@@ -81,7 +81,22 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Zsh(_Ours, ZshComplete):
-    pass
+    """What ends in "=", ":" or a comma goes on: no space follows it."""
+
+    source_template = (
+        ZshComplete.source_template.replace(
+            "local -a response\n", "local -a response\n    local -a suffix\n"
+        )
+        .replace(
+            """if [[ "$type" == "plain" ]]; then\n""",
+            """if [[ "$type" == "plain" ]]; then\n"""
+            """            if [[ "$key" == *[=:,] ]]; then suffix=(-S ""); fi\n""",
+        )
+        .replace(
+            "completions_with_descriptions -U", 'completions_with_descriptions "${suffix[@]}" -U'
+        )
+        .replace("compadd -U", 'compadd "${suffix[@]}" -U')
+    )
 
 
 class _Fish(_Ours, FishComplete):
