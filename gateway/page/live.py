@@ -53,6 +53,7 @@ class Live:
         self._tail = EventTail(folder.jobs / "events.jsonl", config)
         self._offset_s: float | None = None  #: the events' clock minus this machine's
         self._changes_seen = 0
+        self._stopping = False
         self._asking: set[str] = set()  #: what has been asked and not answered yet
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
@@ -63,6 +64,7 @@ class Live:
 
     def stop(self) -> None:
         """End, and wait for that."""
+        self._stopping = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
         os.close(self._wake)
@@ -86,7 +88,7 @@ class Live:
     # The log -------------------------------------------------------------------------------------
     def _read_log(self) -> None:
         more = len(self._viewers) > 0
-        while more:
+        while more and not self._stopping:
             rows, more = self._tail.read()
             self._on_loop(self._publish_rows, rows)
         if self._offset_s is not None:

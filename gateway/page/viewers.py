@@ -29,7 +29,8 @@ class Viewers:
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
-        self._queues: dict[asyncio.Queue[bytes | None], None] = {}
+        #: of each, what waits for it, and its connection
+        self._queues: dict[asyncio.Queue[bytes | None], asyncio.Transport | None] = {}
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -50,7 +51,7 @@ class Viewers:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a browser's request with everything, and go on until it hangs up."""
-        with self._one() as queue:
+        with self._one(request.transport) as queue:
             whole = self.kept.whole()  # together with the queue, so that nothing is missed
             response = web.StreamResponse()
             response.content_type = "text/event-stream"
@@ -66,12 +67,12 @@ class Viewers:
             return response
 
     @contextmanager
-    def _one(self) -> Iterator[asyncio.Queue[bytes | None]]:
+    def _one(self, connection: asyncio.Transport | None) -> Iterator[asyncio.Queue[bytes | None]]:
         if len(self._queues) >= VIEWERS_MAX:
             why = f"{VIEWERS_MAX} viewers are there: need fewer pages that are open"
             raise RemoteError(503, "RetriableException", why)
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING_MAX)
-        self._queues[queue] = None
+        self._queues[queue] = connection
         try:
             yield queue
         finally:
@@ -85,7 +86,9 @@ class Viewers:
                 self._let_go(queue)
 
     def _let_go(self, queue: asyncio.Queue[bytes | None]) -> None:
-        self._queues.pop(queue, None)
+        connection = self._queues.pop(queue, None)
+        if connection is not None:
+            connection.abort()  # one that does not read would never see an orderly end
         while not queue.empty():
             queue.get_nowait()
         queue.put_nowait(None)

@@ -178,15 +178,26 @@ def test_a_circuit_is_told_again_when_it_is_lit_and_when_it_ends():
     assert [row[5:] for row in of_kind(rows_of(kept), "circuit")] == [told[-1]]
 
 
+class Connection:
+    """One whose other end reads nothing."""
+
+    aborted = False
+
+    def abort(self):
+        self.aborted = True
+
+
 def test_a_viewer_that_does_not_keep_up_is_let_go_and_others_are_not():
     async def look():
         viewers = Viewers(small_kept())
-        with viewers._one() as slow, viewers._one() as quick:
+        connection = Connection()
+        with viewers._one(connection) as slow, viewers._one(None) as quick:
             for number in range(300):
                 viewers.tell_time(float(number))
                 await quick.get()
             assert slow.qsize() == 1
             assert await slow.get() is None
+            assert connection.aborted
             assert len(viewers) == 1
 
     asyncio.run(look())
