@@ -36,16 +36,21 @@ def cut_off(request: web.BaseRequest) -> None:
         request.transport.abort()
 
 
-async def json_body(request: web.Request) -> Any:
-    """The JSON that a request brings; ``RemoteError`` for anything else, or too much."""
+async def whole_body(request: web.Request, bytes_max: int = JSON_BYTES_MAX) -> bytes:
+    """All that a request brings; ``RemoteError`` if it is too much, or does not come."""
     body = bytearray()
     while piece := await arriving(request.content.readany()):
         body += piece
-        if len(body) > JSON_BYTES_MAX:
-            why = f"the body: need at most {JSON_BYTES_MAX} bytes of JSON"
+        if len(body) > bytes_max:
+            why = f"the body: need at most {bytes_max} bytes"
             raise RemoteError(413, "BadRequestException", why)
+    return bytes(body)
+
+
+async def json_body(request: web.Request) -> Any:
+    """The JSON that a request brings; ``RemoteError`` for anything else, or too much."""
     try:
-        return json.loads(body)
+        return json.loads(await whole_body(request))
     except (ValueError, RecursionError):
         raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
 

@@ -20,6 +20,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
+from railyard.gateway.bodies import whole_body
 from railyard.gateway.errors import RemoteError
 from railyard.gateway.inputs import input_files, line_cuts
 from railyard.gateway.shell.paths import absolute
@@ -144,19 +145,11 @@ class StreamingRest:
 
 
 async def _request_of(request: web.Request) -> StreamingRequest:
-    body = await request.content.read(-1) if _fits(request) else b""
+    body = await whole_body(request, _BODY_BYTES_MAX)
     try:
         return msgspec.json.decode(body, type=StreamingRequest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RemoteError(400, "BadRequestException", f"the body: {error}") from None
-
-
-def _fits(request: web.Request) -> bool:
-    length = request.content_length
-    if length is None or length > _BODY_BYTES_MAX:
-        why = f"the body: need a Content-Length of at most {_BODY_BYTES_MAX}"
-        raise RemoteError(400, "BadRequestException", why)
-    return True
 
 
 def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str]:

@@ -19,6 +19,18 @@ FOLDER = "/hostile"
 _PREFIX = b"/webhdfs/v1"
 _END = b"\r\n\r\n"
 _PAUSE_S = 0.01
+#: Where jobs are submitted, and what else there is beside WebHDFS.
+_SUBMITTING = ("ws/v1/cluster/apps", "ws/v1/railyard/streaming")
+_REST = (
+    *(
+        f"ws/v1/cluster/{path}"
+        for path in ("apps", "nodes", "apps/application_1_0001", "apps/%2e%2e")
+    ),
+    *(f"ws/v1/cluster/{path}" for path in ("nodes/%ff", "apps//")),
+    *(f"ws/v1/history/mapreduce/jobs{path}" for path in ("", "/x", "/job_1_0001/tasks/%2e%2e")),
+    *("proxy/x/ws/v1/mapreduce/jobs", "proxy/%2e%2e/", "ws/v1/node/apps/%ff", "node/x/ws/v1/node"),
+    *("page/log", "page/%2e%2e/%2e%2e/etc/passwd", "%2e%2e/%2e%2e/etc/passwd"),
+)
 _NUMBERS = (
     "-1 -0 +5 1e9 1e9999 NaN Infinity 0x10 1_000 1.5 ٣ ９ 9223372036854775808 18446744073709551616 "
     f"{'9' * 400} null None true [] {{}} %00 %0a1 1%20 -9223372036854775809"
@@ -215,13 +227,11 @@ def _parameters(dice: random.Random) -> HostileRequest:
 
 
 def _rest_parameters(dice: random.Random) -> HostileRequest:
-    """The same to what YARN's clients ask for."""
-    path = dice.choice(
-        ("apps", "nodes", "apps/application_1_0001", "apps/%2e%2e", "nodes/%ff", "apps//")
-    )
-    names = ("limit", "states", "startedTimeBegin", "finalStatus", "user", "applicationTypes")
+    """The same to what YARN's clients and the page ask for."""
+    path = dice.choice(_REST)
+    names = ("limit", "states", "startedTimeBegin", "finalStatus", "user", "attempt", "file")
     given = "&".join(f"{name}={dice.choice(_WORDS)}" for name in dice.sample(names, 2))
-    target = f"/ws/v1/cluster/{path}?{given}".encode()
+    target = f"/{path}?{given}".encode()
     return HostileRequest(
         kind="parameters of YARN's", parts=(_head(b"GET", target),), may_succeed=True
     )
@@ -267,6 +277,7 @@ def _json(dice: random.Random) -> HostileRequest:
             b"nul",
             b"[" * dice.choice((500, 60_000)),
             b'{"state":' * 5000,
+            b'{"x":' + b"[" * 60_000,
             b'{"state": 1e999}',
             b'{"state": ' + b"1" * 6000 + b"}",
             b'{"state": NaN}',
@@ -282,10 +293,10 @@ def _json(dice: random.Random) -> HostileRequest:
             json.dumps({"state": "KILLED", "more": list(range(9))}).encode(),
         )
     )
-    path = dice.choice(("apps/application_1_0001/state", "apps/x/state", "apps"))
-    verb = b"POST" if path == "apps" else b"PUT"
+    path = dice.choice((*_SUBMITTING, "ws/v1/cluster/apps/x/state"))
+    verb = b"POST" if path in _SUBMITTING else b"PUT"
     length = b"Content-Length: %d" % len(body)
-    head = _head(verb, f"/ws/v1/cluster/{path}".encode(), b"Content-Type: application/json", length)
+    head = _head(verb, f"/{path}".encode(), b"Content-Type: application/json", length)
     return HostileRequest(kind="bad JSON", parts=(head, body))
 
 
