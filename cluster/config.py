@@ -14,6 +14,8 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 
 TransportKind = Literal["ipc", "tcp"]
+#: Whether daemons that died are restarted.
+Restart = Literal["never", "on-failure"]
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,6 +27,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     seed: int = 1
     transport: TransportKind = "ipc"
     durability: Durability = "safe"
+    restart: Restart = "on-failure"
     http: int | None = None  #: the gateway's port; 0 = any that is free; None = no gateway
     http_host: str = "127.0.0.1"  #: the gateway's address; any but a loopback's needs a token
     #: serve messages for tests (``LoseNode``), and accept daemons' messages from clients

@@ -87,6 +87,19 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     given_s: SecondsOrInf = math.inf  #: by default when it comes
 
 
+class ResumeCoflows(Command, frozen=True, kw_only=True):
+    """The coflows of all jobs, from a ResourceManager that was restarted; answered with ``Done``.
+
+    Whatever else there is of jobs is over.  Of ``flows``, some may be open, some may be over, and
+    some may not have been opened: these are opened once their senders attach.
+    """
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    coflows: Annotated[tuple[CoflowId, ...], ENTRIES]
+    flows: Annotated[tuple[OpenFlow, ...], ENTRIES]  #: each of one of these coflows
+
+
 class GrowFlow(Command, frozen=True, kw_only=True):
     """An open flow with ``more`` to come has so much more to send; answered with ``Done``.
 

@@ -37,6 +37,7 @@ from railyard.cluster.messages.execution import (
     FetchOutput,
     FlowFailed,
     FlowFinished,
+    HeldAttempt,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
@@ -107,6 +108,8 @@ class Attempts:
         self._running: dict[AttemptId, _Attempt] = {}
         self._by_peer: dict[bytes, AttemptId] = {}
         self._readers: dict[FlowId, AttemptId] = {}
+        #: all that were ever launched, of jobs that are not discarded: an order may come again
+        self._launched: dict[JobId, set[AttemptId]] = {}
         self._discarded: set[JobId] = set()  #: jobs of which an attempt may yet be dying
         server.on(UmbilicalHello, self._hello, (ATTEMPT,))
         server.on(AttemptReady, self._ready)
@@ -133,9 +136,11 @@ class Attempts:
         if not is_attempt(order.attempt):
             log.error("%r is no attempt: the order to launch it is ignored", order.attempt)
             return
-        if order.attempt in self._running:
-            log.warning("%s runs already: a second order to launch it is ignored", order.attempt)
+        launched = self._launched.setdefault(job_of(order.attempt), set())
+        if order.attempt in launched:
+            log.warning("%s was launched: another order to launch it is ignored", order.attempt)
             return
+        launched.add(order.attempt)
         if order.node not in self._nodes:
             reason = f"{order.node} is no node of {self._daemon.name}"
             self._report(AttemptFailed(attempt=order.attempt, reason=reason))
@@ -168,8 +173,8 @@ class Attempts:
                 self._fail(order.attempt, order.reason)
 
     def fetch(self, order: FetchOutput) -> None:
-        """Have an attempt fetch, unless it has ended."""
-        if order.reader in self._running:
+        """Have an attempt fetch, unless it has ended, or does so already."""
+        if order.reader in self._running and order.flow not in self._readers:
             self._readers[order.flow] = order.reader
             self._deliver(order.reader, order)
 
@@ -185,11 +190,20 @@ class Attempts:
             log.error("%r is no job: the order to discard it is ignored", order.job)
             return
         self._discarded.add(order.job)
+        self._launched.pop(order.job, None)
         for attempt, running in list(self._running.items()):
             if job_of(attempt) == order.job:
                 node = running.order.node
                 self.kill(KillAttempt(attempt=attempt, node=node, reason="the job ended"))
         self._sweep(order.job)
+
+    def held(self) -> tuple[tuple[HeldAttempt, ...], tuple[FlowId, ...], tuple[JobId, ...]]:
+        """Attempts that have not ended, their fetches under way, and jobs whose code is here."""
+        attempts = [
+            HeldAttempt(attempt=name, node=one.order.node, has_slot=one.has_slot, killed=one.killed)
+            for name, one in self._running.items()
+        ]
+        return tuple(attempts), tuple(self._readers), self._containers.jobs
 
     # What happens to processes -----------------------------------------------------------------
     def forked(self, attempt: AttemptId, pid: int) -> None:

@@ -1,8 +1,8 @@
 """The NodeManager process: runs attempts on its rack's nodes and serves their map output.
 
 Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
-which it registered; facts go back over it.  Without the ResourceManager it ends, and with it all
-that it started.
+which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
+is a ResourceManager again, this process registers again and says what it has.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
     DiscardJob,
+    FactsJournaled,
     FetchOutput,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
+    NodeManagerHolds,
     RegisterNodeManager,
 )
+from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S, LastingLink
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done
+from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.memory import keep_freed_memory
 from railyard.cluster.processes.priority import CARRIER, take_priority
@@ -35,6 +38,7 @@ from railyard.netemu.client.client import NetworkClient
 from railyard.nodemanager.attempts import Attempts
 from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.helper import start_helper
+from railyard.nodemanager.facts import Facts
 from railyard.nodemanager.mapoutput import shuffle_folder
 from railyard.nodemanager.permits import Permits, SharedPermits, permits_of_machine
 from railyard.nodemanager.shuffle import ShuffleService
@@ -47,7 +51,7 @@ SERVER_PREFIX = "nodemanager-"
 def main(daemon: Daemon) -> None:
     """Run the NodeManager ``daemon.name`` until it is asked to stop.
 
-    Raises ``PeerLost`` if the ResourceManager or the own helper is gone.
+    Raises ``PeerLost`` if the own helper is gone, or if there is no ResourceManager at the start.
     """
     helper_pid, helper = start_helper(daemon)  # before there is a ZeroMQ context
     take_priority(CARRIER)  # after the helper: attempts have none
@@ -63,6 +67,7 @@ class _NodeManager:
     def __init__(self, daemon: Daemon, helper: Channel) -> None:
         self._daemon = daemon
         self._rack = _rack(daemon)
+        self._is_registered = False  #: whether it ever was
         self._lost = ""  #: what this process can't go on without, and is gone
         self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
@@ -71,9 +76,8 @@ class _NodeManager:
         server = self._transport.server(daemon.name)
         self._network = NetworkClient(self._transport, daemon.config.topology)
         self._shuffle = ShuffleService(server, self._reactor, self._network, daemon.folder, nodes)
-        self._manager = self._transport.link(
-            "resourcemanager", on_lost=lambda: self._stop("the ResourceManager")
-        )
+        self._manager = LastingLink(self._transport, "resourcemanager", self._register_again)
+        self._facts = Facts(self._manager.send)
         shared = SharedPermits(daemon.folder.permits, permits_of_machine())
         self._attempts = Attempts(
             daemon,
@@ -82,27 +86,23 @@ class _NodeManager:
             nodes,
             helper,
             Permits(self._reactor, shared, daemon.config.topology.racks.count),
-            report=self._manager.send,
+            report=self._facts.tell,
             on_helper_lost=lambda: self._stop("the own helper"),
         )
 
     def run(self) -> None:
         """Register, then serve."""
         self._take_orders()
-        nodes = {node.id: node.slots for node in self._rack.nodes}
-        for node in nodes:
-            self._daemon.folder.node(node).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for node in self._rack.nodes:
+            self._daemon.folder.node(node.id).mkdir(mode=0o700, parents=True, exist_ok=True)
             # what an earlier NodeManager of this rack had run counts as lost
-            left = shuffle_folder(self._daemon.folder, node)
+            left = shuffle_folder(self._daemon.folder, node.id)
             shutil.rmtree(left, ignore_errors=True)
-        registration = RegisterNodeManager(rack=self._rack.id, pid=os.getpid(), nodes=nodes)
-        self._manager.call(registration, Done)
-        self._reactor.call_every(
-            self._daemon.config.topology.liveness.heartbeat,
-            lambda: self._manager.send(
-                NodeManagerHeartbeat(rack=self._rack.id, nodes=tuple(nodes))
-            ),
-        )
+        self._manager.call(self._registration(), Done, CENTRAL_PATIENCE_S)
+        self._facts.tell_again()
+        period_s = self._daemon.config.topology.liveness.heartbeat
+        self._reactor.call_every(period_s, self._beat)
+        self._is_registered = True
         self._daemon.ready()
         if not self._lost:
             self._reactor.run()
@@ -110,8 +110,38 @@ class _NodeManager:
         if self._lost:
             raise PeerLost(f"{self._daemon.name} ends: {self._lost} is gone")
 
+    def _beat(self) -> None:
+        if self._facts.is_heard:
+            nodes = tuple([node.id for node in self._rack.nodes])
+            self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
+
+    def _registration(self, *, again: bool = False) -> RegisterNodeManager:
+        slots = {node.id: node.slots for node in self._rack.nodes}
+        return RegisterNodeManager(rack=self._rack.id, pid=os.getpid(), nodes=slots, again=again)
+
+    def _register_again(self) -> None:
+        """There is a new connection: to a ResourceManager that was restarted, it may be."""
+        self._facts.wait()
+        if not self._is_registered:
+            return  # the first registration has not been answered, and fails
+
+        def answered(answer: Done | Refusal | PeerLost, _: object) -> None:
+            if isinstance(answer, Done):
+                self._facts.tell_again()
+                held, flows, jobs = self._attempts.held()
+                rack = self._rack.id
+                self._manager.send(
+                    NodeManagerHolds(rack=rack, attempts=held, flows=flows, jobs=jobs)
+                )
+            elif isinstance(answer, Refusal):
+                log.error("the ResourceManager does not take it again: %s", answer.reason)
+                self._stop("its registration")
+
+        self._manager.request(self._registration(again=True), Done, answered)
+
     def _take_orders(self) -> None:
         orders = self._manager
+        orders.on(FactsJournaled, lambda order, _: self._facts.journaled(order.count))
         orders.on(LoadJob, lambda order, _: self._attempts.load(order))
         orders.on(LaunchAttempt, lambda order, _: self._attempts.launch(order))
         orders.on(BeginAttempt, lambda order, _: self._attempts.begin(order))

@@ -1,7 +1,8 @@
 """kill -9 of each role at random moments of a job.
 
-A rack's daemon, a helper or an attempt may go: the job is verified all the same.  What is central
-may not: the command says what died, with exit status 3.  Nothing is left behind by either.
+The ResourceManager, a rack's daemon, a helper or an attempt may go: the job is verified all the
+same.  NameNode, network and supervisor may not: the command says what died, with exit status 3.
+Nothing is left behind by either.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, pid_of, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
-SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
-CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator", "Supervisor")
+SURVIVED = ("ResourceManager", "NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
+CENTRAL = ("NameNode", "NetworkEmulator", "Supervisor")
 _EACH = 4
 #: A job of the usual size takes about 5 s from its cluster's being up.
 _MOMENT_S_MAX = 4.0

@@ -20,6 +20,7 @@ from railyard.cluster.bounded import (
     OF_TASKS,
     AttemptId,
     CoflowId,
+    Count,
     FlowId,
     JobId,
     ModelBytes,
@@ -280,6 +281,38 @@ class RegisterNodeManager(Message, frozen=True, kw_only=True):
     rack: RackId
     pid: Pid
     nodes: Annotated[dict[NodeId, Slots], FEW]  #: {node: its slots}
+    #: it was registered before, over a connection that broke, and goes on with all that it has:
+    #: it tells again what may not have arrived, and then sends ``NodeManagerHolds``
+    again: bool = False
+
+
+class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that a NodeManager has and that has not ended, in a ``NodeManagerHolds``."""
+
+    attempt: AttemptId
+    node: NodeId
+    has_slot: bool
+    killed: bool  #: an order to kill it has come
+
+
+class NodeManagerHolds(Message, frozen=True, kw_only=True):
+    """What a NodeManager that has registered again has, after all facts that it told again."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    rack: RackId
+    attempts: Annotated[tuple[HeldAttempt, ...], ENTRIES]
+    flows: Annotated[tuple[FlowId, ...], ENTRIES]  #: fetches of these attempts that have not ended
+    jobs: Annotated[tuple[JobId, ...], ENTRIES]  #: of which it has the code
+
+
+class FactsJournaled(Command, frozen=True, kw_only=True):
+    """To a NodeManager: so many more of the facts that it told are journaled, the oldest first.
+
+    Until then it keeps them, and tells them again to a ResourceManager that was restarted.
+    """
+
+    count: Count
 
 
 class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):

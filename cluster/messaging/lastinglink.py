@@ -1,8 +1,8 @@
 """A link that reconnects whenever it is lost, to a critical daemon.
 
-Such a daemon lives as long as the cluster: if it can't be reached it is slow or was stopped for a
-while, so the link waits, at most until the cluster ends.  A broken connection is remade after a
-pause, which grows if connections break soon each time.
+Such a daemon lives as long as the cluster: if it can't be reached it is slow, was stopped for a
+while or is being restarted, so the link waits, at most until the cluster ends.  A broken connection
+is remade after a pause, which grows if connections break soon each time.
 
 A message in flight when the connection broke may have arrived or not.  A ``request`` is then
 answered with ``PeerLost``; an ``insist`` is sent again, so it must be idempotent.
@@ -112,6 +112,6 @@ class LastingLink:
     def _renew(self) -> None:
         broke_soon = now_s() < self._made_s + _SOON_S
         self.pause_s = min(2 * self.pause_s, _PAUSE_S_MAX) if broke_soon else _PAUSE_S
-        log.warning("the connection to %s broke: connecting again", self.name)
+        log.info("the connection to %s broke: connecting again", self.name)
         self._link = self._make(self.pause_s)
         self._on_renewed()

@@ -14,6 +14,8 @@ PAUSE_S = 0.1
 PAUSE_S_MAX = 5.0
 DEATHS_MAX = 8
 WITHIN_S = 60.0
+#: The exit status of a daemon that would fail in the same way if it were restarted.
+NOT_AGAIN = 78
 
 
 class Restarts:

@@ -10,9 +10,10 @@ the process that started it, one JSON object per line on its standard output:
     {"event": "failed", "reason":}                          the cluster could not be started
     {"event": "stopped"}                                    all processes have ended
 
-A daemon that dies is restarted (see ``cluster.processes.restarts``), unless it is critical: its
-state is lost, and the cluster ends.  The cluster also ends when the supervisor gets SIGTERM, and
-when its lifeline (a pipe held open by the process that started it) closes.
+A daemon that dies is restarted (see ``cluster.processes.restarts``), unless its state is lost with
+it.  Without a critical one the cluster ends, at once or when it has died too often.  It also ends
+when the supervisor gets SIGTERM, and when its lifeline (a pipe held open by the process that
+started it) closes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from railyard.cluster.processes.family import (
     signal_strays,
     wake_on_signals,
 )
-from railyard.cluster.processes.restarts import PAUSE_S_MAX, Restarts
+from railyard.cluster.processes.restarts import NOT_AGAIN, PAUSE_S_MAX, Restarts
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +60,21 @@ _PIPE_BYTES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class DaemonSpec:
-    """A daemon to be started; the cluster ends when a ``critical`` one dies."""
+    """A daemon to be started.
+
+    The cluster ends when a ``critical`` one has died and is not restarted.
+    """
 
     role: str
     name: str
-    main: Callable[[Daemon], None]
+    main: Callable[[Daemon], int | None]  #: returns its exit status
     critical: bool
+    restarts: bool = True  #: whether it can go on where it died
+
+
+_LOST = "the cluster can't go on without it"
+#: What happens next to a daemon that died, in ``deaths.jsonl``.
+STARTED_AGAIN = "it is started again"
 
 
 class Ending(enum.IntEnum):
@@ -128,8 +138,8 @@ class Supervisor:
         self._folder.record_process(spec.role, spec.name, pid)
         return pid
 
-    def _become(self, spec: DaemonSpec) -> None:
-        """Run the daemon in a forked child."""
+    def _become(self, spec: DaemonSpec) -> int | None:
+        """Run the daemon in a forked child; returns its exit status."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -137,7 +147,7 @@ class Supervisor:
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
         close_descriptors_but({self._ready_out})
-        spec.main(
+        return spec.main(
             Daemon(
                 role=spec.role,
                 name=spec.name,
@@ -200,7 +210,7 @@ class Supervisor:
     def _note_deaths(self) -> Ending | None:
         """Report each daemon that has ended; return how the cluster ends if one was critical."""
         ending = None
-        for pid, status in reap():
+        for pid, status in reap():  # so a process is certainly dead before it is replaced
             spec = self._running.pop(pid, None)
             if spec is None:
                 continue  # an orphan that was adopted: see below
@@ -209,32 +219,34 @@ class Supervisor:
             self._folder.port(spec.name).unlink(missing_ok=True)
             was_unready = self._unready.pop(spec.name, None) is not None
             failed = not self._started and (was_unready or spec.critical)
-            next_ = "the start has failed" if failed else self._what_next(spec)
+            next_ = "the start has failed" if failed else self._what_next(spec, status)
             self._folder.record_death(spec.role, spec.name, pid, how, next_)
             self._report(event="died", role=spec.role, name=spec.name, pid=pid, how=how, next=next_)
             if failed:
                 self._report(event="failed", reason=f"{spec.name} ended during the start: {how}")
                 ending = Ending.START_FAILED
-            elif spec.critical:
+            elif spec.critical and next_ != STARTED_AGAIN:
                 ending = ending or Ending.DAEMON_DIED
         # Kill what a daemon left behind, including processes that its attempts started in other
         # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
         signal_strays(self._running)
         return ending
 
-    def _what_next(self, spec: DaemonSpec) -> str:
+    def _what_next(self, spec: DaemonSpec, status: int) -> str:
         """Schedule the restart of a daemon that died; return in words what happens next."""
-        if spec.critical:
-            return "the cluster can't go on without it"
+        never = self._config.restart == "never"
+        if never or not spec.restarts or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
+            return _LOST if spec.critical else "it is not started again"
         now_s = time.monotonic()
         pause_s = self._restarts.pause_s(spec.name, now_s)
         if pause_s is None:
             times = f"{self._restarts.deaths_max} times within {self._restarts.within_s:g} s"
             log.error("%s has died %s: it is not started again", spec.name, times)
-            return f"it is not started again, having died {times}"
+            lost = f"; {_LOST}" if spec.critical else ""
+            return f"it is not started again, having died {times}{lost}"
         log.warning("%s has died: it is started again in %g s", spec.name, pause_s)
         self._due.append((now_s + pause_s, spec))
-        return "it is started again"
+        return STARTED_AGAIN
 
     def _start_again(self) -> None:
         """Restart the daemons that are due, after killing all that they had started."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -87,6 +88,7 @@ class Ledger:
         self.lags: Counter[int] = Counter()  #: {lateness in 0.1 ms, rounded up: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
+        self.coflows: dict[CoflowId, None] = {}  #: those that are registered
         self._coflow_of: dict[FlowId, CoflowId | None] = {}  #: of each open flow
         self._senders: dict[FlowId, _Sender] = {}  #: of open flows
         self._growing: dict[FlowId, int] = {}  #: bytes so far of open flows with more to come
@@ -95,6 +97,7 @@ class Ledger:
         self._idle: dict[FlowId, bool] = {}
         self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
+        self._expected: dict[FlowId, FlowSpec] = {}  #: flows to be opened when their senders come
         self._out: dict[Peer, _Outbox] = {}
         self._tick_s = 0.0  #: when all flows are checked next
         self._idle_check_s = math.inf  #: when the idle flows are checked next
@@ -179,19 +182,52 @@ class Ledger:
             self._check_at_once(flow)
         else:
             self._early[flow] = (sender, self.fabric.now_s)
+            if flow in self._expected:
+                self.open(self._expected.pop(flow), None)
 
     def close(self, flow: FlowId) -> None:
         """Forget a flow in any state."""
         self._cancel(flow)
         self._early.pop(flow, None)
         self._unclaimed.pop(flow, None)
+        self._expected.pop(flow, None)
+
+    def register_coflow(self, coflow: CoflowId) -> None:
+        """Accept flows of this coflow; ``ValueError`` if it is registered."""
+        self.fabric.register_coflow(coflow)
+        self.coflows[coflow] = None
 
     def finish_coflow(self, coflow: CoflowId) -> None:
         """Forget a coflow and all its flows; ``ValueError`` if it is not registered."""
+        self.coflows.pop(coflow, None)
         for flow in self.fabric.finish_coflow(coflow):
             self._cancelled(flow)
         for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
             del self._unclaimed[flow]
+        for flow in [flow for flow, spec in self._expected.items() if spec.coflow == coflow]:
+            del self._expected[flow]
+
+    def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
+        """Keep these coflows and flows of them, and close all others of coflows.
+
+        A flow that nobody waits for may be over: it is opened when its sender comes.
+        """
+        wanted, specs = set(coflows), {spec.flow: spec for spec in flows}
+        for coflow in list(self.coflows):
+            if coflow not in wanted:
+                self.finish_coflow(coflow)
+        for coflow in sorted(wanted - self.coflows.keys()):
+            self.register_coflow(coflow)
+        known = self._coflow_of | {flow: kept.coflow for flow, kept in self._unclaimed.items()}
+        for flow, of in known.items():
+            if of is not None and flow not in specs:
+                self.close(flow)
+        self._expected = {}
+        for flow, spec in specs.items():
+            if flow in self._early:
+                self.open(spec, None)
+            elif flow not in known:
+                self._expected[flow] = spec
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity; ``ValueError`` if that can't be."""

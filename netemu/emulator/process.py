@@ -40,6 +40,7 @@ from railyard.netemu.messages import (
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
+    ResumeCoflows,
     SetCapacity,
 )
 from railyard.netemu.model.flows import FlowSpec
@@ -78,14 +79,15 @@ class NetworkEmulator:
         self._cpu_saturated = 0
         self._server = transport.server("network")
         self._owners = Owners()
-        ledger, fabric = self._ledger, self._fabric
+        ledger = self._ledger
         self._on(OpenFlow, self._open)
         self._on(GrowFlow, self._grow)
         self._on(CloseFlow, self._close)
         self._on(AttachFlow, self._attach, (NODE_MANAGER,))
         only = (RESOURCE_MANAGER,)
-        self._on(RegisterCoflow, lambda order, _: fabric.register_coflow(order.coflow), only)
+        self._on(RegisterCoflow, lambda order, _: ledger.register_coflow(order.coflow), only)
         self._on(FinishCoflow, lambda order, _: ledger.finish_coflow(order.coflow), only)
+        self._on(ResumeCoflows, self._resume, only)
         self._on(SetCapacity, lambda order, _: self._set_capacity(order), (CLIENT,))
         self._server.on(GetNetworkStats, self._stats)
         self._server.on(GetCircuitChanges, self._circuit_changes)
@@ -116,19 +118,15 @@ class NetworkEmulator:
     def _open(self, order: OpenFlow, request: Request) -> None:
         sender = self._server.sender(request)
         self._owners.check_open(order, sender)
-        spec = FlowSpec(
-            flow=order.flow,
-            src=order.src,
-            dst=order.dst,
-            size_bytes=order.size_bytes,
-            coflow=order.coflow,
-            weight=order.weight,
-            priority=order.priority,
-            more=order.more,
-        )
         peer = request.peer if order.attach else None
-        self._ledger.open(spec, peer, again=order.again)
+        self._ledger.open(_spec(order), peer, again=order.again)
         self._owners.opened(order.flow, sender)
+
+    def _resume(self, order: ResumeCoflows, request: Request) -> None:
+        sender = self._server.sender(request)
+        self._ledger.resume(order.coflows, map(_spec, order.flows))
+        for flow in order.flows:
+            self._owners.opened(flow.flow, sender)
 
     def _attach(self, order: AttachFlow, request: Request) -> None:
         self._ledger.attach(order.flow, request.peer, again=order.again)
@@ -243,6 +241,19 @@ class NetworkEmulator:
         return CircuitChanges(
             now_s=fabric.now_s, changes=tuple(sent), seen=total - left, more=left > 0
         )
+
+
+def _spec(order: OpenFlow) -> FlowSpec:
+    return FlowSpec(
+        flow=order.flow,
+        src=order.src,
+        dst=order.dst,
+        size_bytes=order.size_bytes,
+        coflow=order.coflow,
+        weight=order.weight,
+        priority=order.priority,
+        more=order.more,
+    )
 
 
 def main(daemon: Daemon) -> None:

@@ -113,6 +113,11 @@ class Containers:
         self._by_number: dict[int, _JobHelper] = {}
         reactor.add(helper.fileno(), self._on_helper)
 
+    @property
+    def jobs(self) -> tuple[JobId, ...]:
+        """The jobs that are loaded, or are being loaded."""
+        return tuple(self._packages)
+
     # Orders ------------------------------------------------------------------------------------
     def load(self, order: LoadJob) -> None:
         """Import a job's module, in a helper of its own, so that attempts can follow."""

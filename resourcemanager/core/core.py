@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import FlowId, JobId, TaskId, job_of
+from railyard.cluster.ids import CoflowId, FlowId, JobId, TaskId, job_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -54,6 +54,7 @@ from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.observer import Observer
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import explain, why_waiting
+from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataStored,
@@ -171,6 +172,21 @@ class Core:
     def fetch_rows(self) -> RowShuffle:
         """The fetches under way that are rows: none, unless its driver takes them."""
         return self._shuffle.rows
+
+    @property
+    def open_coflows(self) -> list[CoflowId]:
+        """The coflows that were opened and not closed."""
+        return self._shuffle.open_coflows
+
+    @property
+    def moves(self) -> list[MoveBlock]:
+        """The moves of blocks under way."""
+        return [
+            MoveBlock(path=path, block=number, node=block.moving_to, source=block.moving_from)
+            for path, blocks in self.state.data.items()
+            for number, block in enumerate(blocks)
+            if block.moving_to is not None
+        ]
 
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` of policies' answers and proposals from now on."""

@@ -75,9 +75,7 @@ class JobLife:
         for other in job.stages.values():
             other.leave_all()  # what ran again for readers that have ended
         self._stop_all(job, "the job is done")
-        winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
-        path = job.submission.output_path
-        self._state.emit(CommitJob(job=job.id, output_path=path, winners=winners))
+        self._state.emit(commit_order(job))
 
     def committed(self, event: JobCommitted) -> None:
         """The job's output is in its place."""
@@ -143,6 +141,13 @@ class JobLife:
         self._ended.append(job.id)
         if self._records_kept is not None and len(self._ended) > self._records_kept:
             del state.records[self._ended.popleft()]
+
+
+def commit_order(job: Job) -> CommitJob:
+    """The order to commit a job whose tasks are done."""
+    last = [stage for stage in job.stages.values() if not stage.readers]
+    winners = tuple(t.winner.id for s in last for t in s.tasks if t.winner is not None)
+    return CommitJob(job=job.id, output_path=job.submission.output_path, winners=winners)
 
 
 def check_submission(event: JobSubmitted) -> None:

@@ -34,7 +34,8 @@ class Driver(CoreDriver):
         self._timers: dict[str, Timer] = {}
         #: called with each event that was handled, its time and its commands
         self.on_handled: Callable[[float, Event, Sequence[Command]], None] = lambda *_: None
-        self._held: list[Command] = []  #: those whose events are not journaled yet
+        #: commands whose events are not journaled yet: (time of the event, its commands)
+        self._held: list[tuple[float, list[Command]]] = []
         self._settles = False  #: whether ``settle`` is due at the end of this turn
 
     @property
@@ -61,7 +62,8 @@ class Driver(CoreDriver):
             held, self._held = self._held, []
             self._busy = True
             try:
-                self._carry_out(held)
+                for self.event_s, commands in held:
+                    self._carry_out(commands)
             finally:
                 self._busy = False
             later = list(self._later)
@@ -70,9 +72,10 @@ class Driver(CoreDriver):
                 self.feed(event)
             self._journal.commit()
 
-    def journal_all(self) -> None:
-        """Write events that have led to no command, too."""
+    def journal_all(self) -> bool:
+        """Write events that have led to no command, too; whether all events are written."""
         self._journal.flush()
+        return not self._journal.waits
 
     def arm(self, timers_s: Mapping[str, float]) -> None:
         """Set the timers that an earlier process had set: {timer: its time on the core's clock}."""
@@ -86,7 +89,7 @@ class Driver(CoreDriver):
             self._journal.flush()  # so that a replay stops at the same place
             raise
         if commands:
-            self._held += commands
+            self._held.append((self.event_s, commands))
             if not self._settles:
                 self._settles = True
                 self._reactor.call_later(0, self.settle)

@@ -36,7 +36,7 @@ class InputData:
         self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
         self._coming: dict[Submission, None] = {}  #: jobs that look up their input
         driver.on(PlaceData, self._send_plan)
-        driver.on(MoveBlock, self._move)
+        driver.on(MoveBlock, self.move)
 
     def plan(self, request: Request) -> None:
         """Handle ``PlanData``."""
@@ -94,7 +94,9 @@ class InputData:
         submission.on_end = lambda: self._coming.pop(submission)
         submission.begin(self._namenode)
 
-    def _move(self, order: MoveBlock) -> None:
+    def move(self, order: MoveBlock) -> None:
+        """Have the NameNode move a block; it may have been asked before."""
+
         def ended(answer: ReplicaMoved | Refusal, _: object) -> None:
             if isinstance(answer, ReplicaMoved):
                 for submission in self._coming:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from railyard.cluster.config import Daemon
-from railyard.cluster.errors import PeerError, UsageError
-from railyard.cluster.ids import JobId, rack_of
+from railyard.cluster.errors import InvariantError, PeerError, UsageError
+from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.messages.execution import (
     AttemptDelayed,
     AttemptFailed,
@@ -25,12 +26,12 @@ from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
     DiscardJob,
-    FetchOutput,
     FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
     NodeManagerHeartbeat,
+    NodeManagerHolds,
     RegisterNodeManager,
     StartFlow,
 )
@@ -41,14 +42,17 @@ from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.dfs.messages.files import FileBlocks, Remove, Removed
+from railyard.cluster.processes.restarts import NOT_AGAIN
+from railyard.dfs.messages.files import FileBlocks, GetStatus, Remove, Removed, Status
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
-    OpenFlow,
     RegisterCoflow,
+    ResumeCoflows,
 )
-from railyard.resourcemanager.core.output import commit_of
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.joblife import commit_order
+from railyard.resourcemanager.core.output import SUCCESS, commit_of
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.commands import (
     CloseCoflow,
@@ -88,7 +92,10 @@ from railyard.resourcemanager.process.messages import (
 from railyard.resourcemanager.process.networkreport import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status, job_figures
-from railyard.resourcemanager.process.restart.journal import Journal
+from railyard.resourcemanager.process.restart.epoch import Epoch
+from railyard.resourcemanager.process.restart.journal import Journal, Recovered, Take, recover
+from railyard.resourcemanager.process.restart.settling import fetch_order, open_flow
+from railyard.resourcemanager.process.restart.submissions import Submissions
 from railyard.resourcemanager.process.submission import Submission, submitted
 from railyard.resourcemanager.process.taskhistory.answers import (
     job_details,
@@ -119,16 +126,21 @@ _FACTS: tuple[type[Event], ...] = (
 )
 
 
-def main(daemon: Daemon) -> None:
-    """Run the ResourceManager until it is asked to stop."""
+def main(daemon: Daemon) -> int:
+    """Run the ResourceManager until it is asked to stop; returns its exit status."""
     take_priority(DECIDER)
     transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
-    manager = ResourceManager(daemon, transport)
+    try:
+        manager = ResourceManager(daemon, transport)
+    except (UsageError, InvariantError) as error:  # so would be each further try
+        log.error("%s", error)
+        return NOT_AGAIN
     daemon.ready()
     transport.reactor.run()
     manager.close()
     transport.close()
+    return 0
 
 
 class ResourceManager:
@@ -137,10 +149,15 @@ class ResourceManager:
     def __init__(self, daemon: Daemon, transport: Transport) -> None:
         config, self._folder = daemon.config, daemon.folder
         self._config = config
-        started_s = now_s()
-        self._journal = Journal(daemon.folder.events, config, started_s)
-        self._driver = Driver(core_for(config), self._journal, transport.reactor, started_s)
-        self._history = TaskHistory(self._driver.core.state)
+        self._epoch = Epoch(daemon.folder)
+        before = self._recovered(daemon.folder.events)
+        core = core_for(config) if before is None else before.core
+        started_s = now_s() if before is None else before.started_s
+        if before is None:
+            self._history = TaskHistory(core.state)
+        resume_bytes = None if before is None else before.length_bytes
+        self._journal = Journal(daemon.folder.events, config, started_s, resume_bytes)
+        self._driver = Driver(core, self._journal, transport.reactor, started_s)
         self._driver.on_handled = self._history.take
         self._reactor = transport.reactor
         self._server = transport.server("resourcemanager")
@@ -156,7 +173,9 @@ class ResourceManager:
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()
-        self._ids = JobIds()
+        self._ids = JobIds(1 if before is None else before.job_number + 1)
+        self._submissions = Submissions(daemon.folder.jobs, config.durability)
+        self._tokens: dict[str, JobId] = {}  #: {token of a submission: its job}
         self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
         self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
         scale = config.topology.scale
@@ -165,17 +184,80 @@ class ResourceManager:
         self._take_commands()
         transport.reactor.call_every(liveness.heartbeat, self._managers.expire)
         transport.reactor.call_every(Watchers.PERIOD_S, self._watchers.send_progress)
-        transport.reactor.call_every(_JOURNAL_PERIOD_S, self._driver.journal_all)
+        transport.reactor.call_every(_JOURNAL_PERIOD_S, self._journal_all)
+        if before is not None:
+            self._resume(before)
 
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
+        self._epoch.close()
+
+    def _journal_all(self) -> None:
+        self._driver.journal_all()
+        self._managers.confirm()
+
+    # After a restart -----------------------------------------------------------------------------
+    def _recovered(self, path: Path) -> Recovered | None:
+        """What an earlier process has journaled; None if this is the first."""
+
+        def follow(core: Core) -> Take:
+            self._history = TaskHistory(core.state)
+            return self._history.take
+
+        return recover(path, follow) if path.exists() else None
+
+    def _resume(self, before: Recovered) -> None:
+        """Have done what the process before this one may not have done any more.
+
+        NodeManagers say themselves what they have: see ``NodeManagers.holds``.
+        """
+        core = self._driver.core
+        log.info("epoch %d: %d events were replayed", self._epoch.number, before.events)
+        self._managers.slots.update(before.slots)
+        for job, wanted in self._submissions.all().items():
+            self._take_up(job, wanted)
+        rows = [row for row in self._folder.processes() if row["role"] == "NodeManager"]
+        self._managers.expect(
+            {RackId(row["name"].removeprefix("nodemanager-")): row["pid"] for row in rows}
+        )
+        flows = [open_flow(each.start_order, now_s()) for each in core.fetches.values()]
+        between = tuple([flow for flow in flows if flow.src != flow.dst])
+        self._order_network(ResumeCoflows(coflows=tuple(core.open_coflows), flows=between))
+        for known in list(core.state.jobs.values()):
+            if known.state == "committing":
+                self._commit(commit_order(known))
+            elif known.id not in self._managers.packages:
+                reason = "its code was lost in a restart, as the disk had been full"
+                self._driver.feed(JobKilled(job=known.id, reason=reason))
+        for order in core.moves:
+            self._data.move(order)
+        self._driver.arm(before.timers_s)
+
+    def _take_up(self, job: JobId, wanted: SubmitJob) -> None:
+        """Go on with a job that was submitted to the process before this one."""
+        state = self._driver.core.state
+        record = state.records.get(job)
+        if record is None:
+            self._submissions.forget(job)  # it was not accepted, or is forgotten
+            return
+        self._tokens[wanted.token] = job
+        path = wanted.output_path.rstrip("/")
+        if record.ok is False:
+            self._failed.add(job)
+        if path:
+            self._outputs[job] = path
+        self._managers.packages[job] = wanted.package
+        self._history.note_settings(job, settings_of(wanted))
+        if job not in state.jobs and job not in state.draining:
+            self._discard(DiscardJob(job=job))
 
     def _take_messages(self) -> None:
         server = self._server
         managers, only = self._managers, (NODE_MANAGER,)
         server.on(RegisterNodeManager, managers.register, only)
         server.on(NodeManagerHeartbeat, managers.heartbeat, only)
+        server.on(NodeManagerHolds, managers.holds, only)
         for kind in _FACTS:
             server.on(kind, self._fact, only)
         server.on(AttemptDelayed, self._delayed, only)
@@ -227,6 +309,10 @@ class ResourceManager:
     def _submit(self, request: Request) -> None:
         wanted: Any = request.message
 
+        if wanted.token in self._tokens:
+            self._server.reply(request, JobAccepted(job=self._tokens[wanted.token]))
+            return
+
         def refuse(reason: str) -> None:
             self._server.reply(request, Refusal(reason=reason))
 
@@ -244,18 +330,24 @@ class ResourceManager:
 
     def _accept(self, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> JobId:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
+        if wanted.token in self._tokens:  # it was sent again while its input was looked up
+            return self._tokens[wanted.token]
         job = self._ids.id_for(wanted.job)
         event = submitted(job, wanted, stages)
         for other, path in self._outputs.items():
             if path == event.output_path:
                 raise PeerError(f"output {path}: job {other} writes there: need another path")
         self._managers.packages[job] = wanted.package
+        self._submissions.keep(job, wanted)
         try:
             self._driver.feed(event)
         except (PeerError, UsageError):
             del self._managers.packages[job]
+            self._submissions.forget(job)
             raise
         self._ids.used(job)
+        if wanted.token:
+            self._tokens[wanted.token] = job
         if event.output_path:
             self._outputs[job] = event.output_path
         self._history.note_settings(job, settings_of(wanted))
@@ -296,31 +388,14 @@ class ResourceManager:
     # Commands ------------------------------------------------------------------------------------
     def _start_flow(self, order: StartFlow) -> None:
         if order.src != order.dst:
-            open_flow = OpenFlow(
-                flow=order.flow,
-                src=order.src,
-                dst=order.dst,
-                size_bytes=order.size_bytes,
-                coflow=order.coflow,
-                weight=order.weight,
-                priority=order.priority,
-                given_s=self._driver.started_s + self._driver.event_s,
-            )
+            opening = open_flow(order, self._driver.started_s + self._driver.event_s)
             self._network.insist(
-                open_flow,
+                opening,
                 Done,
                 lambda answer, _: self._flow_opened(order, answer),
-                again=msgspec.structs.replace(open_flow, again=True),
+                again=msgspec.structs.replace(opening, again=True),
             )
-        fetch = FetchOutput(
-            flow=order.flow,
-            reader=order.reader,
-            src=order.src,
-            rack=rack_of(order.src),
-            outputs=order.outputs,
-            partition=order.partition,
-        )
-        self._managers.send(order.dst, fetch)
+        self._managers.send(order.dst, fetch_order(order))
 
     def _flow_opened(self, order: StartFlow, answer: Done | Refusal) -> None:
         if isinstance(answer, Refusal):
@@ -364,7 +439,19 @@ class ResourceManager:
             again = partial(self._commit, order, tries + 1)
             self._reactor.call_later(_PAUSES_S[tries], again)
         else:
-            self._driver.feed(JobCommitFailed(job=order.job, reason=answer.reason))
+            self._is_committed(order, answer)
+
+    def _is_committed(self, order: CommitJob, refused: Refusal) -> None:
+        """Look whether a commit that is refused was done: the order may have been sent before."""
+
+        def looked(answer: Status | Refusal, _: object) -> None:
+            if isinstance(answer, Status) and answer.status is not None:
+                self._driver.feed(JobCommitted(job=order.job))
+            else:
+                self._driver.feed(JobCommitFailed(job=order.job, reason=refused.reason))
+
+        path = f"{order.output_path}/{SUCCESS}"
+        self._namenode.insist(GetStatus(path=path), Status, looked)
 
     def _end_job(self, order: EndJob) -> None:
         if not order.ok and order.job in self._outputs:
@@ -375,7 +462,12 @@ class ResourceManager:
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
         path = self._outputs.pop(order.job, "")
-        if order.job in self._failed:
-            self._failed.remove(order.job)
-            remove = Remove(path=path, recursive=True)
-            self._namenode.insist(remove, Removed, lambda _answer, _payload: None)
+        if order.job not in self._failed:
+            self._submissions.forget(order.job)
+            return
+        self._failed.remove(order.job)
+        if path in self._outputs.values():  # another job has it since: it was removed then
+            self._submissions.forget(order.job)
+            return
+        remove = Remove(path=path, recursive=True)
+        self._namenode.insist(remove, Removed, lambda *_: self._submissions.forget(order.job))

@@ -88,6 +88,9 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
     first_racks: Annotated[tuple[RackId, ...], OF_TASKS] = ()
     forecast: Forecast | None = None  #: a recurring job's, from earlier runs
+    #: names this submission, so that it may be sent again if its answer does not come; "" = it is
+    #: another job each time
+    token: Name = ""
 
 
 class ReserveJobId(Message, frozen=True, kw_only=True):

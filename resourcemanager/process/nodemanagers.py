@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import (
     DiscardJob,
+    FactsJournaled,
     JobPackage,
     KillAttempt,
     LaunchAttempt,
@@ -16,6 +18,7 @@ from railyard.cluster.messages.execution import (
     NodeJoined,
     NodeLost,
     NodeManagerHeartbeat,
+    NodeManagerHolds,
     RegisterNodeManager,
     SlotsChanged,
 )
@@ -27,6 +30,7 @@ from railyard.cluster.topologies.tables import Liveness
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import SetSlots
+from railyard.resourcemanager.process.restart.settling import reader_of, settle_with
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +47,10 @@ class _NodeManager:
     loaded: set[JobId] = field(default_factory=set)
     #: attempts that were written off with their node while they may go on
     strays: list[tuple[AttemptId, NodeId]] = field(default_factory=list)
+    #: it has not said yet what it has, since this process or its connection is new: it is sent
+    #: nothing, and then all that it lacks
+    is_away: bool = False
+    facts: int = 0  #: that it told and has not heard to be journaled
 
 
 class NodeManagers:
@@ -57,7 +65,7 @@ class NodeManagers:
         self._expiry_s = liveness.expiry_s
         self._clock = AwakeClock(now_s(), liveness.heartbeat)
         self._by_rack: dict[RackId, _NodeManager] = {}
-        self._set: dict[NodeId, int] = {}  #: slots of nodes, where somebody has set them
+        self.slots: dict[NodeId, int] = {}  #: of nodes, where somebody has set them
         self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
 
     # What they say -------------------------------------------------------------------------------
@@ -70,7 +78,8 @@ class NodeManagers:
                 raise PeerError(f"{node} with {slots} slots: need slots, and a node of its rack")
         self._driver.settle()  # what is still to be sent is for the earlier one
         known = self._by_rack.get(message.rack)
-        if known is not None:
+        goes_on = message.again and known is not None
+        if known is not None and not goes_on:
             self._lose(known, "its NodeManager started anew")
         manager = _NodeManager(
             peer=request.peer,
@@ -78,12 +87,60 @@ class NodeManagers:
             rack=message.rack,
             slots=dict(message.nodes),
             heard_s=self._clock.at_s(now_s()),
+            usable=known.usable if known is not None else set(),
+            is_away=message.again,
         )
         self._by_rack[message.rack] = manager
         for node in manager.slots:
-            self._join(manager, node)
+            if node not in manager.usable:
+                self._join(manager, node)
         self._driver.settle()
         return Done()
+
+    def expect(self, pids: Mapping[RackId, int]) -> None:
+        """Wait for the NodeManagers of the nodes that the core takes for alive, as this is new.
+
+        ``pids``: {rack: process id of its NodeManager}, as far as known.
+        """
+        for node in self._driver.core.state.nodes.values():
+            if node.alive:
+                manager = self._by_rack.setdefault(
+                    node.rack,
+                    _NodeManager(
+                        peer=b"",
+                        pid=pids.get(node.rack, 0),
+                        rack=node.rack,
+                        slots={},
+                        heard_s=self._clock.at_s(now_s()),
+                        is_away=True,
+                    ),
+                )
+                manager.usable.add(node.id)
+                manager.slots[node.id] = node.slots
+
+    def holds(self, request: Request) -> None:
+        """A NodeManager that is registered again says what it has: it is sent what it lacks."""
+        message = request.message
+        assert isinstance(message, NodeManagerHolds), "as the server checks"
+        manager = self._by_rack.get(message.rack)
+        if manager is None or manager.peer != request.peer:
+            raise PeerError(f"the NodeManager of {message.rack} is not registered")
+        self._heard(manager)
+        self._driver.settle()  # what it is not sent, as it is away, is among what it lacks
+        manager.is_away = False
+        manager.loaded = set(message.jobs)
+        differences = settle_with(self._driver.core, message)
+        for order in differences.orders:
+            if isinstance(order, LaunchAttempt):
+                self.launch(order)
+            elif isinstance(order, DiscardJob):
+                manager.loaded.discard(order.job)
+                self._push(manager, order)
+            else:
+                self._push(manager, order)
+        for event in differences.events:
+            self._driver.feed(event)
+        log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
     def heartbeat(self, request: Request) -> None:
         """A NodeManager is alive, and reports which of its nodes are."""
@@ -102,7 +159,7 @@ class NodeManagers:
         """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
         message = request.message
         flow = getattr(message, "flow", None)  # which is named after its reader
-        attempt = message.attempt if flow is None else flow.split(":", 1)[0]  # type: ignore[attr-defined]
+        attempt = message.attempt if flow is None else reader_of(flow)  # type: ignore[attr-defined]
         known = self._driver.core.state.attempt(attempt)
         if known is None:
             manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
@@ -111,6 +168,15 @@ class NodeManagers:
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
         self._heard(manager)
+        manager.facts += 1
+
+    def confirm(self) -> None:
+        """Tell the NodeManagers which of their facts are journaled; to be called now and then."""
+        told = [manager for manager in self._by_rack.values() if manager.facts]
+        if told and self._driver.journal_all():
+            for manager in told:
+                count, manager.facts = manager.facts, 0
+                self._server.push(manager.peer, FactsJournaled(count=count))
 
     def expire(self) -> None:
         """Write off the NodeManagers that were silent for too long; to be called each heartbeat.
@@ -123,7 +189,7 @@ class NodeManagers:
             silent_s = listened_s - manager.heard_s
             if not manager.usable or silent_s <= self._expiry_s:
                 continue
-            if silent_s <= PATIENCE * self._expiry_s and is_running(manager.pid):
+            if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
                 self._excuse(manager)
             else:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
@@ -136,7 +202,7 @@ class NodeManagers:
         node, state = message.node, self._driver.core.state
         if not any(each.id == node for each in state.topology.nodes()):
             raise PeerError(f"{node} is no node of this topology")
-        self._set[node] = message.slots
+        self.slots[node] = message.slots
         if node in state.nodes and state.nodes[node].alive:
             self._driver.feed(SlotsChanged(node=node, slots=message.slots))
             self._driver.settle()
@@ -147,6 +213,8 @@ class NodeManagers:
     def launch(self, order: LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
         manager = self._by_rack[rack_of(order.node)]
+        if manager.is_away:
+            return
         job = JobId(order.attempt.split(".", 1)[0])
         if job not in manager.loaded:
             manager.loaded.add(job)
@@ -180,12 +248,12 @@ class NodeManagers:
             log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
 
     def _push(self, manager: _NodeManager, message: Message) -> None:
-        if not self._server.push(manager.peer, message):
+        if not manager.is_away and not self._server.push(manager.peer, message):
             self._lose(manager, "its NodeManager is gone")
 
     def _join(self, manager: _NodeManager, node: NodeId) -> None:
         manager.usable.add(node)
-        slots = self._set.get(node, manager.slots[node])
+        slots = self.slots.get(node, manager.slots[node])
         self._driver.feed(NodeJoined(node=node, rack=manager.rack, slots=slots))
 
     def _lose(self, manager: _NodeManager, reason: str) -> None:

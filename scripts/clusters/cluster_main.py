@@ -18,6 +18,9 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
 
+#: Of the daemons without which a cluster can't go on, those that go on where they died.
+RESTARTED = ("ResourceManager",)
+
 
 def daemons(config: ClusterConfig) -> list[DaemonSpec]:
     """The daemons of a cluster, in the order in which they are started."""
@@ -33,7 +36,7 @@ def daemons(config: ClusterConfig) -> list[DaemonSpec]:
     }
     return (
         [
-            DaemonSpec(role=role, name=name, main=main, critical=True)
+            DaemonSpec(role=role, name=name, main=main, critical=True, restarts=role in RESTARTED)
             for role, (name, main) in central.items()
         ]
         + [

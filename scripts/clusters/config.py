@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from railyard.cluster.config import ClusterConfig, TransportKind
+from railyard.cluster.config import ClusterConfig, Restart, TransportKind
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
@@ -30,6 +30,7 @@ def cluster_config(
     seed: int = 1,
     transport: TransportKind = "ipc",
     durability: Durability | None = None,
+    restart: Restart | None = None,
 ) -> ClusterConfig:
     """A cluster's configuration.
 
@@ -47,6 +48,7 @@ def cluster_config(
         seed=seed,
         transport=transport,
         durability=durability or "safe",
+        restart=restart or "on-failure",
         scheduler_options=_settings_of(topology, recipe) | dict(options),
     )
     core_for(config)  # makes the policies, which refuse what they cannot work with

@@ -9,7 +9,7 @@ from typing import Literal
 
 import click
 
-from railyard.cluster.config import ClusterConfig
+from railyard.cluster.config import ClusterConfig, Restart
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology, load_topology
@@ -20,6 +20,7 @@ from railyard.scripts.terminal.options import (
     TextPairs,
     durability_option,
     new_folder,
+    restart_option,
     settings,
     size,
     text_pairs,
@@ -121,6 +122,7 @@ class ClusterRequest(TopologyRequest):
         help="How daemons talk: Unix-domain sockets (default) or TCP with CURVE keys.",
     )
     durability: Durability | None = durability_option()
+    restart: Restart | None = restart_option()
 
     def config(self) -> ClusterConfig:
         """The configuration of a new cluster; raises ``UsageError`` for what does not exist."""
@@ -136,6 +138,7 @@ class ClusterRequest(TopologyRequest):
             seed=1 if self.seed is None else self.seed,
             transport=self.transport or "ipc",
             durability=self.durability,
+            restart=self.restart,
         )
 
     def require_like(self, running: ClusterConfig) -> None:
@@ -146,6 +149,7 @@ class ClusterRequest(TopologyRequest):
             "--flow-scheduler": (flows, running.flow_scheduler),
             "--transport": (self.transport, running.transport),
             "--durability": (self.durability, running.durability),
+            "--restart": (self.restart, running.restart),
         }
         for name, (wanted, has) in pairs.items():
             if wanted is not None and wanted != has:

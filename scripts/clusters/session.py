@@ -17,6 +17,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.family import allow_many_descriptors
+from railyard.cluster.processes.supervisor import STARTED_AGAIN
 from railyard.scripts.clusters import folders as clusters
 from railyard.scripts.clusters.launch import (
     CENTRAL,
@@ -42,7 +43,7 @@ class Session:
         self.config = config
         self.transport = Transport(folder)
         self.reactor = self.transport.reactor
-        #: called with {"role":, "name":, "pid":, "how":, "next":} when a rack's daemon has died
+        #: called with {"role":, "name":, "pid":, "how":, "next":} when a daemon has died
         self.on_death: Callable[[dict[str, Any]], None] = lambda _: None
         self._links: dict[str, LastingLink] = {}
         self._deaths_before = self._deaths_seen = len(folder.deaths())
@@ -78,7 +79,7 @@ class Session:
         deaths = self.folder.deaths()
         for death in deaths[self._deaths_seen :]:
             self._deaths_seen += 1
-            if death["role"] in CENTRAL:
+            if death["role"] in CENTRAL and death["next"] != STARTED_AGAIN:
                 raise ClusterFailed(describe_death(self.folder, death))
             self.on_death(death)
         if clusters.wait_until_dead(self.folder, 0):
@@ -134,6 +135,6 @@ def own_session(config: ClusterConfig) -> Iterator[Session]:
 def _what_became_of_it() -> str:
     folder = clusters.dead_current_folder()
     for death in folder.deaths() if folder else []:
-        if death["role"] in CENTRAL:
+        if death["role"] in CENTRAL and death["next"] != STARTED_AGAIN:
             return f" (the last one ended when its {death['role']} died: {death['how']})"
     return ""

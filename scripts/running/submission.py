@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from railyard.cluster.errors import PeerLost, RailyardError, Refused
 from railyard.cluster.ids import JobId
-from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.resourcemanager.process.messages import (
@@ -89,9 +92,9 @@ class _Batch:
         self._asked = 0  #: jobs that were submitted and not yet answered
         self._killed = False
         self._error: Exception | None = None
-        self._link = session.transport.link(
-            "resourcemanager", on_lost=self._lost, patience_s=CENTRAL_PATIENCE_S
-        )
+        self._tokens = uuid.uuid4().hex  #: names the submissions of this batch
+        self._lost_s: float | None = None  #: since when the ResourceManager is gone
+        self._link = LastingLink(session.transport, "resourcemanager", self._reconnect)
         self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
         self._link.on(JobEnded, lambda end, _: self._end(end))
 
@@ -127,26 +130,36 @@ class _Batch:
         return bool(self._error or self._to_go_on) or self._over == len(self._jobs)
 
     def _submit(self, place: int, job: SubmitJob) -> None:
-        def answered(answer: JobAccepted | Refusal | PeerLost, _: object) -> None:
+        def answered(answer: JobAccepted | Refusal, _: object) -> None:
             self._asked -= 1
             if isinstance(answer, JobAccepted):
                 self._accepted(answer.job, job.name, place)
-            elif isinstance(answer, Refusal):
-                self._error = self._error or Refused(str(answer))
             else:
-                self._error = self._error or answer
+                self._error = self._error or Refused(str(answer))
 
         if self._error is None and not self._killed:
             self._asked += 1
-            self._link.request(job, JobAccepted, answered)
+            token = f"{self._tokens}-{place}-{len(self._ends[place])}"
+            named = msgspec.structs.replace(job, token=token)
+            self._link.insist(named, JobAccepted, answered)
 
     def _accepted(self, job: JobId, name: str, place: int) -> None:
         self._names[job], self._places[job] = name, place
         self._link.request(WatchJob(job=job), Done, self._watched)
 
+    def _reconnect(self) -> None:
+        """Its connection broke: watch all jobs again, by another process, it may be."""
+        if self._lost_s is None:
+            self._lost_s = now_s()
+        for job in self._places:
+            self._link.request(WatchJob(job=job), Done, self._watched)
+
     def _watched(self, answer: Done | Refusal | PeerLost, _: object) -> None:
         if isinstance(answer, Refusal):
             self._error = self._error or Refused(str(answer))
+        elif isinstance(answer, Done) and self._lost_s is not None:
+            away_s, self._lost_s = now_s() - self._lost_s, None
+            self._view.say(f"the ResourceManager was restarted: {away_s:.1f} s")
 
     def _progressed(self, progress: JobProgress) -> None:
         self._progress[progress.job] = progress
@@ -165,6 +178,8 @@ class _Batch:
 
     def _end(self, end: JobEnded) -> None:
         self._progress.pop(end.job, None)
+        if end.job not in self._places:
+            return  # it was told before a connection broke, and again
         place = self._places.pop(end.job)
         ends = self._ends[place]
         ends.append(end)
@@ -172,6 +187,3 @@ class _Batch:
             self._to_go_on.append(place)
         else:
             self._over += 1
-
-    def _lost(self) -> None:
-        self._error = self._error or PeerLost("the ResourceManager is gone")

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from railyard.cluster.config import Restart
 from railyard.cluster.errors import COUNT_MAX, UsageError, require_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.units import number_or_text, parse_size
@@ -131,6 +132,18 @@ def durability_option() -> Durability | None:
         "outlive any process, but not a power cut.",
     )
     return durability
+
+
+def restart_option() -> Restart | None:
+    """The option that says whether daemons that died are restarted."""
+    restart: Restart | None = request_option(
+        "--restart",
+        type=click.Choice(["never", "on-failure"]),
+        help="on-failure (default): a daemon that died is restarted, unless it dies again and "
+        "again.  never: a NodeManager or DataNode stays dead, and without the ResourceManager the "
+        "cluster ends.",
+    )
+    return restart
 
 
 def strict_option() -> bool:

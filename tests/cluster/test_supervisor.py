@@ -22,7 +22,7 @@ import os, sys, time
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.processes.restarts import Restarts
+from railyard.cluster.processes.restarts import NOT_AGAIN, Restarts
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
 from railyard.cluster.topology import load_topology
 from railyard.cluster.messaging.transport import Transport
@@ -67,9 +67,20 @@ def hangs_later(daemon):
 
 mains = {"serve": serve, "deaf": deaf, "broken": broken, "hangs": hangs, "later": breaks_later,
          "slow": hangs_later}
-specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0)
+def hopeless(daemon):
+    path = daemon.folder.path / "hopeless"
+    if path.exists():
+        return NOT_AGAIN
+    path.touch()
+    daemon.ready()
+    time.sleep(60)
+
+mains["hopeless"] = hopeless
+lasting, restart = sys.argv[4] == "lasting", sys.argv[5]
+specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
+                    restarts=lasting or n != 0)
          for n, main in enumerate(sys.argv[2].split(","))]
-config = ClusterConfig(topology=load_topology("flat-4x4"))
+config = ClusterConfig(topology=load_topology("flat-4x4"), restart=restart)
 supervisor = Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0,
                         restarts=Restarts(deaths_max=3), start_timeout_s=float(sys.argv[3]))
 sys.exit(supervisor.run())
@@ -80,10 +91,11 @@ sys.exit(supervisor.run())
 def start(tmp_path_factory):
     started = []
 
-    def start(mains, pass_fds=(), start_timeout_s=30.0):
+    def start(mains, pass_fds=(), start_timeout_s=30.0, *, lasting=False, restart="on-failure"):
         folder = RunFolder.create(tmp_path_factory.mktemp("s"))
+        how = [str(start_timeout_s), "lasting" if lasting else "not", restart]
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder.path), mains, str(start_timeout_s)],
+            [sys.executable, "-c", PROGRAM, str(folder.path), mains, *how],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -148,6 +160,54 @@ def test_a_critical_death_is_told_and_ends_the_cluster(start):
     assert process.wait() == Ending.DAEMON_DIED
     assert [row["name"] for row in folder.deaths()] == ["serve-0"]
     assert_gone(pids)
+
+
+def kill_9(folder, name):
+    os.kill(pids_of(folder, name)[-1], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_critical_daemon_that_goes_on_is_started_again_until_it_dies_too_often(start, stopped):
+    folder, process = start("serve,serve", lasting=True)
+    assert next_event(process) == {"event": "ready"}
+    for _ in range(2):
+        if stopped:
+            os.kill(pids_of(folder, "serve-0")[-1], signal.SIGSTOP)
+        kill_9(folder, "serve-0")
+        death, again = next_event(process), next_event(process)
+        assert (death["name"], death["next"]) == ("serve-0", "it is started again")
+        assert gone(death["pid"])
+        wait_until_it_serves(folder, "serve-0", again["pid"])
+    kill_9(folder, "serve-0")
+    words = "not started again, having died 3 times within 60 s; the cluster can't go on without it"
+    assert words in next_event(process)["next"]
+    assert next_event(process) == {"event": "stopped"}
+    assert process.wait() == Ending.DAEMON_DIED
+
+
+def test_a_daemon_that_says_that_it_is_of_no_use_is_not_started_again(start):
+    folder, process = start("hopeless,serve", lasting=True)
+    assert next_event(process) == {"event": "ready"}
+    kill_9(folder, "hopeless-0")
+    assert next_event(process)["next"] == "it is started again"
+    assert next_event(process)["event"] == "started-again"
+    death = next_event(process)
+    assert (death["how"], death["next"]) == ("exit 78", "the cluster can't go on without it")
+    assert process.wait() == Ending.DAEMON_DIED
+
+
+@pytest.mark.parametrize("name", ["serve-0", "serve-1"])
+def test_nothing_is_started_again_where_nobody_wants_that(start, name):
+    folder, process = start("serve,serve", lasting=True, restart="never")
+    assert next_event(process) == {"event": "ready"}
+    kill_9(folder, name)
+    critical = name == "serve-0"
+    next_ = "the cluster can't go on without it" if critical else "it is not started again"
+    assert next_event(process)["next"] == next_
+    if not critical:
+        process.send_signal(signal.SIGTERM)
+    assert next_event(process) == {"event": "stopped"}
+    assert process.wait() == (Ending.DAEMON_DIED if critical else Ending.ASKED)
 
 
 def test_a_daemon_that_is_not_critical_is_started_again(start):

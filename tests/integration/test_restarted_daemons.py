@@ -1,4 +1,4 @@
-"""NodeManagers and DataNodes that are killed come back, and do what they did before."""
+"""Daemons that are killed come back, and do what they did before."""
 
 import json
 import os
@@ -50,6 +50,24 @@ def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
     summary = json.loads((tmp_path / "sort.json").read_text())
     assert summary["tasks"]["failed"] == 0
     assert len(summary["deaths"]) == 6
+    assert "started again; died 2 times: signal 9" in cluster.ok("status")
+
+
+def test_attempts_run_on_while_the_resourcemanager_is_killed(cluster, tmp_path):
+    sort = cluster.start("run", "terasort", "--size", "1500MB", "--json", tmp_path / "sort.json")
+    for prefix in ("j2.m", "j2.r"):
+        wait_for(lambda prefix=prefix: attempts_of(cluster, prefix), 40, f"{prefix} runs")
+        [pid] = kill_all(cluster, "ResourceManager")
+        wait_until_back(cluster, "ResourceManager", [pid])
+    said, errors = sort.communicate(timeout=90)
+    assert sort.returncode == 0, errors
+    assert "15000 records in order" in said
+    assert "the ResourceManager was restarted: " in errors
+    summary = json.loads((tmp_path / "sort.json").read_text())
+    tasks = summary["tasks"]
+    assert (tasks["launched"], tasks["succeeded"]) == (6 + 3, 6 + 3)
+    names = [row["name"] for row in attempts_of(cluster, "j2.")]
+    assert len(names) == len(set(names)) == 9  # each ran once, in one process
     assert "started again; died 2 times: signal 9" in cluster.ok("status")
 
 

@@ -408,3 +408,45 @@ def test_one_that_comes_back_to_a_flow_that_is_over_hears_so(ledger):
     run(ledger, 1.0)
     with pytest.raises(ValueError, match='flow "a" is over'):
         ledger.attach("a", BOB, again=True)
+
+
+# A ResourceManager that was restarted ------------------------------------------------------------
+def test_resuming_keeps_what_is_wanted_and_closes_what_is_not(ledger):
+    ledger.register_coflow("old")
+    ledger.register_coflow("kept")
+    for flow, coflow in (("o", "old"), ("k", "kept"), ("gone", "kept"), ("block", None)):
+        ledger.open(spec(flow, coflow=coflow), ANN)
+    ledger.resume(["kept", "new"], [spec("k", coflow="kept")])
+    assert set(ledger.coflows) == {"kept", "new"}
+    assert [flow for flow in ("o", "k", "gone", "block") if ledger.fabric.is_open(flow)] == [
+        "k", "block",
+    ]  # fmt: skip
+    assert (ledger.opened, ledger.cancelled) == (4, 2)
+
+
+def test_a_flow_that_was_never_opened_is_once_its_sender_is_there(ledger):
+    ledger.attach("early", ANN)
+    ledger.resume(["c"], [spec("early", coflow="c"), spec("late", coflow="c")])
+    assert ledger.fabric.is_open("early")
+    assert not ledger.fabric.is_open("late")
+    ledger.advance(0.5)
+    ledger.attach("late", BOB)
+    assert ledger.fabric.is_open("late")
+    finished = {(peer, flow) for _, peer, _, ended in run(ledger, 9.0) for flow in ended}
+    assert finished == {(ANN, "early"), (BOB, "late")}
+
+
+def test_a_flow_that_is_over_is_not_opened_again(ledger):
+    ledger.register_coflow("c")
+    ledger.open(spec("over", size_bytes=1000, coflow="c"), ANN)
+    ledger.open(spec("unclaimed", size_bytes=1000, coflow="c"), None)
+    run(ledger, 1.0)
+    ledger.resume(["c"], [spec("over", coflow="c"), spec("unclaimed", coflow="c")])
+    ledger.resume(["c"], [spec("over", coflow="c"), spec("unclaimed", coflow="c")])
+    assert ledger.opened == 2
+    assert not ledger.fabric.open_flows
+    ledger.attach("unclaimed", BOB)
+    assert ledger.take_grants()[BOB].finished == ("unclaimed",)
+    ledger.finish_coflow("c")
+    ledger.attach("over", ANN)
+    assert not ledger.fabric.open_flows

@@ -26,6 +26,7 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     LoadJob,
     NodeManagerHeartbeat,
+    NodeManagerHolds,
     RegisterNodeManager,
     TaskSpec,
 )
@@ -111,10 +112,16 @@ class Manager:
         self._tmp_path = tmp_path
         self._peers = {}
         self._job_files = itertools.count()
+        self.delayed = []
+        self.held = []  #: what NodeManagers that registered again have
+        self.serve()
+
+    def serve(self):
+        """Be the ResourceManager, from now on; another one, if there was one before."""
         self.server = self.transport.server("resourcemanager")
         self.server.on(RegisterNodeManager, self._register)
         self.server.on(NodeManagerHeartbeat, self._heartbeat)
-        self.delayed = []
+        self.server.on(NodeManagerHolds, lambda request: self.held.append(request.message))
         self.server.on(AttemptDelayed, lambda request: self.delayed.append(request.message))
         for kind in FACTS:
             self.server.on(kind, lambda request: self.facts.append(request.message))

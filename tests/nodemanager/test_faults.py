@@ -10,8 +10,11 @@ import pytest
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
+    AttemptStarted,
     AttemptSucceeded,
     DiscardJob,
+    FactsJournaled,
+    KillAttempt,
 )
 from railyard.cluster.topologies.tables import Liveness
 from railyard.jobs.package import pack_file
@@ -127,11 +130,31 @@ def test_the_nodemanager_ends_without_its_helper(cluster):
     assert "the own helper is gone" in cluster.folder.log("nodemanager-r0").read_text()
 
 
-def test_the_nodemanager_ends_without_the_resourcemanager(cluster):
-    family, _ = running_family(cluster)
+def test_the_nodemanager_goes_on_under_another_resourcemanager(cluster):
+    family, attempt = running_family(cluster)
+    peer = cluster._peers["r0"]
+    cluster.until(lambda: cluster.facts)
+    assert cluster.server.push(peer, FactsJournaled(count=len(cluster.facts)))
+    cluster.launch("j1.m0.1", partitions=1)
+    cluster.pid("j1.m0.1")
     cluster.server.close()
-    wait_for(lambda: all(map(gone, family)))
-    assert "the ResourceManager is gone" in cluster.folder.log("nodemanager-r0").read_text()
+    cluster.facts.clear()
+    cluster.serve()
+    cluster.until(lambda: any(held.rack == "r0" for held in cluster.held))
+    [held] = [held for held in cluster.held if held.rack == "r0"]
+    there = [(one.attempt, one.node, one.has_slot, one.killed) for one in held.attempts]
+    assert there == [("j1.m0.0", "r0n0", True, False), ("j1.m0.1", "r0n0", True, False)]
+    assert (held.jobs, held.flows) == (("j1",), ())
+    started = [fact.attempt for fact in cluster.facts if isinstance(fact, AttemptStarted)]
+    assert started == ["j1.m0.1"]  # what was journaled is not told again
+    assert not any(map(gone, family))
+    cluster.launch("j1.m0.0", partitions=1)  # it was launched: nothing happens
+    cluster.send("r0", KillAttempt(attempt="j1.m0.0", node="r0n0", reason="enough"))
+    cluster.until(lambda: any(isinstance(fact, AttemptKilled) for fact in cluster.facts))
+    cluster.launch("j1.m0.0", partitions=1)  # nor when it has ended
+    cluster.idle(0.2)
+    assert "j1.m0.0" not in [f.attempt for f in cluster.facts if isinstance(f, AttemptStarted)]
+    assert gone(attempt.pid)
 
 
 def test_stopping_takes_an_attempt_in_the_middle_along(cluster):

@@ -5,6 +5,7 @@ All ends live in one process and share one reactor, so that nothing has to be wa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig, Daemon
@@ -14,11 +15,14 @@ from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
     DiscardJob,
+    FactsJournaled,
     FetchOutput,
+    HeldAttempt,
     JobPackage,
     KillAttempt,
     LaunchAttempt,
     LoadJob,
+    NodeManagerHolds,
     RegisterNodeManager,
 )
 from railyard.cluster.messaging.reactor import Reactor
@@ -49,6 +53,7 @@ from railyard.netemu.messages import (
     NetworkStats,
     OpenFlow,
     RegisterCoflow,
+    ResumeCoflows,
     WatchLinks,
 )
 from railyard.netemu.model.observed import LinkState
@@ -121,14 +126,15 @@ class Office:
             self._network()
         else:
             NetworkEmulator(self.transport, topology, flow_scheduler)
-        daemon = Daemon(
+        self._daemon = Daemon(
             role="ResourceManager",
             name="resourcemanager",
             folder=folder,
             config=config,
             ready=lambda: None,
         )
-        self.manager = ResourceManager(daemon, self.transport)
+        self._managers = Transport(folder, self.reactor)
+        self.manager = ResourceManager(self._daemon, self._managers)
         self.client = self.transport.link("resourcemanager")
         self.received: list[Message] = []  #: what the client received without asking
         for kind in (JobProgress, JobEnded):
@@ -136,7 +142,18 @@ class Office:
 
     def close(self) -> None:
         self.manager.close()
+        self._managers.close()
         self.transport.close()
+
+    def restart(self) -> None:
+        """Another ResourceManager in place of this one, of which nothing is sent any more."""
+        self.manager.close()
+        self._managers.close()
+        self._managers = Transport(self.folder, self.reactor)
+        self.manager = ResourceManager(self._daemon, self._managers)
+        self.client = self.transport.link("resourcemanager")
+        for kind in (JobProgress, JobEnded):
+            self.client.on(kind, lambda message, _: self.received.append(message))
 
     def break_connections(self) -> None:
         """Have NameNode and network hang up; others of their names take their places."""
@@ -185,7 +202,7 @@ class Office:
 
     def _network(self) -> None:
         self._network_server = server = self.transport.server("network")
-        for kind in (OpenFlow, CloseFlow, RegisterCoflow, FinishCoflow):
+        for kind in (OpenFlow, CloseFlow, RegisterCoflow, FinishCoflow, ResumeCoflows):
             server.on(kind, lambda request: self.network_said.append(request.message) or Done())
         server.on(GetNetworkStats, lambda request: STATS)
         server.on(WatchLinks, lambda request: LinksObserved(links=self.links))
@@ -230,13 +247,37 @@ class Rack:
         self.rack = rack
         self.node = f"{rack}n0"
         self.orders: list[Message] = []
-        self.link = office.transport.link("resourcemanager")
+        self._pid = pid
+        self._slots = {f"{rack}n{number}": 2 for number in range(nodes)}
+        self._register(again=False)
+
+    def _register(self, *, again: bool) -> None:
+        self.link = self.office.transport.link("resourcemanager")
         attempts = (LaunchAttempt, BeginAttempt, KillAttempt)
-        for kind in (LoadJob, *attempts, FetchOutput, CancelFlow, DiscardJob):
+        for kind in (LoadJob, *attempts, FetchOutput, CancelFlow, DiscardJob, FactsJournaled):
             self.link.on(kind, lambda order, _: self.orders.append(order))
-        slots = {f"{rack}n{number}": 2 for number in range(nodes)}
-        registration = RegisterNodeManager(rack=rack, pid=pid, nodes=slots)
+        registration = RegisterNodeManager(
+            rack=self.rack, pid=self._pid, nodes=self._slots, again=again
+        )
         self.link.call(registration, Done, timeout_s=5)
+
+    def go_on(
+        self,
+        attempts: Sequence[HeldAttempt] = (),
+        flows: Sequence[str] = (),
+        jobs: Sequence[str] = (),
+        facts: Sequence[Message] = (),
+    ) -> None:
+        """Register again, tell facts again, and say what is here."""
+        self.orders.clear()
+        self._register(again=True)
+        for fact in facts:
+            self.link.send(fact)
+        self.link.send(
+            NodeManagerHolds(
+                rack=self.rack, attempts=tuple(attempts), flows=tuple(flows), jobs=tuple(jobs)
+            )
+        )
 
     def ordered(self, kind: type) -> list[Any]:
         return [order for order in self.orders if isinstance(order, kind)]

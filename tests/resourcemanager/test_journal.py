@@ -67,7 +67,7 @@ def state_of(core: Core) -> dict[str, Any]:
     """All that can be seen of a core, and its random numbers to come."""
     state = core.state
     return {
-        "status": to_map(cluster_status(core, state.topology, "maxmin", state.now_s)),
+        "status": to_map(cluster_status(core, state.topology, "maxmin", state.now_s, 0)),
         "records": [repr(record) for record in core.records.values()],
         "fetches": [(f.id, f.size_bytes, f.outputs.ids) for f in core.fetches.values()],
         "attempts": [(a.id, a.state, a.progress, a.killing) for a in state.attempts.values()],
@@ -113,7 +113,7 @@ def test_timers_that_have_not_fired_are_known_after_each_event():
             most = max(most, len(waiting))
             assert recovered_from(b"".join(lines[: number + 2])).timers_s == waiting
     assert most
-    assert recovered_from(b"".join(lines)).jobs == 4
+    assert recovered_from(b"".join(lines)).job_number == 3
 
 
 def damaged(change: Callable[[list[bytes]], None]) -> bytes:

@@ -56,8 +56,7 @@ class Launches:
         elif attempt.level == "remote":
             record.locality.remote += 1
         if begun is None:
-            spec = _spec(task, attempt.id)
-            state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec))
+            state.emit(launch_order(attempt))
         else:
             state.emit(BeginAttempt(attempt=attempt.id, node=node.id))
         state.policies.notify("attempt_launched", attempt)
@@ -75,8 +74,7 @@ class Launches:
         attempt = self._new(task, node, level)
         attempt.state = "reserved"
         state.reserve(attempt)
-        spec = _spec(task, attempt.id)
-        state.emit(LaunchAttempt(attempt=attempt.id, node=node.id, task=spec, begins=False))
+        state.emit(launch_order(attempt))
         if stage.reads:
             self._shuffle.reader_launched(attempt)
 
@@ -105,6 +103,13 @@ class Launches:
             self._state.now_s,
             self._shuffle.new_reader(stage) if stage.reads else None,
         )
+
+
+def launch_order(attempt: Attempt) -> LaunchAttempt:
+    """The order to launch an attempt, in a slot or, if it is a reservation, without one."""
+    spec = _spec(attempt.task, attempt.id)
+    begins = attempt.state != "reserved"
+    return LaunchAttempt(attempt=attempt.id, node=attempt.node.id, task=spec, begins=begins)
 
 
 def _spec(task: Task, attempt: AttemptId) -> TaskSpec:

@@ -38,7 +38,7 @@ class Moves:
         if wrong or block is None:
             what = f"proposed to move block {proposal.block} of {proposal.path} to {proposal.node}"
             raise state.policies.invalid("data", what, wrong, proposal.path, proposal.node)
-        block.moving_to = proposal.node
+        block.moving_to, block.moving_from = proposal.node, proposal.source
         state.emit(
             MoveBlock(
                 path=proposal.path,
@@ -85,7 +85,7 @@ class Moves:
         block = self._state.stored.block(path, number)
         if block is None:
             raise PeerError(f"{path}: there is no block {number} that could have been moved")
-        block.moving_to = None
+        block.moving_to = block.moving_from = None
         return block
 
     def _renew(self, job: Job, path: str, block: InputBlock) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.messages.execution import StartFlow
 from railyard.resourcemanager.core.shuffling.merging import Bundle, Outputs, merging_of
 from railyard.resourcemanager.core.shuffling.rows import FetchTable
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
@@ -56,6 +57,24 @@ class Fetch(msgspec.Struct, eq=False):
     size_bytes: int
     bundle: Bundle | None  #: of several nodes' outputs, if it is merged
     order: int = 0  #: how many fetches began before it
+    weight: float = 1.0
+    priority: tuple[float, ...] = ()
+
+    @property
+    def start_order(self) -> StartFlow:
+        """The order that started it."""
+        return StartFlow(
+            flow=self.id,
+            coflow=self.shuffle.coflow,
+            src=self.node.id,
+            dst=self.reader.node.id,
+            size_bytes=self.size_bytes,
+            reader=self.reader.id,
+            outputs=self.outputs.ids,
+            partition=self.reader.task.index,
+            weight=self.weight,
+            priority=self.priority,
+        )
 
 
 def is_to_fetch(stage: Stage, task: Task) -> bool:

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from railyard.cluster.bounded import Priority, Weight
-from railyard.cluster.ids import FlowId, NodeId, StageId
-from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished, StartFlow
+from railyard.cluster.ids import CoflowId, FlowId, NodeId, StageId
+from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
 from railyard.resourcemanager.core.shuffling.fetches import Fetch, StageShuffle
 from railyard.resourcemanager.core.shuffling.merging import (
     LOOK,
@@ -82,6 +82,11 @@ class Shuffle:
             shuffle = self._stages.pop(stage.id)
             if shuffle.table is not None:
                 self.rows.forget(shuffle.table)
+
+    @property
+    def open_coflows(self) -> list[CoflowId]:
+        """The coflows that were opened and not closed."""
+        return [each.coflow for each in self._stages.values() if each.started_s is not None]
 
     def new_reader(self, stage: Stage) -> Reader:
         """The reader of an attempt of a reading stage, which has fetched nothing yet."""
@@ -360,20 +365,8 @@ class Shuffle:
         if shuffle.started_s is None and node is not attempt.node:
             shuffle.started_s = self._state.now_s
             self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
-        self._state.emit(
-            StartFlow(
-                flow=flow,
-                coflow=shuffle.coflow,
-                src=node.id,
-                dst=attempt.node.id,
-                size_bytes=size_bytes,
-                reader=attempt.id,
-                outputs=outputs.ids,
-                partition=attempt.task.index,
-                weight=weight,
-                priority=priority,
-            )
-        )
+        fetch.weight, fetch.priority = weight, priority
+        self._state.emit(fetch.start_order)
         if self._tells_of_starts:
             policies.notify("fetch_started", fetch)
 

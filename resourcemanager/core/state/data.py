@@ -16,13 +16,14 @@ from railyard.resourcemanager.interface.events import DataBlock
 class InputBlock:
     """A block of a file."""
 
-    __slots__ = ("moving_to", "nodes", "size_bytes", "stored_offset")
+    __slots__ = ("moving_from", "moving_to", "nodes", "size_bytes", "stored_offset")
 
     def __init__(self, block: DataBlock) -> None:
         self.stored_offset = block.stored_offset  #: of its first byte in the file
         self.size_bytes = block.size_bytes
         self.nodes = block.nodes  #: nodes with a replica, sorted
         self.moving_to: NodeId | None = None  #: where a ``MoveBlock`` that has not ended takes it
+        self.moving_from: NodeId | None = None  #: and from where; None = the block store decides
 
 
 class StoredData:
@@ -58,6 +59,7 @@ class StoredData:
             known.append(InputBlock(block))
             if number < len(before):
                 known[-1].moving_to = before[number].moving_to
+                known[-1].moving_from = before[number].moving_from
 
     def differs(self, path: str, blocks: Sequence[DataBlock]) -> bool:
         """Whether a file's blocks are others than those known, or elsewhere.  O(blocks)."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,10 @@ log = logging.getLogger(__name__)
 _ADVICE = "the ResourceManager can't be restarted: railyard down, then run the jobs again"
 
 
+#: Takes an event that the core has handled, its time and its commands.
+Take = Callable[[float, Event, Sequence[Command]], None]
+
+
 @dataclass
 class Recovered:
     """What a journal says."""
@@ -52,7 +56,7 @@ class Recovered:
     timers_s: dict[str, float] = field(
         default_factory=dict
     )  #: {timer that has not fired: its time}
-    jobs: int = 0  #: how many jobs were ever accepted
+    job_number: int = 0  #: the highest of a job
     slots: dict[NodeId, int] = field(default_factory=dict)  #: of nodes, where somebody has set them
 
     def add(self, step: Step) -> None:
@@ -62,7 +66,7 @@ class Recovered:
         if isinstance(event, TimerFired):
             self.timers_s.pop(event.timer, None)
         elif isinstance(event, JobSubmitted):
-            self.jobs += 1
+            self.job_number = max(self.job_number, int(event.job[1:]))
         elif isinstance(event, SlotsChanged):
             self.slots[event.node] = event.slots
         for command in step.commands:
@@ -70,8 +74,10 @@ class Recovered:
                 self.timers_s[command.timer] = command.at_s
 
 
-def recover(path: Path) -> Recovered:
+def recover(path: Path, follow: Callable[[Core], Take] = lambda _: _nothing) -> Recovered:
     """Rebuild the core from a journal; a last line that was cut short is left out.
+
+    ``follow(core)`` is given each event, its time and its commands, after the core.
 
     Raises ``UsageError`` with file, line and advice if the journal is damaged, or if the core
     decides otherwise than it did.
@@ -82,13 +88,19 @@ def recover(path: Path) -> Recovered:
         text = read_file(path)
         config, events = read_log(path)
         recovered = Recovered(core_for(config), _started_s(path, text), text.rfind(b"\n") + 1)
+        take = follow(recovered.core)
         for step in replay_on(recovered.core, path, events):
             recovered.add(step)
+            take(step.at_s, step.event, step.commands)
     except (UsageError, Diverged) as error:
         raise UsageError(f"{error}: {_ADVICE}") from None
     except PeerError as error:  # an event that the core would not have taken is not logged
         raise UsageError(f"{path}: an event is missing: {error}: {_ADVICE}") from None
     return recovered
+
+
+def _nothing(_at_s: float, _event: Event, _commands: Sequence[Command]) -> None:
+    """Take an event, and do nothing about it."""
 
 
 class Journal(EventLog):
