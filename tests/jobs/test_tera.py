@@ -147,6 +147,7 @@ def test_a_whole_sort_is_right(keys, cuts, split):
     assert len(parts) == len(cuts) + 1
     out = b"".join(parts)
     assert keys_of(out) == sorted(keys)
+    assert run.counters["m.records_in"] == run.counters["r.records_in"] == len(keys)
     assert sorted(out[at : at + 100] for at in range(0, len(out), 100)) == sorted(
         data[at : at + 100] for at in range(0, len(data), 100)
     )

@@ -65,7 +65,13 @@ def test_any_text_is_counted_as_an_independent_count_does(text, reduces, split, 
     if not text:
         return
     run = run_locally(WordCount(combined=combined), {"/in": text}, reduces, split)
-    assert counts_of(run.outputs["r"]) == Counter(text.split())
+    expected = Counter(text.split())
+    assert counts_of(run.outputs["r"]) == expected
+    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    assert (run.counters["m.records_in"], run.counters["m.pairs_out"]) == (lines, expected.total())
+    shipped = run.counters["m.pairs_out"] - run.counters.get("m.combined_away", 0)
+    assert run.counters["r.records_in"] == shipped
+    assert run.counters["r.keys_in"] == len(expected)
 
 
 @pytest.mark.parametrize("combined", [True, False])

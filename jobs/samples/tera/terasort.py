@@ -141,6 +141,8 @@ class _Distribute:
                 if end > start:
                     pieces.append(grouped[start:end].data.cast("B"))
             counters["records"] += len(records)
+        for counted in ("records_in", "pairs_out"):
+            counters[f"{task.stage}.{counted}"] = counters["records"]
         return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
 
 
@@ -151,6 +153,8 @@ class _Sort:
         parts = [as_records(output) for _, output in fetch(task, io)]
         records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
         counters["records_out"] = len(records)
+        for counted in ("records_in", "pairs_out"):
+            counters[f"{task.stage}.{counted}"] = len(records)
         return TaskResult(
             output=_in_order(records, io), input_bytes=records.nbytes, counters=counters
         )

@@ -28,6 +28,7 @@ from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # words, bytes of the words
 _LINES_PER_PIECE = 2**14
+_LINE_END = ord("\n")
 
 
 class WordCount(Job):
@@ -45,11 +46,14 @@ class _CountSplit:
     """Counts the words of its splits."""
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        table = WordTable()
+        table, lines = WordTable(), 0
         for _, block in split_blocks(_TEXT, task, io):
             table.add(block)
+            lines += _lines_in(block)
         words, counts = table.counts()
         counters |= {"words": table.words, "shipped": len(words)}
+        _count(counters, task, records_in=lines, pairs_out=table.words)
+        _count(counters, task, combined_away=table.words - len(words))
         partitions = _Partitions(task.partitions)
         partitions.add(words, counts)
         return TaskResult(
@@ -62,12 +66,14 @@ class _ShipWords:
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         partitions = _Partitions(task.partitions)
-        shipped = 0
+        shipped = lines = 0
         for _, block in split_blocks(_TEXT, task, io):
             words = bytes(block).split()
+            lines += _lines_in(block)
             partitions.add(words, [1] * len(words))
             shipped += len(words)
         counters |= {"words": shipped, "shipped": shipped}
+        _count(counters, task, records_in=lines, pairs_out=shipped)
         return TaskResult(
             partitions=partitions.pieces, input_bytes=split_bytes(task), counters=counters
         )
@@ -78,13 +84,27 @@ class _Sum:
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         sums: dict[bytes, int] = {}
-        fetched_bytes = 0
+        fetched_bytes = records = 0
         for _, output in fetch(task, io):
             fetched_bytes += len(output)
+            records += _words_in(output)
             for word, count in _shipped(output):
                 sums[word] = sums.get(word, 0) + count
         counters["distinct_words"] = len(sums)
+        _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
         return TaskResult(output=_lines(sums, io), input_bytes=fetched_bytes, counters=counters)
+
+
+def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:
+    """Count what the operators of record-by-record stages count."""
+    counters |= {f"{task.stage}.{name}": count for name, count in counts.items()}
+
+
+def _lines_in(block: Buffer) -> int:
+    """Lines of a block; the last one may have no end."""
+    letters = np.frombuffer(block, np.uint8)
+    ends = int(np.count_nonzero(letters == _LINE_END))
+    return ends + bool(len(letters) and letters[-1] != _LINE_END)
 
 
 class _Partitions:
@@ -112,6 +132,16 @@ def _shipped(output: memoryview) -> Iterator[tuple[bytes, int]]:
         at += 8 * words
         yield from zip(bytes(output[at : at + length]).split(b" "), counts, strict=True)
         at += length
+
+
+def _words_in(output: memoryview) -> int:
+    """How many words a fetched output has, by its headers."""
+    at = total = 0
+    while at < len(output):
+        words, length = _HEADER.unpack_from(output, at)
+        at += _HEADER.size + 8 * words + length
+        total += words
+    return total
 
 
 def _lines(sums: dict[bytes, int], io: TaskIO) -> Iterator[Buffer]:
