@@ -77,7 +77,7 @@ class Server:
         self._stores = Stores(folder, config)
         viewers = Viewers(Kept(head_of(config, live=True, begun_ms=int(folder.made_s * 1000))))
         self._live = Live(folder, config, viewers, self._loop)
-        nodes = NodeAddresses(config.topology, listening.getsockname()[1])
+        nodes = NodeAddresses(config.topology, listening)
         app = application(self._stores, viewers, folder, config, access, nodes)
         self._runner = web.AppRunner(app)
         self._loop.run_until_complete(self._listen([listening, *nodes.sockets]))

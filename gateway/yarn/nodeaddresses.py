@@ -3,7 +3,7 @@
 YARN's clients know a NodeManager by host and port, without a path, so nodes can't share an address.
 Linux has all of 127.0.0.0/8 on the loopback: node number 0 is 127.1.0.1, the next 127.1.0.2, all
 at the gateway's port.  Nodes beyond ``NODES_MAX``, and those whose address is taken, have a path of
-the gateway instead: /node/r0n1.
+the gateway instead: /node/r0n1.  So do all of a gateway at another address than the loopback.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
-from railyard.gateway.address import listen_at
+from railyard.gateway.address import is_loopback, listen_at
 
 NODES_MAX = 250
 
@@ -23,10 +23,13 @@ NODES_MAX = 250
 class NodeAddresses:
     """The nodes' addresses, and the sockets that listen there."""
 
-    def __init__(self, topology: Topology, port: int) -> None:
+    def __init__(self, topology: Topology, gateway: socket.socket) -> None:
+        """``gateway``: the socket at which the gateway listens."""
         self.sockets: list[socket.socket] = []
         self._hosts: dict[str, NodeId] = {}
-        self.of_nodes: Mapping[NodeId, str] = self._listen(topology, port)
+        self.of_nodes: Mapping[NodeId, str] = {}
+        if is_loopback(gateway):
+            self.of_nodes = self._listen(topology, gateway.getsockname()[1])
 
     def node_of(self, request: web.Request) -> NodeId | None:
         """The node that a request was sent to; None if it was sent to the gateway's own address."""

@@ -99,14 +99,20 @@ def counted(groups, group, value="value"):
     return {each["name"]: each[value] for each in found["counter"]}
 
 
-def test_history_of_a_job_that_ended(railyard, url, files):
+@pytest.fixture(scope="module")
+def app(railyard, url, files):
+    """A job that has ended: it counted the words of the texts."""
     railyard.ok("run", "./count.py", "--input", "texts", "--user", "ann", cwd=files)
     [app] = apps(url, name="count")
+    return app
+
+
+def test_history_of_a_job_that_ended(url, app):
     history = HistoryServer(url)
     assert history.application_information().data["historyInfo"]["hadoopVersion"] == "3.4.1"
-    [row] = history.jobs(state="SUCCEEDED", user="ann").data["jobs"]["job"]
-    assert history.jobs(user="bob").data == {"jobs": None}
-    assert row["id"] == app["id"].replace("application", "job")
+    rows = history.jobs(state="SUCCEEDED", user="ann").data["jobs"]["job"]
+    [row] = [each for each in rows if each["id"] == app["id"].replace("application", "job")]
+    assert history.jobs(user="nobody").data == {"jobs": None}
     job = history.job(row["id"]).data["job"]
     reduces = job["reducesTotal"]
     assert (job["mapsTotal"], job["mapsCompleted"], job["reducesCompleted"]) == (2, 2, reduces)
@@ -164,13 +170,13 @@ def test_history_of_a_job_that_ended(railyard, url, files):
     ]
 
 
-def test_clients_find_the_gateway_by_its_configuration(railyard, url, monkeypatch):
+def test_clients_find_the_gateway_by_its_configuration(railyard, app, monkeypatch):
     folder = RunFolder(railyard.current()).client_files
     monkeypatch.setattr("yarn_api_client.hadoop_conf.CONF_DIR", str(folder))
     assert ResourceManager().cluster_information().data["clusterInfo"]["haState"] == "ACTIVE"
-    [job] = HistoryServer().jobs().data["jobs"]["job"]
-    app = job["id"].replace("job", "application")
-    assert ApplicationMaster().application_information(app).data["info"]["appId"] == app
+    assert HistoryServer().jobs(user="ann").data["jobs"]["job"]
+    info = ApplicationMaster().application_information(app["id"]).data["info"]
+    assert info["appId"] == app["id"]
 
 
 def test_an_application_is_submitted(railyard, url, files):
@@ -340,9 +346,8 @@ def keys_of(value):
     return {key for each in value for key in keys_of(each)} if isinstance(value, list) else set()
 
 
-def test_xml_has_the_same_names_as_json(url):
-    """Of every kind of answer; the jobs of the tests before are there."""
-    [app, *_] = apps(url, name="count")
+def test_xml_has_the_same_names_as_json(url, app):
+    """Of every kind of answer."""
     job = app["id"].replace("application", "job")
     base = f"/ws/v1/history/mapreduce/jobs/{job}"
     task = requests.get(f"{url}{base}/tasks").json()["tasks"]["task"][0]
@@ -368,7 +373,7 @@ def test_xml_has_the_same_names_as_json(url):
     assert ET.fromstring(missing.content).findtext("exception") == "NotFoundException"
 
 
-def test_wrong_requests(url):
+def test_wrong_requests(url, app):
     assert requests.get(f"{url}/cluster").status_code == 200
     assert error(get(url, "/apps/application_1_0001")) == (404, "NotFoundException")
     assert error(get(url, "/apps/x")) == (404, "NotFoundException")
@@ -382,7 +387,6 @@ def test_wrong_requests(url):
     assert error(requests.post(f"{url}/ws/v1/cluster/metrics"))[0] == 405
     with pytest.raises(APIError):
         ResourceManager([url]).cluster_application("application_1_0001")
-    [app, *_] = apps(url)
     job = app["id"].replace("application", "job")
     for path in (
         *(
