@@ -8,17 +8,24 @@ Nothing is left behind by either.
 from __future__ import annotations
 
 import os
+import re
 import signal
+import statistics
 import time
 from functools import partial
 
-from railyard.benchmarks._common.rows import Row
+from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, pid_of, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
+from railyard.cluster.files.runfolder import RunFolder
 
-SURVIVED = ("ResourceManager", "NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
+SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
 CENTRAL = ("NameNode", "NetworkEmulator", "Supervisor")
 _EACH = 4
+#: Kills of the ResourceManager, and how long it may be away on a quiet machine.
+_RESTARTS = 20
+_AWAY = re.compile(r"the ResourceManager was restarted: ([0-9.]+) s")
+_AWAY_MEDIAN_S, _AWAY_WORST_S = 2.0, 5.0
 #: A job of the usual size takes about 5 s from its cluster's being up.
 _MOMENT_S_MAX = 4.0
 #: Without any node a job may wait for one for this long.
@@ -27,11 +34,21 @@ _NO_NODES_TIMEOUT_S = 150.0
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Kill; ``quick`` kills each role once."""
-    return run_trials("kills", trials(), quick, seed, only)
+    away_s: list[float] = []
+    rows = run_trials("kills", trials(away_s), quick, seed, only)
+    if away_s:
+        what, note = "ResourceManager away", f"of {len(away_s)} that a command noticed"
+        median_s, worst_s = statistics.median(away_s), max(away_s)
+        rows += [
+            bench_row(f"{what}, median", median_s, "s", bound=_AWAY_MEDIAN_S, note=note),
+            bench_row(f"{what}, at worst", worst_s, "s", bound=_AWAY_WORST_S),
+        ]
+    return rows
 
 
-def trials() -> list[Trial]:
-    """All kills."""
+def trials(away_s: list[float] | None = None) -> list[Trial]:
+    """All kills; those of the ResourceManager add for how long it was away."""
+    away_s = [] if away_s is None else away_s
     every = []
     for role in (*SURVIVED, *CENTRAL):
         attack = _survived if role in SURVIVED else _central
@@ -40,6 +57,16 @@ def trials() -> list[Trial]:
             Trial(name=f"{role}-{i}", row=row, attack=partial(attack, role), quick=i == 0)
             for i in range(_EACH)
         ]
+    role = "ResourceManager"
+    every += [
+        Trial(
+            name=f"{role}-{i}",
+            row=f"kill -9 of {role}, and no task is run again",
+            attack=partial(_restarted, away_s),
+            quick=i < 2,
+        )
+        for i in range(_RESTARTS)
+    ]
     for role in ("NodeManager", "DataNode"):
         row = f"kill -9 of every {role}"
         every.append(Trial(name=f"all-{role}", row=row, attack=partial(_all, role)))
@@ -89,6 +116,25 @@ def _survived(role: str, home: Home) -> None:
     job = _job_at_work(home)
     kill_one(home, job, role)
     require_verified(job)
+    home.require_nothing_left()
+
+
+def _restarted(away_s: list[float], home: Home) -> None:
+    """How long it was away is what the job's command says: until another answered it."""
+    home.up()
+    job = home.start_job()
+    time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
+    kill_one(home, job, "ResourceManager")
+    ran = job.end()
+    ran.require_ok()
+    ran.require(b"verified" in ran.stdout, "was not verified")
+    away_s += [float(said) for said in _AWAY.findall(ran.stderr)]
+    rows = RunFolder(home.run_folder()).processes()
+    attempts = [row["name"] for row in rows if row["role"] == "Attempt"]
+    ran.require(len(attempts) == len(set(attempts)), "an attempt had two processes")
+    again = [name for name in attempts if not name.endswith(".0")]
+    ran.require(not again, f"tasks were run again: {', '.join(again)}")
+    home.run("down").require_ok()
     home.require_nothing_left()
 
 
