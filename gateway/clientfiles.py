@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from railyard.cluster.processes.users import user_name
-from railyard.gateway.access import Access
+from railyard.gateway.http.access import Access
 
 
 def write_client_files(folder: Path, url: str, access: Access) -> None:

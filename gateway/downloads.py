@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
-from railyard.gateway.bodies import SILENT_S
+from railyard.gateway.http.bodies import SILENT_S
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from railyard.cluster.errors import Refused
 from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.files import FileStatus
 from railyard.dfs.paths import MISSING
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.shell.paths import absolute, braces
 
 _MAGIC = re.compile(r"[*?\[]")

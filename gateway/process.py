@@ -13,7 +13,6 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.gateway.access import Access
 from railyard.gateway.address import (
     Known,
     is_loopback,
@@ -24,8 +23,10 @@ from railyard.gateway.address import (
     url_of,
 )
 from railyard.gateway.clientfiles import write_client_files
-from railyard.gateway.connections import Connections
-from railyard.gateway.guard import guard
+from railyard.gateway.http.access import Access
+from railyard.gateway.http.connections import Connections
+from railyard.gateway.http.guard import guard
+from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.page.head import head_of
 from railyard.gateway.page.kept import Kept
 from railyard.gateway.page.live import Live
@@ -33,7 +34,6 @@ from railyard.gateway.page.routes import Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
-from railyard.gateway.webhdfs.tokens import Tokens
 from railyard.gateway.yarn.history.routes import HistoryRest
 from railyard.gateway.yarn.nodeaddresses import NodeAddresses
 from railyard.gateway.yarn.nodes import NodeRest

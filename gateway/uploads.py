@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from aiohttp import StreamReader
 
 from railyard.cluster.messaging.reactor import Reactor
-from railyard.gateway.bodies import arriving
+from railyard.gateway.http.bodies import arriving
 
 #: Bytes are handed over in pieces of this size: what a transfer sends as one message.
 PIECE_BYTES = 2**20

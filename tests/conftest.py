@@ -18,5 +18,5 @@ railyard = pytest.fixture(command_line, name="railyard")
 
 
 def pytest_xdist_auto_num_workers(config) -> int:
-    """How many workers ``-n auto`` starts: a third of a worker's time is waiting for daemons."""
-    return max(2, (os.cpu_count() or 1) * 3 // 2)
+    """How many workers ``-n auto`` starts: half of a worker's time is waiting for daemons."""
+    return 2 * (os.cpu_count() or 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 
 from railyard.cluster.ids import is_attempt
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.page.assets import LIVE_PARTS, live_page, script
 from railyard.gateway.page.viewers import Viewers
 

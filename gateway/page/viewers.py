@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import msgspec
 from aiohttp import web
 
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.page.kept import Kept, listed
 
 VIEWERS_MAX = 32

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from railyard.gateway.shell import fsshell
+from railyard.gateway.shell.fs import fsshell
 from railyard.gateway.shell.web import Failed, NoGateway, Web, find_gateway
 
 #: Of Hadoop, whose commands these are.

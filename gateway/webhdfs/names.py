@@ -15,7 +15,7 @@ from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.changes import Concatenate, SetAttributes, SetReplication
 from railyard.dfs.messages.files import BlockLocation, FileStatus
 from railyard.dfs.paths import EXISTS, IS_FOLDER, MISSING, NO_FOLDER, NOT_EMPTY
-from railyard.gateway.errors import RemoteError, illegal, missing
+from railyard.gateway.http.errors import RemoteError, illegal, missing
 from railyard.gateway.webhdfs import shapes
 from railyard.gateway.webhdfs.parameters import Call, without_colon
 

@@ -17,15 +17,15 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.dfs.client import DfsClient, DfsFile
 from railyard.dfs.messages.files import FileStatus
 from railyard.dfs.paths import IS_FOLDER, MISSING
-from railyard.gateway.bodies import json_answer
-from railyard.gateway.errors import RemoteError, illegal, missing
+from railyard.gateway.http.bodies import json_answer
+from railyard.gateway.http.errors import RemoteError, illegal, missing
+from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.webhdfs import names
 from railyard.gateway.webhdfs.checksum import FileChecksum
 from railyard.gateway.webhdfs.names import Answer, existing, replication_of
 from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
 from railyard.gateway.webhdfs.refused import refusal
-from railyard.gateway.webhdfs.tokens import Tokens
 
 _OnNames = Callable[[Call, DfsClient], Answer]
 _OnBytes = Callable[[Call, Store], Awaitable[web.StreamResponse]]

@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from aiohttp import web
 
-from railyard.gateway.errors import illegal
-from railyard.gateway.webhdfs.tokens import Tokens
+from railyard.gateway.http.errors import illegal
+from railyard.gateway.http.tokens import Tokens
 
 PREFIX = "/webhdfs/v1"
 #: Marks the second step of a request, at which the bytes are sent.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 
 _ACLS = (
     "AclException",

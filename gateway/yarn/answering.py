@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from railyard.gateway.errors import RemoteError, remote_error
+from railyard.gateway.http.errors import RemoteError, remote_error
 from railyard.gateway.yarn.xml import as_xml, wants_xml
 
 #: What a handler gives: the answer, and its status if that is not 200.

@@ -14,8 +14,8 @@ from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done
-from railyard.gateway.bodies import json_body
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.bodies import json_body
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answering import Handler, answering, bad, not_found, respond
 from railyard.gateway.yarn.numbers import Numbers, listed, node_id, stage_row

@@ -20,8 +20,8 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
-from railyard.gateway.bodies import whole_body
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.bodies import whole_body
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.inputs import input_files, line_cuts
 from railyard.gateway.shell.paths import absolute
 from railyard.gateway.stores import Stores

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.gateway.bodies import json_body
+from railyard.gateway.http.bodies import json_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answering import answering, bad
 from railyard.gateway.yarn.ids import job_id, job_named

@@ -9,10 +9,10 @@ import zlib
 import pytest
 from aiohttp import web
 
-from railyard.gateway import connections
-from railyard.gateway.bodies import JSON_BYTES_MAX, json_body
-from railyard.gateway.connections import Connections
-from railyard.gateway.guard import guard
+from railyard.gateway.http import connections
+from railyard.gateway.http.bodies import JSON_BYTES_MAX, json_body
+from railyard.gateway.http.connections import Connections
+from railyard.gateway.http.guard import guard
 
 SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 

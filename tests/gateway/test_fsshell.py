@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
-from railyard.gateway.shell.fsshell import run
+from railyard.gateway.shell.fs.fsshell import run
 from railyard.gateway.shell.web import Web
 
 JAVA = Path(__file__).parent / "java"

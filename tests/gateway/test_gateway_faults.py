@@ -23,7 +23,7 @@ import requests
 
 import railyard.gateway.main
 from railyard.gateway.address import gateway_lines, known
-from railyard.gateway.neighbours import is_of_this_user
+from railyard.gateway.http.neighbours import is_of_this_user
 from railyard.gateway.shell.web import Web
 from tests.dfs.conftest import Dfs, small_topology
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from railyard.gateway.shell.looking import size
+from railyard.gateway.shell.fs.looking import size
 from railyard.gateway.shell.paths import absolute, braces
 from tests.command_line import ROOT
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from railyard.cluster.errors import Refused
 from railyard.dfs.messages.files import FileStatus
 from railyard.dfs.paths import MISSING
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.inputs import input_files, line_cuts
 
 FILES = ("/in/a", "/in/b", "/in/_log", "/in/.crc", "/other/c.txt", "/other/d.gz", "/deep/x/y")

@@ -12,9 +12,9 @@ import hdfs
 import pytest
 import requests
 
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
+from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.webhdfs.refused import REFUSED
-from railyard.gateway.webhdfs.tokens import Tokens
 
 DAY_MS = 86_400_000
 

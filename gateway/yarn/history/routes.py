@@ -20,7 +20,7 @@ from aiohttp import web
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.yarn.answering import answering, bad, not_found
 from railyard.gateway.yarn.history.jobcounters import (

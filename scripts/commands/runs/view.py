@@ -25,7 +25,7 @@ def view(folder: str, port: int, opens: bool) -> None:
     from aiohttp import web
 
     from railyard.gateway.address import LOOPBACK, listen, url_of
-    from railyard.gateway.guard import guard
+    from railyard.gateway.http.guard import guard
     from railyard.gateway.page.recorded import events_of, recorded
     from railyard.gateway.page.routes import Page
     from railyard.gateway.page.viewers import Viewers

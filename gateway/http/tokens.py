@@ -15,7 +15,7 @@ import itertools
 import secrets
 from typing import NamedTuple
 
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 
 _KIND = "WEBHDFS delegation"
 _LIFE_MS = 7 * 86_400_000

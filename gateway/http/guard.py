@@ -13,9 +13,9 @@ import re
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from railyard.gateway.access import Access
-from railyard.gateway.bodies import cut_off
-from railyard.gateway.errors import RemoteError, remote_error
+from railyard.gateway.http.access import Access
+from railyard.gateway.http.bodies import cut_off
+from railyard.gateway.http.errors import RemoteError, remote_error
 
 log = logging.getLogger(__name__)
 

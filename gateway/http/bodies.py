@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from railyard.gateway.errors import RemoteError
+from railyard.gateway.http.errors import RemoteError
 
 T = TypeVar("T")
 #: A client that sends or takes nothing of a body for so long is given up.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from railyard.gateway.errors import RemoteError
-from railyard.gateway.webhdfs.tokens import Tokens
+from railyard.gateway.http.errors import RemoteError
+from railyard.gateway.http.tokens import Tokens
 
 
 class Access(NamedTuple):

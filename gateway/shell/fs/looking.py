@@ -6,8 +6,8 @@ import posixpath
 import time
 from typing import Any
 
-from railyard.gateway.shell.command import Command, Misused, entries, size
-from railyard.gateway.shell.modes import letters
+from railyard.gateway.shell.fs.command import Command, Misused, entries, size
+from railyard.gateway.shell.fs.modes import letters
 from railyard.gateway.shell.paths import Found, status_of
 
 _QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from railyard.gateway.shell.command import Command
+from railyard.gateway.shell.fs.command import Command
 from railyard.gateway.shell.paths import Wrong, status_of
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import IO, Protocol
 
-from railyard.gateway.shell.command import Command, entries
+from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.paths import Found
 
 _GZIP = 16 + zlib.MAX_WBITS  #: zlib's word for its header

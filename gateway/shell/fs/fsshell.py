@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from railyard.gateway.shell import changes, listing, looking, reading, transfers
-from railyard.gateway.shell.command import ANY, TEXTS, Command, Misused
+from railyard.gateway.shell.fs import changes, listing, looking, reading, transfers
+from railyard.gateway.shell.fs.command import ANY, TEXTS, Command, Misused
 from railyard.gateway.shell.paths import Wrong
 from railyard.gateway.shell.web import Failed, Web
 

@@ -7,8 +7,8 @@ import re
 import sys
 import time
 
-from railyard.gateway.shell.command import Command, below, entries, size
-from railyard.gateway.shell.modes import letters
+from railyard.gateway.shell.fs.command import Command, below, entries, size
+from railyard.gateway.shell.fs.modes import letters
 from railyard.gateway.shell.paths import Found, Wrong
 
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from railyard.gateway.shell.command import Command, Misused, below
-from railyard.gateway.shell.modes import MODE, new_mode
+from railyard.gateway.shell.fs.command import Command, Misused, below
+from railyard.gateway.shell.fs.modes import MODE, new_mode
 from railyard.gateway.shell.paths import Found, Wrong, find, status_of
 
 _NAME = r"[-_./@a-zA-Z0-9]+"

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from railyard.gateway.shell.command import Command, entries
-from railyard.gateway.shell.destinations import Destination, LocalDestination
+from railyard.gateway.shell.fs.command import Command, entries
+from railyard.gateway.shell.fs.destinations import Destination, LocalDestination
+from railyard.gateway.shell.fs.reading import copy_out
 from railyard.gateway.shell.paths import Found, Wrong, status_of
-from railyard.gateway.shell.reading import copy_out
 from railyard.gateway.shell.web import Web
 
 

@@ -15,8 +15,8 @@ from ipaddress import ip_address
 from aiohttp import web
 
 from railyard.cluster.shown import shortened
-from railyard.gateway.errors import RemoteError
-from railyard.gateway.neighbours import Unknown, is_of_this_user
+from railyard.gateway.http.errors import RemoteError
+from railyard.gateway.http.neighbours import Unknown, is_of_this_user
 
 log = logging.getLogger(__name__)
 _ACCESSES = log.getChild("accesses")
