@@ -123,7 +123,7 @@ def _put(home: Home) -> None:
         command = home.start("fs", "put", large, "/large")
         time.sleep(home.dice.uniform(0.2, 1.2))
         with _full(home):
-            _require_done_or_space(command.end())
+            _require_done_or_space(command.end(), or_refused=True)  # it may have come too late
             again = home.run("fs", "put", large, "/again")
             again.require(again.status == 2, "should be refused before it begins")
             again.require(_TOO_LITTLE in again.stderr, "should say how much is free")
@@ -185,7 +185,9 @@ def _end(home: Home) -> None:
             require(not home.living() and not home.run_folders(), "something is left behind")
 
 
-def _require_done_or_space(ran: Ran) -> None:
+def _require_done_or_space(ran: Ran, or_refused: bool = False) -> None:
     ran.require_words()
-    if ran.status != 0:
+    if or_refused and ran.status == 2:
+        ran.require(_TOO_LITTLE in ran.stderr, "should say how much is free")
+    elif ran.status != 0:
         ran.require_clear_failure(_SPACE)

@@ -344,7 +344,11 @@ def test_only_the_supervisor_holds_what_it_was_given(start, tmp_path):
 
 
 def is_open_in(pid, path):
-    return path in {entry.readlink() for entry in Path(f"/proc/{pid}/fd").iterdir()}
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed after it was listed
+            if entry.readlink() == path:
+                return True
+    return False
 
 
 def test_what_a_dead_daemon_had_started_is_ended(start):
