@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import subprocess
@@ -20,11 +21,16 @@ class SmallDisk:
         self._filler = path / "filler"
 
     def fill(self, but_bytes: int = 0) -> None:
-        """Leave so much room, to the page."""
-        free = os.statvfs(self.path)
-        room = free.f_bavail * free.f_frsize - but_bytes
+        """Leave so much room, to the page, whoever else writes meanwhile."""
         with self._filler.open("ab") as file:
-            os.posix_fallocate(file.fileno(), self._filler.stat().st_size, room)
+            while True:
+                free = os.statvfs(self.path)
+                room = free.f_bavail * free.f_frsize - but_bytes
+                try:
+                    return os.posix_fallocate(file.fileno(), self._filler.stat().st_size, room)
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
 
     def free(self) -> None:
         """Give the room back."""
