@@ -8,6 +8,8 @@ To the emulator, all bytes are the model's.  Between the two ends of a transfer 
     ResourceManager --WatchLinks--> emulator --LinksObserved--> ...
     anybody --GetNetworkStats, GetCircuitChanges--> emulator
     sender --OpenFlow(attach=True) or AttachFlow--> emulator --Grants--> sender
+    both again, with what they were granted so far, once the connection was broken
+    ResourceManager --ResumeCoflows--> emulator, whenever it has connected again
     sender --GrowFlow--> emulator, if its flow was opened with more=True
     sender --Chunk + payload--> receiver --ChunkTaken--> sender     (not through the emulator)
 """
@@ -84,14 +86,17 @@ class OpenFlow(Command, frozen=True, kw_only=True):
     #: asked before, over a connection that broke: fine if it is open; with ``attach``, its sender
     #: is here now
     again: bool = False
+    #: what its sender was granted over that connection: where it is not open, it goes on from there
+    sent_bytes: ModelBytes = 0
     given_s: SecondsOrInf = math.inf  #: by default when it comes
 
 
 class ResumeCoflows(Command, frozen=True, kw_only=True):
-    """The coflows of all jobs, from a ResourceManager that was restarted; answered with ``Done``.
+    """The coflows of all jobs, after a restart of either side; answered with ``Done``.
 
     Whatever else there is of jobs is over.  Of ``flows``, some may be open, some may be over, and
-    some may not have been opened: these are opened once their senders attach.
+    some may not have been opened, or not by this emulator: these are opened once their senders
+    attach.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -120,6 +125,7 @@ class AttachFlow(Command, frozen=True, kw_only=True):
 
     flow: FlowId
     again: bool = False  #: it was attached to over a connection that broke
+    sent_bytes: ModelBytes = 0  #: what was granted over that; see ``OpenFlow``
 
 
 class CloseFlow(Command, frozen=True, kw_only=True):
@@ -163,7 +169,10 @@ class GetNetworkStats(Message, frozen=True, kw_only=True):
 
 
 class NetworkStats(Message, frozen=True, kw_only=True):
-    """Counters since the emulator's start; see ``netemu.emulator.statistics``."""
+    """Counters since the cluster's start; see ``netemu.emulator.statistics``.
+
+    What an emulator that died had counted in its last second is missing.
+    """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
 

@@ -90,7 +90,7 @@ class EmulatedNetwork:
     def __enter__(self) -> EmulatedNetwork:
         gc.collect()
         gc.freeze()  # as those of a cluster, which the supervisor forks
-        self._fork("network", self._become_emulator)
+        self.start_emulator()
         for rack in self.topology.rack_list():
             name = f"peer-{rack.id}"
             self._fork(name, partial(self._become_peer, name))
@@ -114,6 +114,10 @@ class EmulatedNetwork:
         failed = [f"{name}: {how_it_ended(status)}" for name, status in ended.items() if status]
         if failed and error is None:
             raise RailyardError(f"ended badly: {', '.join(failed)}")
+
+    def start_emulator(self) -> None:
+        """Start the emulator, also in place of one that was killed."""
+        self._fork("network", self._become_emulator)
 
     def kill(self, name: str) -> None:
         """Kill one of the processes, and reap it."""

@@ -1,7 +1,8 @@
 """kill -9 of each role at random moments of a job.
 
-The ResourceManager, a rack's daemon, a helper or an attempt may go: the job is verified all the
-same.  NameNode, network and supervisor may not: the command says what died, with exit status 3.
+The ResourceManager, the network emulator, a rack's daemon, a helper or an attempt may go: the job
+is verified all the same.  NameNode and supervisor may not: the command says what died, with exit
+status 3.
 Nothing is left behind by either.
 """
 
@@ -20,11 +21,15 @@ from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.cluster.files.runfolder import RunFolder
 
 SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
-CENTRAL = ("NameNode", "NetworkEmulator", "Supervisor")
+CENTRAL = ("NameNode", "Supervisor")
 _EACH = 4
-#: Kills of the ResourceManager, and how long it may be away on a quiet machine.
+#: Kills of each daemon that goes on where it died, and how long it may be away on a quiet machine.
 _RESTARTS = 20
-_AWAY = re.compile(r"the ResourceManager was restarted: ([0-9.]+) s")
+#: {role: how the job's command says for how many seconds it was away}
+_AWAY = {
+    "ResourceManager": re.compile(r"the ResourceManager was restarted: ([0-9.]+) (m?s)"),
+    "NetworkEmulator": re.compile(r"the network was away for ([0-9.]+) (m?s)"),
+}
 _AWAY_MEDIAN_S, _AWAY_WORST_S = 2.0, 5.0
 #: A job of the usual size takes about 5 s from its cluster's being up.
 _MOMENT_S_MAX = 4.0
@@ -34,10 +39,10 @@ _NO_NODES_TIMEOUT_S = 150.0
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
     """Kill; ``quick`` kills each role once."""
-    away_s: list[float] = []
-    rows = run_trials("kills", trials(away_s), quick, seed, only)
-    if away_s:
-        what, note = "ResourceManager away", f"of {len(away_s)} that a command noticed"
+    away_of: dict[str, list[float]] = {}
+    rows = run_trials("kills", trials(away_of), quick, seed, only)
+    for role, away_s in away_of.items():
+        what, note = f"{role} away", f"of {len(away_s)} that a command noticed"
         median_s, worst_s = statistics.median(away_s), max(away_s)
         rows += [
             bench_row(f"{what}, median", median_s, "s", bound=_AWAY_MEDIAN_S, note=note),
@@ -46,9 +51,9 @@ def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[
     return rows
 
 
-def trials(away_s: list[float] | None = None) -> list[Trial]:
-    """All kills; those of the ResourceManager add for how long it was away."""
-    away_s = [] if away_s is None else away_s
+def trials(away_of: dict[str, list[float]] | None = None) -> list[Trial]:
+    """All kills; those of daemons that go on add for how long these were away, by role."""
+    away_of = {} if away_of is None else away_of
     every = []
     for role in (*SURVIVED, *CENTRAL):
         attack = _survived if role in SURVIVED else _central
@@ -57,14 +62,14 @@ def trials(away_s: list[float] | None = None) -> list[Trial]:
             Trial(name=f"{role}-{i}", row=row, attack=partial(attack, role), quick=i == 0)
             for i in range(_EACH)
         ]
-    role = "ResourceManager"
     every += [
         Trial(
             name=f"{role}-{i}",
             row=f"kill -9 of {role}, and no task is run again",
-            attack=partial(_restarted, away_s),
+            attack=partial(_restarted, role, away_of),
             quick=i < 2,
         )
+        for role in _AWAY
         for i in range(_RESTARTS)
     ]
     for role in ("NodeManager", "DataNode"):
@@ -119,16 +124,18 @@ def _survived(role: str, home: Home) -> None:
     home.require_nothing_left()
 
 
-def _restarted(away_s: list[float], home: Home) -> None:
-    """How long it was away is what the job's command says: until another answered it."""
+def _restarted(role: str, away_of: dict[str, list[float]], home: Home) -> None:
+    """How long it was away is what the job's command says: until another answered."""
     home.up()
     job = home.start_job()
     time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
-    kill_one(home, job, "ResourceManager")
+    kill_one(home, job, role)
     ran = job.end()
     ran.require_ok()
     ran.require(b"verified" in ran.stdout, "was not verified")
-    away_s += [float(said) for said in _AWAY.findall(ran.stderr)]
+    for number, unit in _AWAY[role].findall(ran.stdout.decode() + ran.stderr):
+        away_s = float(number) / (1000 if unit == "ms" else 1)
+        away_of.setdefault(role, []).append(away_s)
     rows = RunFolder(home.run_folder()).processes()
     attempts = [row["name"] for row in rows if row["role"] == "Attempt"]
     ran.require(len(attempts) == len(set(attempts)), "an attempt had two processes")

@@ -9,6 +9,7 @@ deaths.jsonl            a line per daemon that died
 supervisor.jsonl        the supervisor's events: see cluster/processes/supervisor.py
 logs/NAME.log           the log of each daemon
 namenode.sqlite         the NameNode's journal
+network.state           what the NetworkEmulator keeps: see netemu/emulator/statefile.py
 gateway.json            where the gateway answers HTTP
 client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
@@ -131,6 +132,11 @@ class RunFolder:
     @property
     def journal(self) -> Path:
         return self.path / "namenode.sqlite"
+
+    @property
+    def network_state(self) -> Path:
+        """The file that the next NetworkEmulator would go on with."""
+        return self.path / "network.state"
 
     @property
     def supervisor_events(self) -> Path:

@@ -93,6 +93,17 @@ class LastingLink:
         """
         return self._link.call(message, answer, timeout_s)
 
+    def ask(self, message: Message, answer: type[M], timeout_s: float = 30.0) -> M:
+        """As ``call``, but sent again over each new connection: it must be idempotent."""
+        got: list[M | Refusal] = []
+        self.insist(message, answer, lambda reply, _: got.append(reply))
+        if not self._transport.reactor.run_until(lambda: bool(got), timeout_s):
+            how = f"within {timeout_s:g} s, or before this process was asked to stop"
+            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
+        if isinstance(got[0], Refusal):
+            raise got[0].error()
+        return got[0]
+
     @property
     def waits_s(self) -> float:
         """Seconds that it has waited for a connection; 0 if connected."""

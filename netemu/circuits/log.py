@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from railyard.cluster.bounded import RackId
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.inputfile import read_text_file
-from railyard.netemu.model.circuits import CircuitChange
+from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
 
 #: This many uses are kept of a run, and how many more there were.
 USES_MAX = 50_000
@@ -45,6 +45,7 @@ class CircuitLog:
         self.left_out = 0  #: uses beyond those that are kept
         self._ended: list[CircuitUse] = []
         self._under_way: dict[int, CircuitUse] = {}  #: by circuit; without their end
+        self._emulator = 0  #: how many emulators there were before that of the latest change
 
     def take(self, changes: Iterable[CircuitChange], offset_s: float = 0.0) -> None:
         """Record changes, in order; ``offset_s``: the record's clock minus the network's."""
@@ -57,6 +58,9 @@ class CircuitLog:
 
     def _take(self, change: CircuitChange, at_s: float) -> None:
         number, coflow = change.circuit, change.coflow
+        if number // CIRCUITS_OF_ONE > self._emulator:
+            self._emulator = number // CIRCUITS_OF_ONE
+            self._end_all(at_s)
         use = self._under_way.get(number)
         if use is not None and (change.what == "down" or coflow != use.coflow):
             del self._under_way[number]
@@ -70,6 +74,12 @@ class CircuitLog:
             self._under_way[number] = new
         elif use.lit_s is None:
             self._under_way[number] = use._replace(lit_s=lit_s)
+
+    def _end_all(self, at_s: float) -> None:
+        """End the uses of an emulator that died, when they are known to be over."""
+        for use in self._under_way.values():
+            self._keep(use._replace(end_s=at_s))
+        self._under_way.clear()
 
     def _keep(self, use: CircuitUse) -> None:
         if use.end_s == use.begin_s:

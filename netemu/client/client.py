@@ -2,6 +2,10 @@
 
 Callers count stored (real) bytes, the emulator the model's bytes, ``topology.scale`` times as many.
 Nobody sends a byte of a flow before ``on_grant`` permits it.
+
+If the emulator dies, another takes its place, which knows nothing of flows.  Each is requested
+again, with what was granted of it, and its grants go on from there.  What was granted may still be
+sent meanwhile: the network has carried it.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ class _Waiting:
     on_grant: OnGrant
     on_refused: OnRefused
     is_known: bool = False  #: the emulator has confirmed it
+    granted_bytes: int = 0  #: what may have been sent so far, of the model
 
     @property
     def is_local(self) -> bool:
@@ -187,7 +192,8 @@ class NetworkClient:
         waiting = self._flows[flow]
         if waiting.ends is None:
             # if the first request was lost, this one is the first to arrive
-            return AttachFlow(flow=flow, again=again and waiting.is_known)
+            known = again and waiting.is_known
+            return AttachFlow(flow=flow, again=known, sent_bytes=waiting.granted_bytes)
         return OpenFlow(
             flow=flow,
             src=waiting.ends[0],
@@ -196,6 +202,7 @@ class NetworkClient:
             more=waiting.more,
             attach=True,
             again=again,
+            sent_bytes=waiting.granted_bytes,
             given_s=now_s(),
         )
 
@@ -216,6 +223,7 @@ class NetworkClient:
         for flow, total_bytes in grants.total_bytes.items():
             waiting = self._flows.get(flow)
             if waiting is not None:
+                waiting.granted_bytes = max(waiting.granted_bytes, total_bytes)
                 waiting.on_grant(min(total_bytes // self._scale, waiting.stored_bytes))
         for flow in grants.finished:
             self._finish(flow)

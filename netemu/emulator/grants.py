@@ -10,20 +10,24 @@ has a rate; otherwise setting up would seem to take longer than it does.
 The order to open a flow and the message of its sender may arrive in either order.  A sender that
 has connected again is another peer: it attaches to its flows again, and gets their grants from the
 beginning.
+
+A ledger in place of one whose process died has no flows.  Senders say which they have, and what
+they were granted: a flow goes on from there, so nothing is carried or granted twice.  It is the
+ResourceManager that says which flows of jobs there are; their senders wait for that.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.messages import Grants
-from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.flows import CoflowPast, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
 #: much for each, so that the checks take at most about a tenth of the emulator's time.
@@ -57,6 +61,15 @@ class _Sender:
 
 
 @dataclass(frozen=True, slots=True)
+class _Early:
+    """A sender whose flow is not open yet."""
+
+    peer: Peer
+    since_s: float
+    sent_bytes: int  #: what another emulator has granted it
+
+
+@dataclass(frozen=True, slots=True)
 class _Unclaimed:
     """A flow that finished in the model before its sender came."""
 
@@ -73,10 +86,21 @@ class _Outbox:
 
 
 class Ledger:
-    """The fabric's flows and their senders.  Times are the fabric's and never go back."""
+    """The fabric's flows and their senders.  Times are the fabric's and never go back.
 
-    def __init__(self, fabric: Fabric, scale: int) -> None:
+    ``pasts``: the ledger is in place of another, which knew this of coflows.
+    """
+
+    def __init__(
+        self,
+        fabric: ResumableFabric,
+        scale: int,
+        pasts: Mapping[CoflowId, CoflowPast] | None = None,
+    ) -> None:
         self.fabric = fabric
+        self._pasts = pasts or {}
+        #: whether the ResourceManager has yet to say which coflows there are
+        self._awaits_coflows = pasts is not None
         self.opened = 0
         self.finished = 0
         self.cancelled = 0
@@ -95,7 +119,7 @@ class Ledger:
         #: flows that had nothing new to send at their last check, or were not checked yet:
         #: {flow: whether it was checked}
         self._idle: dict[FlowId, bool] = {}
-        self._early: dict[FlowId, tuple[Peer, float]] = {}  #: senders whose flow is not open yet
+        self._early: dict[FlowId, _Early] = {}
         self._unclaimed: dict[FlowId, _Unclaimed] = {}
         self._expected: dict[FlowId, FlowSpec] = {}  #: flows to be opened when their senders come
         self._out: dict[Peer, _Outbox] = {}
@@ -131,10 +155,13 @@ class Ledger:
                 self._outbox(sender.peer).finished.append(ended.flow)
                 self._note_lag(now_s - ended.finished_s)
 
-    def open(self, spec: FlowSpec, sender: Peer | None, again: bool = False) -> None:
+    def open(
+        self, spec: FlowSpec, sender: Peer | None, again: bool = False, sent_bytes: int = 0
+    ) -> None:
         """Start a flow now; ``ValueError`` if that can't be.
 
         With ``again`` the flow may be open already: its sender has connected again, as this peer.
+        If it is not, it goes on from ``sent_bytes``, which its sender was granted.
         """
         if again and (spec.flow in self._unclaimed or self.fabric.is_open(spec.flow)):
             if sender is not None:
@@ -144,16 +171,23 @@ class Ledger:
             raise ValueError(f'flow "{spec.flow}" was opened before, and is over')
         if sender is not None and spec.flow in self._early:
             raise ValueError(f'flow "{spec.flow}" has a sender already')
-        self.fabric.start(spec)
+        early = self._early.get(spec.flow)
+        if early is not None:
+            sent_bytes = min(early.sent_bytes, spec.size_bytes)
+        if sent_bytes:
+            self.fabric.go_on(spec, sent_bytes)
+        else:
+            self.fabric.start(spec)
         self.opened += 1
+        self._expected.pop(spec.flow, None)
+        self._early.pop(spec.flow, None)
         self._coflow_of[spec.flow] = spec.coflow
         if spec.more:
             self._growing[spec.flow] = spec.size_bytes
-        early = self._early.pop(spec.flow, None)
         if sender is not None:
-            self._add_sender(spec.flow, sender, owner=True)
+            self._add_sender(spec.flow, sender, owner=True, granted_bytes=sent_bytes)
         elif early is not None:
-            self._add_sender(spec.flow, early[0], owner=False)
+            self._add_sender(spec.flow, early.peer, owner=False, granted_bytes=sent_bytes)
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to a flow that was opened with ``more``; ``ValueError`` for any other flow."""
@@ -162,16 +196,16 @@ class Ledger:
         if not more:
             del self._growing[flow]
 
-    def attach(self, flow: FlowId, sender: Peer, again: bool = False) -> None:
+    def attach(self, flow: FlowId, sender: Peer, again: bool = False, sent_bytes: int = 0) -> None:
         """Send a flow's grants to this peer; ``ValueError`` if it has a sender already.
 
         With ``again`` its sender has connected again, as this peer; ``ValueError`` if the flow is
-        over.
+        over.  ``sent_bytes`` is as in ``open``.
         """
         if again:
             was_early = self._early.pop(flow, None) is not None
             self._remove_sender(flow)
-            if not (was_early or flow in self._unclaimed or self.fabric.is_open(flow)):
+            if not (was_early or self._awaits_coflows or self._may_be_attached_to(flow)):
                 raise ValueError(f'flow "{flow}" is over')
         if flow in self._senders or flow in self._early:
             raise ValueError(f'flow "{flow}" has a sender already')
@@ -181,9 +215,9 @@ class Ledger:
             self._add_sender(flow, sender, owner=False)
             self._check_at_once(flow)
         else:
-            self._early[flow] = (sender, self.fabric.now_s)
+            self._early[flow] = _Early(sender, self.fabric.now_s, sent_bytes)
             if flow in self._expected:
-                self.open(self._expected.pop(flow), None)
+                self.open(self._expected[flow], None)
 
     def close(self, flow: FlowId) -> None:
         """Forget a flow in any state."""
@@ -192,9 +226,13 @@ class Ledger:
         self._unclaimed.pop(flow, None)
         self._expected.pop(flow, None)
 
+    def pasts(self) -> dict[CoflowId, CoflowPast]:
+        """What another ledger should know of coflows, if it comes in place of this one."""
+        return {**self._pasts, **self.fabric.pasts()}
+
     def register_coflow(self, coflow: CoflowId) -> None:
         """Accept flows of this coflow; ``ValueError`` if it is registered."""
-        self.fabric.register_coflow(coflow)
+        self.fabric.register_coflow(coflow, self._pasts.get(coflow))
         self.coflows[coflow] = None
 
     def finish_coflow(self, coflow: CoflowId) -> None:
@@ -212,12 +250,14 @@ class Ledger:
 
         A flow that nobody waits for may be over: it is opened when its sender comes.
         """
-        wanted, specs = set(coflows), {spec.flow: spec for spec in flows}
+        wanted, specs = dict.fromkeys(coflows), {spec.flow: spec for spec in flows}
         for coflow in list(self.coflows):
             if coflow not in wanted:
                 self.finish_coflow(coflow)
-        for coflow in sorted(wanted - self.coflows.keys()):
-            self.register_coflow(coflow)
+        for coflow in wanted:
+            if coflow not in self.coflows:
+                self.register_coflow(coflow)
+        self._awaits_coflows, self._pasts = False, {}
         known = self._coflow_of | {flow: kept.coflow for flow, kept in self._unclaimed.items()}
         for flow, of in known.items():
             if of is not None and flow not in specs:
@@ -241,14 +281,14 @@ class Ledger:
                 self._remove_sender(flow)
                 if sender.owner:
                     self._cancel(flow)
-        for flow, (early, _) in list(self._early.items()):
-            if early == peer:
+        for flow, early in list(self._early.items()):
+            if early.peer == peer:
                 del self._early[flow]
 
     def drop_forgotten(self) -> None:
         """Drop flows whose sender never came, and senders whose flow was never opened."""
         oldest_s = self.fabric.now_s - KEEP_S
-        early = [flow for flow, (_, since_s) in self._early.items() if since_s < oldest_s]
+        early = [flow for flow, sender in self._early.items() if sender.since_s < oldest_s]
         late = [flow for flow, kept in self._unclaimed.items() if kept.since_s < oldest_s]
         for flow in early:
             del self._early[flow]
@@ -305,15 +345,18 @@ class Ledger:
         self._add_sender(spec.flow, sender, owner=True)
         self._check_at_once(spec.flow)
 
+    def _may_be_attached_to(self, flow: FlowId) -> bool:
+        return flow in self._unclaimed or flow in self._expected or self.fabric.is_open(flow)
+
     def _check_at_once(self, flow: FlowId) -> None:
         self._idle[flow] = True  # as if a check had found nothing: the next one grants at once
         self._check_now[flow] = None
 
-    def _add_sender(self, flow: FlowId, peer: Peer, owner: bool) -> None:
+    def _add_sender(self, flow: FlowId, peer: Peer, owner: bool, granted_bytes: int = 0) -> None:
         now_s = self.fabric.now_s
         if not self._senders:
             self._tick_s = now_s + TICK_S_MIN
-        self._senders[flow] = _Sender(peer, owner, granted_s=now_s)
+        self._senders[flow] = _Sender(peer, owner, now_s, granted_bytes)
         self._idle[flow] = False
         self._check_idle_soon(now_s)
 

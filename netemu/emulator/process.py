@@ -4,6 +4,9 @@ A late grant makes a transfer late.  So the emulator has priority over all other
 system permits it (``cluster.processes.priority``).  Elsewhere grants are late while all cores are
 busy; the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
 
+An emulator in place of one that died goes on with what that has kept in a file
+(``netemu.emulator.statefile``), and with the flows that their senders tell it.
+
 Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 """
 
@@ -16,7 +19,8 @@ from functools import partial
 from typing import TypeVar, cast
 
 from railyard.cluster.config import Daemon
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, PeerUnable
+from railyard.cluster.files.resources import cause_of
 from railyard.cluster.messaging.access.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
 from railyard.cluster.messaging.reactor import Timer, now_s
 from railyard.cluster.messaging.transport import Request, Transport
@@ -28,6 +32,14 @@ from railyard.cluster.units import format_rate
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.owners import Owners
 from railyard.netemu.emulator.publisher import Publisher
+from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.emulator.statefile import (
+    State,
+    StateFile,
+    changed_capacities,
+    counted_before,
+)
+from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
     AttachFlow,
@@ -43,6 +55,7 @@ from railyard.netemu.messages import (
     ResumeCoflows,
     SetCapacity,
 )
+from railyard.netemu.model.circuits import CIRCUITS_OF_ONE
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler
@@ -53,6 +66,8 @@ _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.
 _CPU_SATURATED_PERCENT = 95.0
 _SWEEP_S = 60.0
+#: While flows are open, what is known beside them is written this often.
+_KEEP_PERIOD_S = 1.0
 #: Orders within this time of each other count as one instant.  If the emulator is late, so do
 #: orders within this share of its lateness: otherwise it could fall further and further behind.
 _TOGETHER_S = 0.0002
@@ -66,13 +81,31 @@ M = TypeVar("M", bound=Message)
 
 
 class NetworkEmulator:
-    """Serves the name "network"."""
+    """Serves the name "network".
 
-    def __init__(self, transport: Transport, topology: Topology, scheduler: FlowScheduler) -> None:
+    With a ``file``, it goes on with what an earlier one has written there.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topology: Topology,
+        scheduler: FlowScheduler,
+        file: StateFile | None = None,
+    ) -> None:
         self._reactor = transport.reactor
-        self._began_s = now_s()  # a clock that starts at 0 keeps more digits for fractions
-        self._fabric = Fabric(topology, scheduler)
-        self._ledger = Ledger(self._fabric, topology.scale)
+        self._file = file
+        began_s = now_s()
+        before = None if file is None else file.read(began_s)
+        #: a clock that starts at 0 keeps more digits for fractions
+        self._began_s = began_s if before is None else before.began_s
+        self._restarts = 0 if before is None else before.restarts + 1
+        self._stats_before = None if before is None else counted_before(before)
+        self._fabric = ResumableFabric(topology, scheduler)
+        pasts = None if before is None else before.pasts
+        self._ledger = Ledger(self._fabric, topology.scale, pasts)
+        if before is not None:
+            self._go_on_with(before)
         self._timer: Timer | None = None
         self._sending_is_due = False
         self._cpu_samples = 0
@@ -95,6 +128,10 @@ class NetworkEmulator:
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
+        self._failure = ""  #: why the file can't be written
+        if file is not None:
+            self._keep()
+            self._reactor.call_every(_KEEP_PERIOD_S, self._keep_if_busy)
 
     # Orders ------------------------------------------------------------------------------------
     def _on(
@@ -119,7 +156,7 @@ class NetworkEmulator:
         sender = self._server.sender(request)
         self._owners.check_open(order, sender)
         peer = request.peer if order.attach else None
-        self._ledger.open(_spec(order), peer, again=order.again)
+        self._ledger.open(_spec(order), peer, again=order.again, sent_bytes=order.sent_bytes)
         self._owners.opened(order.flow, sender)
 
     def _resume(self, order: ResumeCoflows, request: Request) -> None:
@@ -129,7 +166,9 @@ class NetworkEmulator:
             self._owners.opened(flow.flow, sender)
 
     def _attach(self, order: AttachFlow, request: Request) -> None:
-        self._ledger.attach(order.flow, request.peer, again=order.again)
+        self._ledger.attach(
+            order.flow, request.peer, again=order.again, sent_bytes=order.sent_bytes
+        )
 
     def _close(self, order: CloseFlow, request: Request) -> None:
         self._owners.check(order.flow, self._server.sender(request))
@@ -140,12 +179,58 @@ class NetworkEmulator:
         self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, order: SetCapacity) -> None:
+        before = self._fabric.capacities_bytes_per_s().get(order.link)
         self._ledger.set_capacity(order.link, order.bytes_per_s)
+        if before is not None and (error := self._write()):
+            self._ledger.set_capacity(order.link, before)
+            raise PeerUnable(f"{order.link} stays as it was: it would be forgotten: {error}")
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
     def _look(self) -> Fabric:
         self._catch_up()
         return self._fabric
+
+    # What is kept ------------------------------------------------------------------------------
+    def _go_on_with(self, before: State) -> None:
+        """Be as the emulator was that has kept this, but for its flows and circuits."""
+        self._ledger.advance(self._now_s())
+        for link, bytes_per_s in before.capacities.items():
+            try:
+                self._fabric.set_capacity(link, bytes_per_s)
+            except ValueError as error:
+                log.error("%s", error)
+        log.info("in place of an emulator that died: flows and coflows are told anew")
+
+    def _keep_if_busy(self) -> None:
+        if self._fabric.open_flows or self._is_unkept:
+            self._keep()
+
+    def _keep(self) -> None:
+        """Have the next emulator know what this one knows; it goes on if the disk is full."""
+        error = self._write()
+        if error and error != self._failure:
+            log.warning("a restart would miss what happens from now on: %s", error)
+        self._failure = error
+        self._is_unkept = bool(error or self._fabric.open_flows)  # once more after the last
+
+    def _write(self) -> str:
+        """Write what is known; returns why that could not be done, "" if it was."""
+        if self._file is None:
+            return ""
+        state = State(
+            began_s=self._began_s,
+            restarts=self._restarts,
+            capacities=changed_capacities(
+                self._fabric.network, self._fabric.capacities_bytes_per_s()
+            ),
+            stats=self._counted(),
+            pasts=self._ledger.pasts(),
+        )
+        try:
+            self._file.write(state)
+        except OSError as error:
+            return cause_of(error, self._file.path)
+        return ""
 
     # Time --------------------------------------------------------------------------------------
     def _now_s(self) -> float:
@@ -216,9 +301,12 @@ class NetworkEmulator:
 
     def _stats(self, _: Request) -> NetworkStats:
         self._catch_up()
+        return self._counted()
+
+    def _counted(self) -> NetworkStats:
         ledger, by_link = self._ledger, self._fabric.bytes_by_link()
         names = self._fabric.network.cross_rack
-        return NetworkStats(
+        counted = NetworkStats(
             active_s=ledger.active_s,
             cross_rack_room_bytes=ledger.cross_rack_room_bytes,
             bytes=self._fabric.bytes_by_category(),
@@ -232,14 +320,18 @@ class NetworkEmulator:
             flows_cancelled=ledger.cancelled,
             flows_open=self._fabric.open_flows,
         )
+        return plus(self._stats_before, counted)
 
     def _circuit_changes(self, request: Request) -> CircuitChanges:
         wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
-        total, changes = fabric.circuit_changes(wanted.after)
+        first = self._restarts * CIRCUITS_OF_ONE
+        total, changes = fabric.circuit_changes(max(wanted.after - first, 0))
         sent = changes[:_CHANGES_MAX]
         left = len(changes) - len(sent)
+        if first:
+            sent = [change._replace(circuit=first + change.circuit) for change in sent]
         return CircuitChanges(
-            now_s=fabric.now_s, changes=tuple(sent), seen=total - left, more=left > 0
+            now_s=fabric.now_s, changes=tuple(sent), seen=first + total - left, more=left > 0
         )
 
 
@@ -262,7 +354,8 @@ def main(daemon: Daemon) -> None:
         log.info("no permission to take priority over others: grants may be late under load")
     transport = Transport.of(daemon)
     scheduler = flow_scheduler(daemon.config.flow_scheduler)
-    NetworkEmulator(transport, daemon.config.topology, scheduler)
+    file = StateFile(daemon.folder.network_state)
+    NetworkEmulator(transport, daemon.config.topology, scheduler, file)
     stop_on_sigterm(transport.reactor)
     daemon.ready()
     transport.reactor.run()

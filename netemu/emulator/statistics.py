@@ -16,19 +16,35 @@ from railyard.netemu.model.network import Network
 K = TypeVar("K", str, int)
 
 
+#: Counters that are plain numbers.
+_NUMBERS = (
+    "active_s",
+    "cpu_samples",
+    "cpu_saturated",
+    "flows_opened",
+    "flows_finished",
+    "flows_cancelled",
+)
+
+
+def plus(before: NetworkStats | None, now: NetworkStats) -> NetworkStats:
+    """The counters of an emulator and of those before it.  ``flows_open`` stays the latest."""
+    if before is None:
+        return now
+    return msgspec.structs.replace(
+        now,
+        **{name: getattr(before, name) + getattr(now, name) for name in _NUMBERS},
+        cross_rack_room_bytes=before.cross_rack_room_bytes + now.cross_rack_room_bytes,
+        bytes=_plus(before.bytes, now.bytes),
+        cross_rack_links=_plus(before.cross_rack_links, now.cross_rack_links),
+        ports=_plus(before.ports, now.ports),
+        grant_lags=tuple(sorted(_plus(dict(before.grant_lags), dict(now.grant_lags)).items())),
+    )
+
+
 def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
     """The counters of the time between two readings.  ``flows_open`` stays the latest."""
-    totals = {
-        name: getattr(now, name) - getattr(before, name)
-        for name in (
-            "active_s",
-            "cpu_samples",
-            "cpu_saturated",
-            "flows_opened",
-            "flows_finished",
-            "flows_cancelled",
-        )
-    }
+    totals = {name: getattr(now, name) - getattr(before, name) for name in _NUMBERS}
     room = now.cross_rack_room_bytes
     return msgspec.structs.replace(
         now,
@@ -83,6 +99,10 @@ def grant_lag_ms_p99(stats: NetworkStats) -> float:
 def cpu_saturated(stats: NetworkStats) -> float:
     """Share (0 to 1) of the time with open flows during which all CPUs were busy."""
     return stats.cpu_saturated / stats.cpu_samples if stats.cpu_samples else 0.0
+
+
+def _plus(before: dict[K, int], now: dict[K, int]) -> dict[K, int]:
+    return before | {key: before.get(key, 0) + count for key, count in now.items()}
 
 
 def _minus(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:

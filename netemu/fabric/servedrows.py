@@ -91,6 +91,10 @@ class ServedRows:
         passed_s = self._context.now_s - self._sent_s
         return self._sent_bytes + (self.rate_bytes_per_s * passed_s if passed_s > 0 else 0.0)
 
+    def has_sent(self, more_bytes: float) -> None:
+        """Count what flows of it have sent elsewhere."""
+        self._sent_bytes += more_bytes
+
     def set_rates(self, rates: Floats) -> None:
         """Set the rates of all rows, in bytes/s per unit of weight."""
         rows = np.flatnonzero(rates != self.rates)

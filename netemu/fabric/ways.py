@@ -19,7 +19,7 @@ from railyard.netemu.fabric.pairlinks import PairLinks
 from railyard.netemu.fabric.rates import Rates
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.flows import CoflowPast, FlowSpec
 from railyard.netemu.model.links import Route
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.openflows import CircuitCarrier, Flow
@@ -75,6 +75,21 @@ class Ways:
         if group is None:
             group = self._groups[key] = FlowGroup(key, self._context)
         return group
+
+    def take_up(self, coflow: str, past: CoflowPast) -> None:
+        """Go on with a coflow of another fabric, for schedulers that look at coflows."""
+        if self._all is None:
+            group = self._groups[coflow] = FlowGroup(coflow, self._context)
+            group.arrived_s = past.arrived_s
+            group.has_sent(past.ended_bytes)
+
+    def sent_bytes_of(self, coflow: str) -> float:
+        """Bytes that a coflow's flows have sent by packets, ended ones included.
+
+        0 where schedulers do not look at coflows.
+        """
+        group = self._groups.get(coflow)
+        return 0.0 if group is None else group.sent_bytes()
 
     def forget(self, key: str) -> None:
         """Drop the group of a coflow that is gone, or of a flow without one."""

@@ -9,6 +9,11 @@ from railyard.cluster.bounded import Count, Name, RackId, Seconds
 Change = Literal["set-up", "up", "down"]
 
 
+#: The circuits of an emulator in place of one that died have numbers from the next multiple of this
+#: on, and so do their changes: by then, the earlier ones are down.
+CIRCUITS_OF_ONE = 2**32
+
+
 class CircuitChange(NamedTuple):
     """Something that happened to a circuit."""
 

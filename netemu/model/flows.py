@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,6 +31,13 @@ class Finished(msgspec.Struct, frozen=True, gc=False):
     flow: FlowId
     finished_s: float
     coflow: CoflowId | None = None
+
+
+class CoflowPast(NamedTuple):
+    """What flow schedulers know of a coflow beside its open flows."""
+
+    arrived_s: float  #: when its first flow was started
+    ended_bytes: float  #: what those of its flows have sent that are not open any more
 
 
 @dataclass(slots=True)

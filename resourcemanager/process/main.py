@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
 from railyard.cluster.ids import JobId, RackId
@@ -24,7 +22,6 @@ from railyard.cluster.messages.execution import (
     AttemptStarted,
     AttemptSucceeded,
     BeginAttempt,
-    CancelFlow,
     DiscardJob,
     FlowFailed,
     FlowFinished,
@@ -33,33 +30,21 @@ from railyard.cluster.messages.execution import (
     NodeManagerHeartbeat,
     NodeManagerHolds,
     RegisterNodeManager,
-    StartFlow,
 )
 from railyard.cluster.messaging.access.roles import CLIENT, GATEWAY, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
-from railyard.cluster.messaging.wire import Command, Done, Event, Message, Refusal
+from railyard.cluster.messaging.wire import Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
 from railyard.cluster.processes.restarts import NOT_AGAIN
 from railyard.dfs.messages.files import FileBlocks, GetStatus, Remove, Removed, Status
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    RegisterCoflow,
-    ResumeCoflows,
-)
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.core.output import SUCCESS, commit_of
 from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.interface.commands import (
-    CloseCoflow,
-    CommitJob,
-    EndJob,
-    OpenCoflow,
-)
+from railyard.resourcemanager.interface.commands import CommitJob, EndJob
 from railyard.resourcemanager.interface.events import (
     JobCommitFailed,
     JobCommitted,
@@ -70,7 +55,6 @@ from railyard.resourcemanager.interface.events import (
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.inputdata import InputData
 from railyard.resourcemanager.process.jobids import JobIds
-from railyard.resourcemanager.process.linkwatch import LinkWatch
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
     GetClusterStatus,
@@ -89,12 +73,13 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
-from railyard.resourcemanager.process.networkreport import NetworkReports
+from railyard.resourcemanager.process.network.linkwatch import LinkWatch
+from railyard.resourcemanager.process.network.orders import NetworkOrders
+from railyard.resourcemanager.process.network.report import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status, job_figures
 from railyard.resourcemanager.process.restart.epoch import Epoch
 from railyard.resourcemanager.process.restart.journal import Journal, Recovered, Take, recover
-from railyard.resourcemanager.process.restart.settling import fetch_order, open_flow
 from railyard.resourcemanager.process.restart.submissions import Submissions
 from railyard.resourcemanager.process.submission import Submission, submitted
 from railyard.resourcemanager.process.taskhistory.answers import (
@@ -162,11 +147,11 @@ class ResourceManager:
         self._reactor = transport.reactor
         self._server = transport.server("resourcemanager")
         self._namenode = LastingLink(transport, "namenode")
-        self._network = LastingLink(transport, "network")
         liveness = config.topology.liveness
         self._machine = MachineTime()
         self._managers = NodeManagers(self._driver, self._server, liveness, self._machine)
         self._watchers = Watchers(self._driver, self._server)
+        self._network = NetworkOrders(self._driver, transport, self._managers.send)
         self._reports = NetworkReports(
             self._driver, self._network, self._machine, self._folder, config
         )
@@ -221,9 +206,7 @@ class ResourceManager:
         self._managers.expect(
             {RackId(row["name"].removeprefix("nodemanager-")): row["pid"] for row in rows}
         )
-        flows = [open_flow(each.start_order, now_s()) for each in core.fetches.values()]
-        between = tuple([flow for flow in flows if flow.src != flow.dst])
-        self._order_network(ResumeCoflows(coflows=tuple(core.open_coflows), flows=between))
+        self._network.resume()
         for known in list(core.state.jobs.values()):
             if known.state == "committing":
                 self._commit(commit_order(known))
@@ -280,10 +263,6 @@ class ResourceManager:
         driver.on(LaunchAttempt, self._managers.launch)
         driver.on(BeginAttempt, lambda order: self._managers.send(order.node, order))
         driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
-        driver.on(StartFlow, self._start_flow)
-        driver.on(CancelFlow, self._cancel_flow)
-        driver.on(OpenCoflow, lambda o: self._order_network(RegisterCoflow(coflow=o.coflow)))
-        driver.on(CloseCoflow, lambda o: self._order_network(FinishCoflow(coflow=o.coflow)))
         driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
@@ -386,37 +365,6 @@ class ResourceManager:
         return job_figures(self._driver.core, record)
 
     # Commands ------------------------------------------------------------------------------------
-    def _start_flow(self, order: StartFlow) -> None:
-        if order.src != order.dst:
-            opening = open_flow(order, self._driver.started_s + self._driver.event_s)
-            self._network.insist(
-                opening,
-                Done,
-                lambda answer, _: self._flow_opened(order, answer),
-                again=msgspec.structs.replace(opening, again=True),
-            )
-        self._managers.send(order.dst, fetch_order(order))
-
-    def _flow_opened(self, order: StartFlow, answer: Done | Refusal) -> None:
-        if isinstance(answer, Refusal):
-            reason = f"the network refused it: {answer.reason}"
-            log.error("flow %s: %s", order.flow, reason)
-            self._managers.send(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
-            self._driver.feed(FlowFailed(flow=order.flow, reason=reason))
-
-    def _cancel_flow(self, order: CancelFlow) -> None:
-        self._order_network(CloseFlow(flow=order.flow))
-        self._managers.send(order.dst, order)
-
-    def _order_network(self, order: Command) -> None:
-        """Have the network do something, over whichever connection there is."""
-
-        def answered(answer: Done | Refusal, _: object) -> None:
-            if isinstance(answer, Refusal):
-                log.error("the network refused %s: %s", order, answer.reason)
-
-        self._network.insist(order, Done, answered)
-
     def _commit(self, order: CommitJob, tries: int = 0) -> None:
         """Rename the winners' files, all or none.
 

@@ -59,6 +59,7 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
     grant_lag_ms_p99: float  #: 99 % of the network's grants came at most so late
     cpu_saturated: float  #: share of the time with open flows in which all CPUs were busy
+    network_away_s: float = 0.0  #: for how long the network was being restarted
     silent_daemons: int = 0  #: how often a NodeManager was silent for long, and was waited for
     #: `mean` and `max` per attempt that succeeded: from the arrival of its order to its first word
     launch_s: dict[str, float] = {}

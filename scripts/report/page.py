@@ -218,8 +218,8 @@ def _fidelity(rows: Sequence[Row]) -> str:
     runs = [run for row in rows for run in row.runs if "fidelity" in run]
     if not runs:
         return ""
-    keys = ("grant_lag_ms_p99", "cpu_saturated")
-    worst = {key: max(run["fidelity"][key] for run in runs) for key in keys}
+    keys = ("grant_lag_ms_p99", "cpu_saturated", "network_away_s")
+    worst = {key: max(run["fidelity"].get(key, 0.0) for run in runs) for key in keys}
     words = f"In the worst run: {fidelity_words(worst)}"
     return words if all(map(is_trusted, runs)) else f"{words}: too busy for times to be trusted"
 

@@ -26,10 +26,12 @@ def is_trusted(summary: Mapping[str, Any]) -> bool:
 
 
 def fidelity_words(fidelity: Mapping[str, float]) -> str:
-    """How late the network was, and how busy the CPUs."""
+    """How late the network was, how busy the CPUs, and how long the network was restarted."""
     lag = format_duration(fidelity["grant_lag_ms_p99"] / 1e3)
     saturated = format_share(fidelity["cpu_saturated"])
-    return f"grants at most {lag} late (p99), CPUs saturated {saturated} of the time"
+    words = f"grants at most {lag} late (p99), CPUs saturated {saturated} of the time"
+    away_s = fidelity.get("network_away_s", 0.0)  # there is none in older records
+    return f"{words}; the network was away for {format_duration(away_s)}" if away_s else words
 
 
 def require_trusted(summaries: Iterable[Mapping[str, Any]]) -> None:

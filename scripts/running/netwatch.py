@@ -28,7 +28,7 @@ class NetworkWatch:
         #: the ResourceManager's clock, which the events' times are of, minus ours
         self._offset_s = status.now_s - (asked_s + now_s()) / 2
         asked_s = now_s()
-        before = self._link.call(GetCircuitChanges(after=NO_CHANGES), CircuitChanges)
+        before = self._link.ask(GetCircuitChanges(after=NO_CHANGES), CircuitChanges)
         #: the network's clock minus ours
         self._network_offset_s = before.now_s - (asked_s + now_s()) / 2
         self._changes_seen = before.seen
@@ -37,13 +37,13 @@ class NetworkWatch:
         session.reactor.call_every(self.record.log.period_s, self._look)
 
     def finish(self) -> None:
-        """Take a last sample.  Raises ``PeerLost`` if the network is gone."""
+        """Take a last sample.  Raises ``PeerLost`` if the network does not come back."""
         while self.record.has_circuits:
-            new = self._link.call(GetCircuitChanges(after=self._changes_seen), CircuitChanges)
+            new = self._link.ask(GetCircuitChanges(after=self._changes_seen), CircuitChanges)
             self._take_changes(new)
             if not new.more:
                 break
-        self._take_links(self._link.call(GetNetworkStats(), NetworkStats))
+        self._take_links(self._link.ask(GetNetworkStats(), NetworkStats))
 
     def _look(self) -> None:
         self._link.request(GetNetworkStats(), NetworkStats, self._on_links)

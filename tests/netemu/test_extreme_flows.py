@@ -13,7 +13,7 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.messages import OpenFlow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
@@ -58,7 +58,7 @@ def test_what_no_model_can_compute_is_refused():
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
 def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed: int) -> None:
     dice, now_s = random.Random(seed), 0.0
-    fabric = Fabric(topology(), flow_scheduler(scheduler))
+    fabric = ResumableFabric(topology(), flow_scheduler(scheduler))
     ledger = Ledger(fabric, scale=1000)
     fabric.register_coflow("c")
     orders = admitted()

@@ -13,7 +13,7 @@ from railyard.netemu.emulator.grants import (
     TICK_S_MIN_EACH,
     Ledger,
 )
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.reference.maxmin import MaxMin
@@ -23,7 +23,7 @@ ANN, BOB = b"ann", b"bob"
 
 
 def ledger_of(policy):
-    return Ledger(Fabric(network_of(2, 2, "8Mbps", "8Mbps"), policy), scale=1)
+    return Ledger(ResumableFabric(network_of(2, 2, "8Mbps", "8Mbps"), policy), scale=1)
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def assert_empty(ledger):
 def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
     """Also where circuits alone limit flows, so that one that lights up is no event."""
     ledger = Ledger(
-        Fabric(
+        ResumableFabric(
             network_of(
                 2,
                 1,
@@ -291,7 +291,7 @@ def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
 def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic, first_bytes):
     """Not only the turn after it, nor the next tick; whether NICs limit flows or circuits alone."""
     ledger = Ledger(
-        Fabric(
+        ResumableFabric(
             network_of(
                 2,
                 1,

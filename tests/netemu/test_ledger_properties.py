@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 
@@ -65,7 +65,7 @@ class LedgerRun:
     """What the senders of a ledger heard, checked as it comes."""
 
     def __init__(self, scheduler, data=DATA):
-        self.fabric = Fabric(build(data, Topology, "test"), flow_scheduler(scheduler))
+        self.fabric = ResumableFabric(build(data, Topology, "test"), flow_scheduler(scheduler))
         self.fabric.register_coflow("j0")
         self.ledger = Ledger(self.fabric, scale=1)
         self.capacity = {}

@@ -115,7 +115,8 @@ def test_the_report(office: Office):
     assert summary["jobs"][0]["machine_s"] == 0.75
     fidelity = summary["fidelity"]
     assert set(fidelity) == {
-        "grant_lag_ms_p99", "cpu_saturated", "launch_s", "permit_s", "silent_daemons",
+        "grant_lag_ms_p99", "cpu_saturated", "network_away_s", "launch_s", "permit_s",
+        "silent_daemons",
     }  # fmt: skip
     assert fidelity["launch_s"] == {"mean": 0.5, "max": 0.5}
     assert fidelity["permit_s"] == {"mean": 0.25, "max": 0.25}
@@ -296,10 +297,10 @@ def test_orders_reach_a_network_and_a_namenode_whose_connections_broke(office: O
     office.wait(lambda: OpenFlow in map(type, office.network_said))
     office.network_said.clear()
     office.break_connections()  # before the network has answered
-    office.wait(lambda: OpenFlow in map(type, office.network_said))
-    coflow, flow = office.network_said[:2]
-    assert coflow == RegisterCoflow(coflow=f"{job}.r")
-    assert flow.again
+    office.wait(lambda: office.network_said)
+    (resumed,) = office.network_said
+    assert resumed.coflows == (f"{job}.r",)
+    assert [flow.coflow for flow in resumed.flows] == [f"{job}.r"]
 
 
 def test_a_fetch_whose_flow_is_refused_is_tried_again(office: Office):

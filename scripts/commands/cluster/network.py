@@ -44,7 +44,7 @@ def set_capacity(link: str, rate: str) -> None:
         stated = float(links.capacities[links.number[name]])
         bytes_per_s = stated if rate == _DEFAULT else parse_rate(_ZERO.get(rate, rate), link)
         order = SetCapacity(link=name, bytes_per_s=bytes_per_s)
-        session.link("network").call(order, Done)
+        session.link("network").ask(order, Done)
         click.echo(f"{name} carries {format_rate(bytes_per_s)}, stated {format_rate(stated)}")
 
 
@@ -55,7 +55,7 @@ def show(with_nics: bool) -> None:
     from railyard.scripts.terminal.tables import Column, plain_console, show_table
 
     with running_session() as session:
-        view = session.link("network").call(WatchNetwork(), NetworkView)
+        view = session.link("network").ask(WatchNetwork(), NetworkView)
         links = Network(session.config.topology)
     named = {rack: name for name, rack in session.config.topology.places().items() if name != rack}
     shown = links.number if with_nics else (*links.cross_rack, *links.ports, *links.clients)

@@ -13,7 +13,6 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
-from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.netemu.emulator.statistics import (
@@ -28,6 +27,7 @@ from railyard.resourcemanager.driving.report import add_figures, add_network, re
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import GetReport, Report
+from railyard.resourcemanager.process.network.orders import NetworkOrders, away_s
 
 _Answer = NetworkStats | Refusal
 
@@ -38,7 +38,7 @@ class NetworkReports:
     def __init__(
         self,
         driver: Driver,
-        network: LastingLink,
+        network: NetworkOrders,
         machine: MachineTime,
         folder: RunFolder,
         config: ClusterConfig,
@@ -79,14 +79,14 @@ class NetworkReports:
             summary = self._summary(steps, stats)
             reply(request, Report(summary=summary))
 
-        self._network.insist(GetNetworkStats(), NetworkStats, answer)
+        self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
     def _look(self, then: Callable[[NetworkStats], Any]) -> None:
         def answer(stats: _Answer, _: object) -> None:
             if isinstance(stats, NetworkStats):
                 then(stats)
 
-        self._network.insist(GetNetworkStats(), NetworkStats, answer)
+        self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
     def _summary(
         self, jobs: Sequence[Sequence[JobRecord]], now: NetworkStats | None
@@ -118,9 +118,16 @@ class NetworkReports:
             summary["fidelity"] = {
                 "grant_lag_ms_p99": grant_lag_ms_p99(stats),
                 "cpu_saturated": cpu_saturated(stats),
+                "network_away_s": self._away_s(records),
                 **self._machine.figures(records, driver.now_s),
             }
         return summary
+
+    def _away_s(self, records: list[JobRecord]) -> float:
+        """For how long the network was away from the first job's beginning to the last's end."""
+        ends_s = [record.finished_s or self._driver.now_s for record in records]
+        begin_s = min(record.submitted_s for record in records)
+        return away_s(self._network.away, begin_s, max(ends_s))
 
     def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
         """What the network did from the first of the jobs' beginning to the last one's end."""

@@ -1,0 +1,78 @@
+"""The network emulator is killed and comes back: transfers go on, and nothing is done twice."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.resourcemanager.driving.eventlog import replay
+from railyard.scripts.clusters.launch import daemons_of
+from tests.command_line import command_line
+from tests.waiting import wait_for
+
+#: With an optical switch, and clients that share a link, so that a put takes its time.
+TOPOLOGY = "hybrid-8x4,racks.count=3,racks.nodes=2,racks.slots=2,client.uplink=10Gbps"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    for line in command_line():
+        line.ok("up", "--topology", TOPOLOGY, "--scheduler", "co-scheduler")
+        yield line
+        line.ok("down")
+        assert line.nothing_left()
+
+
+def folder_of(line):
+    return RunFolder(line.current())
+
+
+def emulator(line):
+    [pid] = [row["pid"] for row in daemons_of(folder_of(line)) if row["name"] == "network"]
+    return pid
+
+
+def kill_emulator(line):
+    killed = emulator(line)
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: emulator(line) != killed, why="the emulator is started again")
+
+
+def attempts_of(line, prefix):
+    rows = folder_of(line).processes()
+    return [row["name"] for row in rows if row["name"].startswith(prefix)]
+
+
+def test_a_put_goes_on(cluster, tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(3_000_000))
+    cluster.ok("network", "set", "r2.up", "5Gbps")
+    put = cluster.start("fs", "put", tmp_path / "file", "/file")
+    blocks = folder_of(cluster).path / "nodes"
+    wait_for(lambda: any(blocks.glob("*/blocks/*")), why="the first bytes are there")
+    kill_emulator(cluster)
+    _, errors = put.communicate(timeout=60)
+    assert put.returncode == 0, errors
+    cluster.ok("fs", "get", "/file", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
+    [shown] = [row.split() for row in cluster.ok("network", "show").splitlines() if "r2.up" in row]
+    assert shown[:3] == ["r2.up", "5.00", "10.0"]
+
+
+def test_a_shuffle_goes_on(cluster, tmp_path):
+    sort = cluster.start("run", "terasort", "--size", "2GB", "--json", tmp_path / "sort.json")
+    wait_for(lambda: attempts_of(cluster, "j2.r"), 40, "the shuffle has begun")
+    kill_emulator(cluster)
+    said, errors = sort.communicate(timeout=90)
+    assert sort.returncode == 0, errors
+    assert "20000 records in order" in said
+    assert "; the network was away for " in said
+    summary = json.loads((tmp_path / "sort.json").read_text())
+    assert 0 < summary["fidelity"]["network_away_s"] < summary["jobs"][0]["jct_s"]
+    tasks = summary["tasks"]
+    assert tasks["launched"] == tasks["succeeded"]
+    names = attempts_of(cluster, "j2.")
+    assert len(names) == len(set(names)) == tasks["launched"]
+    assert "started again; died 2 times: signal 9" in cluster.ok("status")
+    assert len(list(replay(folder_of(cluster).events))) > 0
