@@ -25,6 +25,7 @@ class Status(IntEnum):
     CLUSTER = 3  #: the cluster did not start, or ended while it was needed
     MACHINE = 4  #: the disk is full, a file could not be written, a system limit is reached
     UNTRUSTED = 5  #: the machine was too busy for the results to be trusted (--strict)
+    DIFFERS = 6  #: an output under faults is not that without (railyard chaos)
     BUG = 70  #: an error in Railyard or in a scheduler (EX_SOFTWARE of sysexits.h)
     SIGNAL = 128  #: plus the signal's number: 130 for Ctrl-C
 

@@ -116,6 +116,7 @@ PURE = (
     "resourcemanager.process.progress",
     "resourcemanager.process.taskhistory",
     "resourcemanager.schedulers",
+    "scripts.chaos.plan",
     "simulator",
 )
 IMPURE = {
@@ -169,6 +170,7 @@ ROOMS = (
         "scripts.report",
         "scripts.reproduce",
         "scripts.api",
+        "scripts.chaos",
         "scripts.commands",
     ),
 )

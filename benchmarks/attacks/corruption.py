@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.blocks import (
+from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
+from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
+from railyard.scripts.chaos.damage import (
     DAMAGES,
     Damage,
     contents,
@@ -20,8 +22,6 @@ from railyard.benchmarks.attacks._grounds.blocks import (
     replicas,
     restore,
 )
-from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
-from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 
 _FILE_BYTES = 6_000_000  # 24 blocks
 _READ_BYTES = 2**18

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, pid_of, require
+from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process, require_verified
+from railyard.scripts.chaos.processes import pid_of
 
 #: m0.0, m1.1 and m3.0 straggle, m0.1, m1.0, m2.1, m3.1 and the reduces do not, in the second job.
 _STRAGGLING = (

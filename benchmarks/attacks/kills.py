@@ -16,9 +16,10 @@ import time
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks.attacks._grounds.home import Command, Home, pid_of, require
+from railyard.benchmarks.attacks._grounds.home import Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.scripts.chaos.processes import pid_of
 
 SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
 CENTRAL = ("NameNode", "Supervisor")

@@ -12,9 +12,10 @@ import time
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import Home, pid_of
+from railyard.benchmarks.attacks._grounds.home import Home
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
+from railyard.scripts.chaos.processes import pid_of
 
 ROLES = (
     "ResourceManager",

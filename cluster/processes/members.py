@@ -41,17 +41,25 @@ def signal_member(cluster: str, pid: int, number: signal.Signals) -> bool:
 def kill_members(cluster: str, timeout_s: float) -> list[int]:
     """Kill all processes of a cluster but this one; return the ids of those that remain."""
     deadline_s = time.monotonic() + timeout_s
-    while members := _members(cluster):
+    while found := _members(cluster):
         try:
-            for process in members.values():
+            for process in found.values():
                 _kill(process)
-            _wait_until_ended(list(members.values()))
+            _wait_until_ended(list(found.values()))
         finally:
-            for process in members.values():
+            for process in found.values():
                 os.close(process)
         if time.monotonic() > deadline_s:
-            return sorted(members)
+            return sorted(found)
     return []
+
+
+def members(cluster: str) -> list[int]:
+    """The ids of all processes of a cluster but this one, sorted."""
+    found = _members(cluster)
+    for process in found.values():
+        os.close(process)
+    return sorted(found)
 
 
 def _members(cluster: str) -> dict[int, int]:

@@ -56,8 +56,8 @@ class TopologyRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobsRequest(TopologyRequest):
-    """Jobs, and where their results go."""
+class InputRequest(TopologyRequest):
+    """What jobs read, and a file for the results."""
 
     size_bytes: int | None = option(
         "--size", callback=size, help="Input to generate for each job; default: 10GB."
@@ -79,6 +79,17 @@ class JobsRequest(TopologyRequest):
     json_file: Path | None = option(
         "--json", callback=writable_file, help="Write the results as JSON to this file."
     )
+
+    @property
+    def input_bytes(self) -> int:
+        """Input of each job, in the model's bytes."""
+        return DEFAULT_SIZE_BYTES if self.size_bytes is None else self.size_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobsRequest(InputRequest):
+    """Jobs, and where their results go."""
+
     results: Path | None = option(
         "--out",
         metavar="DIR",
@@ -86,11 +97,6 @@ class JobsRequest(TopologyRequest):
         help="Write everything to a new folder: summaries, events, traces, logs, and the page of "
         "a comparison.",
     )
-
-    @property
-    def input_bytes(self) -> int:
-        """Input of each job, in the model's bytes."""
-        return DEFAULT_SIZE_BYTES if self.size_bytes is None else self.size_bytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ COMMANDS = {
     "view": ("runs.view", "Show a finished run in the browser, at any time of it."),
     "plan": ("plan", "Plan ahead which racks each job of a workload gets, and when."),
     "completion": ("lists.completion", "Let a shell complete commands, options and values."),
+    "chaos": ("runs.chaos", "Run a job while things fail by seed, and compare its output."),
     "bench": ("bench", "Run the benchmarks."),
 }
 

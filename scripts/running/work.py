@@ -44,6 +44,10 @@ class Work(Protocol):
 
     name: str  #: of the workload
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The folders of the block store that the requested jobs write."""
+
     def carry_out(self, session: Session, view: View) -> Outcome | MixOutcome:
         """Store the input, run, check; the outcome says which jobs failed."""
 
@@ -59,6 +63,10 @@ class SingleJob:
         self._prepared = prepared
         self._submitter = submitter
         self._fetch_to = fetch_to
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(step.output for step in self._prepared.plan.measured)
 
     def carry_out(self, session: Session, view: View) -> Outcome:
         place = Workplace(session, view, self._prepared.copies)
@@ -89,6 +97,10 @@ class SeveralJobs:
         self._seed = seed
         folder = f"/runs/mix-{secrets.token_hex(3)}"
         self._jobs = planned(mix, topology, seed, folder, blocks_of)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(step.output for one in self._jobs for step in one.plan.measured)
 
     @cached_property
     def workload(self) -> Workload:

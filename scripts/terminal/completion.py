@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 #: What a kind's values look like: in lists with commas, and then each KEY=VALUE after the name.
-_LISTS = {"schedulers": "scheduler", "faults": "fault"}
+_LISTS = {"schedulers": "scheduler", "faults": "fault", "kinds of fault": "kind of fault"}
 _WITH_KEYS = ("job", "workload", "topology")
 #: Kinds for which a file does, too.
 _OR_FILE = ("job", "topology", "workload")

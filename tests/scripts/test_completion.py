@@ -42,6 +42,7 @@ def values(words, line):
         ("simulate --set delay.n", ["delay.node_wait_s="]),
         ("simulate --workload corral-w1,jo", ["corral-w1,jobs="]),
         ("simulate --faults node:r0n1@1s,li", ["node:r0n1@1s,link:"]),
+        ("chaos wordcount --kinds stop,kill-d", ["stop,kill-datanode"]),
         ("simulate --behaviour stragglers", ["stragglers="]),
         ("up --network overs", ["oversubscription="]),
         ("up --topology hybrid-8x4,del", ["hybrid-8x4,delta="]),

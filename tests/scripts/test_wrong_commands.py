@@ -25,6 +25,14 @@ CASES = {
         ["up", "--scheduler", "corral", "--set", "corral.plan=/none.toml"],
         "/none.toml: cannot be read: No such file",
     ),
+    "no such kind of fault": (
+        ["chaos", "wordcount", "--kinds", "kill,stpo"],
+        'unknown kind of fault "stpo": did you mean "stop"?',
+    ),
+    "chaos without restarts": (
+        ["chaos", "wordcount", "--restart", "never"],
+        "--restart never: need on-failure",
+    ),
     "no such topology": (["up", "--topology", "hybrid-8x5"], 'did you mean "hybrid-8x4"?'),
     "no such topology file": (["up", "--topology", "no.toml"], "no.toml: cannot be read"),
     "no such figure": (["up", "--network", "delt=1ms"], 'did you mean "delta"?'),

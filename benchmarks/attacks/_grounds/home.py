@@ -19,6 +19,8 @@ from types import TracebackType
 from typing import Any
 
 from railyard.benchmarks.attacks._grounds.guard import kill_all, processes_of
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.scripts.chaos.processes import Processes
 
 SMALL = Path(__file__).parent / "small.toml"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -197,8 +199,8 @@ class Home:
         """The processes of a role that live, the oldest first: role, name, pid."""
         rows = []
         for folder in self.run_folders():
-            rows += [row for row in _lines(folder / "processes.jsonl") if row.get("role") == role]
-        return [row for row in rows if lives(row["pid"])]
+            rows += Processes(RunFolder(folder)).living(role)
+        return rows
 
     def events(self) -> list[dict[str, Any]]:
         """The events of clusters' jobs so far, as they are logged."""
@@ -286,20 +288,6 @@ class Grounds:
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait()
-
-
-def pid_of(row: dict[str, Any]) -> int:
-    """The process of a row of a run folder's list."""
-    return int(row["pid"])
-
-
-def lives(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _command_of(pid: int) -> str:

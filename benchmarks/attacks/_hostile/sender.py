@@ -16,11 +16,12 @@ from typing import Any
 import msgpack
 import zmq
 
-from railyard.benchmarks.attacks._grounds.home import Broken, lives, require
+from railyard.benchmarks.attacks._grounds.home import Broken, require
 from railyard.benchmarks.attacks._hostile.frames import Frame, Frames
 from railyard.benchmarks.attacks._hostile.ids import of_nothing
 from railyard.benchmarks.attacks._hostile.messages import message_shapes
 from railyard.cluster.topology import Topology
+from railyard.scripts.chaos.processes import lives
 
 BATCH = 500
 _PEERS = 4

@@ -35,6 +35,7 @@ _KINDS = {
     "--workload": "workload",
     "--behaviour": "behaviour",
     "--faults": "faults",
+    "--kinds": "kinds of fault",
     "JOB...": "job",
     "PAPER": "paper",
     "[FIGURE]...": "figure",
@@ -154,6 +155,7 @@ def _values() -> dict[str, dict[str, str]]:
     from railyard.jobs.workloads.catalog import FAMILIES
     from railyard.netemu.schedulers import flow_schedulers
     from railyard.resourcemanager.schedulers import all_recipes
+    from railyard.scripts.chaos.plan import GROUPS, KINDS
     from railyard.scripts.commands.bench import benchmark_names, parts_of
     from railyard.scripts.commands.lists.settings import meanings, settings_of_recipe
     from railyard.scripts.reproduce.papers import PAPERS, paper
@@ -192,6 +194,7 @@ def _values() -> dict[str, dict[str, str]]:
             "slots:": "r3n0*0.5@5s+60s: it has half of its slots",
             "blocks:": "r0n0/3@10s: every third replica is lost",
         },
+        "kind of fault": dict.fromkeys(GROUPS, "") | KINDS,
         "paper": dict.fromkeys(PAPERS, ""),
         "benchmark": dict.fromkeys(benchmarks, ""),
         **figures,

@@ -1,0 +1,176 @@
+"""Jobs that run on a cluster while something happens to it, and what is left of what they wrote.
+
+Each runs in a thread with links of its own.  Outputs are compared by digests of all their files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import ClusterFailed, NotDone, PeerLost, RailyardError, Refused
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.dfs.client import BlockUnavailable, DfsClient
+from railyard.scripts.clusters.session import Session, connected
+from railyard.scripts.running.work import Work
+from railyard.scripts.terminal.progress import Silent, View
+
+T = TypeVar("T")
+
+#: {number of the job's output and the file's name in it: digest of the file}
+Digests = dict[str, str]
+#: For how long a read is tried again, and the pause between two tries.
+_READ_TIMEOUT_S = 60.0
+_READ_AGAIN_S = 0.2
+#: After a run that failed.
+_FAILED_PAUSE_S = 0.5
+#: Files that are kept at a time, their size, and the pause between two.
+_KEPT_MAX = 40
+_KEPT_BYTES = 20_000
+_KEEP_PAUSE_S = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """A run of the job, or of the mix."""
+
+    took_s: float
+    digests: Digests  #: {} if it failed
+    failure: str = ""  #: why it failed, or what is wrong with its output
+
+
+def run_once(
+    folder: RunFolder, config: ClusterConfig, make: Callable[[], Work], view: View
+) -> OneRun:
+    """Run what ``make`` makes, and remove all that it wrote once its digests are known.
+
+    Raises ``ClusterFailed`` if the cluster ends.
+    """
+    begun_s = time.monotonic()
+    try:
+        with connected(folder, config) as session:
+            work = make()
+            outcome = work.carry_out(session, view)
+            took_s = time.monotonic() - begun_s
+            if outcome.failure is not None:
+                return OneRun(took_s=took_s, digests={}, failure=str(outcome.failure))
+            digests = _digests(session, work.outputs)
+            wrong = "" if outcome.verified is not False else f"the output of {work.name} is wrong"
+            _remove(session, work.outputs)
+            return OneRun(took_s=took_s, digests=digests, failure=wrong)
+    except ClusterFailed:
+        raise
+    except RailyardError as error:
+        return OneRun(took_s=time.monotonic() - begun_s, digests={}, failure=str(error))
+
+
+def run_until(
+    stop: threading.Event,
+    folder: RunFolder,
+    config: ClusterConfig,
+    makes: Callable[[int], Callable[[], Work]],
+    told: Callable[[int, OneRun], None],
+) -> None:
+    """Run one after the other, at least one, until ``stop`` is set; ``makes(n)`` makes the nth."""
+    number = 0
+    while not number or not stop.is_set():
+        run = run_once(folder, config, makes(number), Silent())
+        told(number, run)
+        number += 1
+        if run.failure:
+            stop.wait(_FAILED_PAUSE_S)
+
+
+def _digests(session: Session, outputs: tuple[str, ...]) -> Digests:
+    store = DfsClient(session.transport, session.config.topology)
+    found: Digests = {}
+    for number, output in enumerate(outputs):
+        for entry in _again(session, partial(store.list, output)):
+            name = entry.path.rsplit("/", 1)[-1]
+            found[f"{number}/{name}"] = _again(session, partial(_digest, store, entry.path))
+    return found
+
+
+def _digest(store: DfsClient, path: str) -> str:
+    digest = hashlib.sha256()
+    for piece in store.read(path):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _remove(session: Session, outputs: tuple[str, ...]) -> None:
+    """Remove the folders of the runs that wrote these: "/runs/terasort-3fa91c" and the like."""
+    store = DfsClient(session.transport, session.config.topology)
+    for folder in dict.fromkeys("/".join(output.split("/")[:3]) for output in outputs):
+        _again(session, partial(_removed, store, folder))
+
+
+def _removed(store: DfsClient, path: str) -> None:
+    if store.exists(path):
+        store.remove(path, recursive=True)
+
+
+def _again(session: Session, read: Callable[[], T]) -> T:
+    """What ``read`` returns, tried again while the block store is away."""
+    deadline_s = time.monotonic() + _READ_TIMEOUT_S
+    while True:
+        try:
+            return read()
+        except (PeerLost, NotDone, BlockUnavailable):
+            if time.monotonic() > deadline_s:
+                raise
+        session.reactor.run_until(lambda: False, _READ_AGAIN_S)
+
+
+class Keeper:
+    """Stores small files all the time, and sees that each that was acknowledged is there."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig, seed: int) -> None:
+        self.acknowledged = 0
+        self.refused = 0  #: those that were not acknowledged: they may be there or not
+        self.lost: list[str] = []  #: acknowledged, and not there, or with other bytes
+        self._folder, self._config, self._seed = folder, config, seed
+        self._kept: deque[tuple[str, bytes]] = deque()
+
+    def keep(self, stop: threading.Event) -> None:
+        """Store files until ``stop`` is set, then look at those that are left."""
+        with connected(self._folder, self._config) as session:
+            store = DfsClient(session.transport, self._config.topology)
+            number = 0
+            while not stop.is_set():
+                self._store(store, number)
+                number += 1
+                if len(self._kept) > _KEPT_MAX:
+                    self._look_at(session, store, *self._kept.popleft())
+                session.reactor.run_until(stop.is_set, _KEEP_PAUSE_S)
+            while self._kept:
+                self._look_at(session, store, *self._kept.popleft())
+
+    def _store(self, store: DfsClient, number: int) -> None:
+        path = f"/chaos/{self._seed}-{number}"
+        seed = f"{self._seed} {number}".encode()
+        data = hashlib.shake_256(seed).digest(_KEPT_BYTES)
+        try:
+            store.write(path, [data])
+        except (PeerLost, Refused):
+            self.refused += 1
+        else:
+            self.acknowledged += 1
+            self._kept.append((path, data))
+
+    def _look_at(self, session: Session, store: DfsClient, path: str, data: bytes) -> None:
+        try:
+            there = _again(session, lambda: b"".join(map(bytes, store.read(path))))
+        except (PeerLost, Refused, BlockUnavailable) as error:
+            self.lost.append(f"{path}: {error}")
+            return
+        if there != data:
+            self.lost.append(f"{path}: other bytes")
+        _again(session, partial(_removed, store, path))

@@ -1,0 +1,51 @@
+"""The rule by which a soak is flat, and that what measures recoveries can be asked for."""
+
+import random
+
+import pytest
+
+from railyard.benchmarks.recovery._growth import growth_of
+from railyard.scripts.commands.bench import benchmark_names, parts_of
+
+TIMES_S = [2.0 * number for number in range(900)]  # half an hour
+
+
+def noisy(value_of, seed=1):
+    dice = random.Random(seed)
+    return [value_of(time_s) + dice.gauss(0, 0.5) for time_s in TIMES_S]
+
+
+def test_a_line_that_rises_is_not_flat_and_its_slope_is_found():
+    found = growth_of(TIMES_S, noisy(lambda time_s: 40 + 12 * time_s / 3600))
+    assert found.low_per_hour < 12 < found.high_per_hour
+    assert found.high_per_hour - found.low_per_hour < 5
+    assert found.lasted_s == pytest.approx(600, abs=4)
+    assert not found.is_flat
+
+
+def test_what_rose_only_at_first_is_flat():
+    assert growth_of(TIMES_S, noisy(lambda time_s: min(40 + time_s / 60, 55))).is_flat
+
+
+def test_noise_alone_is_flat():
+    assert all(growth_of(TIMES_S, noisy(lambda _: 40, seed)).is_flat for seed in range(50))
+
+
+def test_less_than_two_per_cent_is_flat_though_it_is_no_chance():
+    found = growth_of(TIMES_S, [40 + time_s / 3600 for time_s in TIMES_S])
+    assert found.low_per_hour == pytest.approx(1)
+    assert found.is_flat
+
+
+def test_constant_descriptors_are_flat():
+    assert growth_of(TIMES_S, [31.0] * len(TIMES_S)).is_flat
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(ValueError, match="need 20"):
+        growth_of(TIMES_S[:30], [1.0] * 30)
+
+
+def test_it_can_be_asked_for():
+    assert "recovery" in benchmark_names()
+    assert parts_of("recovery") == ["recovery.kills", "recovery.soak"]

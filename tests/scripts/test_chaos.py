@@ -1,0 +1,232 @@
+"""``railyard chaos``: its plan of faults, what tells a recovery, and a run with three faults."""
+
+import json
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.processes.restarts import DEATHS_MAX, WITHIN_S
+from railyard.cluster.topology import load_topology
+from railyard.netemu.model.network import Network
+from railyard.scripts.chaos.damage import DAMAGES
+from railyard.scripts.chaos.plan import (
+    DESTROYING,
+    KILLS,
+    KINDS,
+    kinds_named,
+    nodes_to_lose,
+    plan_faults,
+    possible_kinds,
+    replica_to_damage,
+)
+from railyard.scripts.chaos.watches import Journal, Replicas
+from railyard.scripts.exitstatus import Status
+from tests.command_line import SMALL, interrupt
+from tests.waiting import wait_for
+
+TOPOLOGY = load_topology(str(SMALL))
+EVERY_ROLE = ("ResourceManager", "NameNode", "NetworkEmulator")
+
+kinds = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True)
+plans = st.builds(
+    lambda seed, kinds, count, every_s: (
+        kinds,
+        count,
+        every_s,
+        plan_faults(seed, TOPOLOGY, kinds, count, every_s),
+    ),
+    st.integers(0, 2**32),
+    kinds,
+    st.integers(1, 60),
+    st.floats(0.05, 20),
+)
+NODES = [node.id for node in TOPOLOGY.nodes()]
+blocks = st.dictionaries(
+    st.integers(0, 40).map(lambda number: f"b{number}"),
+    st.lists(st.sampled_from(NODES), min_size=1, max_size=4, unique=True),
+)
+draws = st.floats(0, 1, exclude_max=True)
+
+
+# The plan ----------------------------------------------------------------------------------------
+@settings(max_examples=40)
+@given(plans)
+def test_a_plan_has_so_many_faults_of_the_kinds_asked_for_in_order(planned):
+    kinds, count, every_s, plan = planned
+    assert len(plan) == count
+    assert {fault.kind for fault in plan} <= set(kinds)
+    times_s = [fault.at_s for fault in plan]
+    assert times_s == sorted(times_s)
+    assert all(at_s >= number * every_s for number, at_s in enumerate(times_s))
+    of_each = [sum(fault.kind == kind for fault in plan) for kind in kinds]
+    assert max(of_each) - min(of_each) <= 1
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), kinds, st.integers(1, 30))
+def test_the_same_seed_makes_the_same_plan(seed, kinds, count):
+    first, second = (plan_faults(seed, TOPOLOGY, kinds, count, 1.0) for _ in range(2))
+    assert first == second
+
+
+def test_another_seed_makes_another_plan():
+    every = {plan_faults(seed, TOPOLOGY, tuple(KINDS), 20, 1.0) for seed in range(20)}
+    assert len(every) == 20
+
+
+@settings(max_examples=40)
+@given(plans)
+def test_targets_are_there_and_no_daemon_dies_more_often_than_it_is_restarted(planned):
+    daemons = {f"{kind}-r{rack}" for kind in ("nodemanager", "datanode") for rack in range(3)}
+    daemons |= {"resourcemanager", "namenode", "network", "gateway"}
+    links = set(Network(TOPOLOGY).cross_rack)
+    deaths_s = {}
+    for fault in planned[-1]:
+        if fault.kind in ("cut", "slow"):
+            assert fault.target in links
+        elif fault.kind in ("kill-attempt", "kill-jobhelper", "corrupt"):
+            assert fault.target == ""
+        else:
+            assert fault.target in daemons
+        if fault.kind in KILLS or fault.kind == "lose-node":
+            deaths_s.setdefault(fault.target, []).append(fault.at_s)
+    deaths_s.pop("", None)
+    for times_s in deaths_s.values():
+        for at_s in times_s:
+            assert sum(at_s - WITHIN_S < other <= at_s for other in times_s) < DEATHS_MAX - 1
+
+
+@settings(max_examples=40)
+@given(plans)
+def test_nothing_happens_to_what_has_a_fault_that_lasts(planned):
+    until_s = {}
+    for fault in planned[-1]:
+        if fault.target:
+            assert fault.at_s >= until_s.get(fault.target, 0.0)
+            until_s[fault.target] = fault.at_s + fault.lasts_s
+
+
+@settings(max_examples=60)
+@given(blocks, st.sets(st.integers(0, 40).map(lambda number: f"b{number}")), draws)
+def test_the_last_replica_is_never_damaged(replicas, spared, draw):
+    chosen = replica_to_damage(replicas, spared, draw)
+    if chosen is None:
+        assert all(len(held) < 2 for name, held in replicas.items() if name not in spared)
+    else:
+        name, node = chosen
+        assert node in replicas[name]
+        assert len(replicas[name]) > 1
+        assert name not in spared
+
+
+@settings(max_examples=60)
+@given(blocks, st.sets(st.integers(0, 40).map(lambda number: f"b{number}")))
+def test_a_node_is_lost_only_where_each_of_its_blocks_is_elsewhere(replicas, spared):
+    for node in nodes_to_lose(replicas, spared, NODES):
+        for name, held in replicas.items():
+            assert node not in held or (set(held) - {node} and name not in spared)
+
+
+def test_what_is_not_restarted_is_not_killed_and_the_only_replica_not_destroyed():
+    assert set(possible_kinds(TOPOLOGY, EVERY_ROLE)) == set(KINDS)
+    some = possible_kinds(TOPOLOGY, ("ResourceManager",))
+    assert set(KINDS) - set(some) == {"kill-namenode", "kill-network"}
+    single = load_topology(str(SMALL), [("storage.replication", "1")])
+    assert not set(possible_kinds(single, EVERY_ROLE)) & set(DESTROYING)
+
+
+def test_words_for_kinds():
+    assert kinds_named("all", tuple(KINDS)) == tuple(KINDS)
+    assert kinds_named("stop, kill", ("kill-attempt", "stop")) == ("stop", "kill-attempt")
+    with pytest.raises(UsageError, match="kind of fault"):
+        kinds_named("kil", tuple(KINDS))
+    with pytest.raises(UsageError, match="--kinds kill-namenode: cannot be here"):
+        kinds_named("kill-namenode", ("stop",))
+
+
+# Recovery ----------------------------------------------------------------------------------------
+@pytest.fixture
+def folder(tmp_path):
+    for node in ("r0n0", "r1n0", "r2n0"):
+        (tmp_path / "nodes" / node / "blocks").mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    return RunFolder(tmp_path)
+
+
+def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(folder, monkeypatch):
+    monkeypatch.setattr("railyard.scripts.chaos.watches._LOOK_AGAIN_S", 0.0)
+    files = [folder.node(node) / "blocks" / "b7" for node in ("r0n0", "r1n0", "r2n0")]
+    for file in files[:2]:
+        file.write_bytes(b"sound" * 100)
+    told = []
+    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, lambda: told.append(1))
+    assert watch.is_well()
+    for damage in DAMAGES.values():
+        for file in files[:2]:
+            file.write_bytes(b"sound" * 100)
+        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, lambda: told.append(1))
+        damage(random.Random(3), files[1:2])
+        if files[1].exists() and files[1].read_bytes() == b"sound" * 100:
+            continue  # swapped with itself, or cut at its end
+        assert not watch.is_well()
+        files[2].write_bytes(b"sound" * 100)
+        assert watch.is_well()
+        files[2].unlink()
+    assert told
+    watch = Replicas(folder, {"b7": (3, None)})
+    assert not watch.is_well()
+    for file in files:
+        file.unlink(missing_ok=True)
+    assert watch.is_well()
+
+
+def test_a_task_is_over_by_the_journal(folder):
+    journal = Journal(folder)
+    assert not journal.has_ended("j1", "j1.m0")
+    with folder.events.open("a") as file:
+        file.write('{"type": "attempt-succeeded", "attempt": "j1.m0.1"}\n{"type": "job-co')
+    assert journal.has_ended("j1", "j1.m0")
+    assert not journal.has_ended("j1", "j1.m1")
+    with folder.events.open("a") as file:
+        file.write('mmitted", "job": "j1"}\n')
+    assert journal.has_ended("j1", "j1.m1")
+
+
+# The command -------------------------------------------------------------------------------------
+def test_three_faults_of_a_job(railyard, tmp_path):
+    words = ("chaos", "wordcount", "--size", "500MB", "--topology", SMALL, "--seed", "3")
+    faults = (
+        "--kills",
+        "3",
+        "--every",
+        "0.5",
+        "--kinds",
+        "kill-resourcemanager,kill-attempt,corrupt",
+    )
+    railyard.environment["COLUMNS"] = "80"
+    done = railyard.run(*words, *faults, "--json", tmp_path / "chaos.json")
+    assert done.returncode == Status.OK, done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert len(re.findall(r"^ +\d+\.\d s  .* s$", done.stdout, re.MULTILINE)) == 3
+    assert "outputs: byte for byte those of the run without faults" in done.stdout
+    report = json.loads((tmp_path / "chaos.json").read_text())
+    assert all(fault["recovered_after_s"] is not None for fault in report["faults"])
+    assert all(run["same_output"] for run in report["runs"])
+    assert report["files"]["acknowledged"] > 0 == len(report["files"]["lost"])
+    assert railyard.nothing_left()
+
+
+def test_an_interrupt_leaves_nothing(railyard):
+    words = ("chaos", "wordcount", "--size", "100MB", "--topology", SMALL, "--kinds", "stop")
+    process = railyard.start(*words)
+    for line in process.stdout:
+        if "SIGSTOP" in line:
+            break
+    status, _ = interrupt(process)
+    assert status == 130
+    wait_for(railyard.nothing_left, why="all is gone")
