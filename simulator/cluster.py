@@ -37,6 +37,7 @@ from railyard.resourcemanager.driving.report import add_figures, add_network, re
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.coarsening import mean_fetches
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.faults.faults import Fault, Faults
 from railyard.simulator.heap import EventHeap, EventPriority
@@ -48,6 +49,8 @@ from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
+#: With so many fetches in a stage on average, keeping them as rows is cheaper.
+_ROWS_FROM_FETCHES = 2_000
 
 
 class Simulation:
@@ -57,7 +60,8 @@ class Simulation:
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
     in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
     ``behaviour``'s computing times, and where written blocks go; None: the config's.
-    ``rows``: whether fetches are rows where they can be, which changes nothing but the CPU time.
+    ``rows``: whether fetches are rows where they can be, which changes nothing but the CPU time;
+    None: if the workload's stages have enough of them.
     ``fast_from_flows``: from how many open flows on compiled loops set the rates; None: as many as
     usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
@@ -73,7 +77,7 @@ class Simulation:
         recipe: Recipe | None = None,
         chance: int | None = None,
         fast_from_flows: int | None = None,
-        rows: bool = True,
+        rows: bool | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
@@ -85,6 +89,8 @@ class Simulation:
         self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
         name = config.flow_scheduler
         flows = flow_scheduler(name)
+        if rows is None:
+            rows = mean_fetches(workload) >= _ROWS_FROM_FETCHES
         rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
         fast = fast_version(name, fast_from_flows)
         fabric = Fabric(topology, flows, fast=fast, has_table=rows)

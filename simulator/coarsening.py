@@ -141,14 +141,29 @@ def expected_flows(workload: Workload, topology: Topology, behaviour: Behaviour)
     )
 
 
+def mean_fetches(workload: Workload) -> float:
+    """How many fetches a stage that reads others has, on average: each task, each output."""
+    many = [
+        stage.tasks * sum(source.needed or source.tasks for source in _sources(job, stage))
+        for job in workload.jobs
+        for stage in job.stages
+        if stage.reads
+    ]
+    return sum(many) / max(1, len(many))
+
+
 # Inside ------------------------------------------------------------------------------------------
+def _sources(job: WorkloadJob, reader: WorkStage) -> list[WorkStage]:
+    return [stage for stage in job.stages if stage.name in reader.reads]
+
+
 def _reads(job: WorkloadJob) -> int:
     blocks = {file.path: file.blocks for file in job.files}
     return sum(blocks[path] for stage in job.stages for path in stage.files)
 
 
 def _fetches(job: WorkloadJob, reader: WorkStage, topology: Topology, behaviour: Behaviour) -> int:
-    sources = [stage for stage in job.stages if stage.name in reader.reads]
+    sources = _sources(job, reader)
     outputs = sum(source.needed or source.tasks for source in sources)
     merged = flows_of_each(reader.tasks, outputs, behaviour.shuffle_flows)
     if merged is None:

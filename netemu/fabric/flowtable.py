@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId
 from railyard.netemu.fabric.pairlinks import PairLinks
-from railyard.netemu.fabric.servedrows import ServedRows
+from railyard.netemu.fabric.servedrows import SharedRows
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.links import load_of
-from railyard.netemu.model.openflows import ALONE, ROUNDING, Flow
+from railyard.netemu.model.openflows import ALONE, Flow
 from railyard.netemu.model.rows import FINISH_S, NEEDS, SERVED, SINCE_S, TOTAL, WEIGHT
 
 #: The numbers of a slot: the flow's name (-1: it has an object), its place among all flows, nodes
@@ -41,7 +40,7 @@ class EndedRows(NamedTuple):
     size_bytes: Numbers
 
 
-class FlowTable(ServedRows):
+class FlowTable(SharedRows):
     """All flows of a network."""
 
     def __init__(
@@ -63,35 +62,12 @@ class FlowTable(ServedRows):
         self._objects: dict[int, Flow] = {}  #: {slot: its flow, if that has an object}
         self._slot_of: dict[Flow, int] = {}
         self._coming: list[Flow | Numbers] = []  #: flows that have no slots yet
-        self._serving = 0  #: rows that have flows
-        self._done: list[int] = []  #: rows that have ended and were not removed yet
-        self._flows = 0  #: flows that have a slot
         self._rows_coming = 0
 
     # What schedulers see -------------------------------------------------------------------------
-    @property
-    def as_group(self) -> FlowTable:
-        """Itself: flow schedulers set its rates."""
-        return self
-
-    @property
-    def as_rows(self) -> FlowTable:
-        """Itself: it has rows of arrays."""
-        return self
-
     def class_key(self, row: int) -> Any:  # noqa: ARG002
         """``FlowScheduler.class_key`` of a row's flows."""
         return ()
-
-    @property
-    def open_rows(self) -> int:
-        """How many rows have flows."""
-        return self._serving
-
-    @property
-    def has_shared_rows(self) -> bool:
-        """Whether any row has several flows."""
-        return self._flows != self._serving
 
     # What the fabric does ------------------------------------------------------------------------
     @property
@@ -176,13 +152,6 @@ class FlowTable(ServedRows):
         del self._row_of[int(self._pair[row])]
         self._drop([row])
 
-    def quiet(self) -> None:
-        """Note that it has nothing to send."""
-        self._set_total(0.0)
-        self.stale = False
-        self.first_finish_s = np.inf
-        self.load = np.zeros(len(self.load))
-
     def take_due(self, by_s: float) -> list[Flow]:
         """Remove the flows that have sent all their bytes by ``by_s``; returns those with objects.
 
@@ -235,9 +204,7 @@ class FlowTable(ServedRows):
     def limits_changed(self) -> None:
         """Look up the limited links of each row again."""
         self.admit()
-        self._changed()
-        self._few_times = 0
-        self.layout += 1
+        self._links_changed()
         pairs = self._pair[: self.rows.count]
         if len(pairs):
             self.rows.set_links(0, self.links.limited(*self._nodes(pairs)))
@@ -272,10 +239,6 @@ class FlowTable(ServedRows):
         """(slot, name) of each flow without an object."""
         slots = ((self._row >= 0) & (self._ints[NAME] >= 0)).nonzero()[0]
         return zip(slots.tolist(), self._ints[NAME, slots].tolist(), strict=True)
-
-    def _changed(self) -> None:
-        self.stale = True
-        self.only_ended = False
 
     def _ints_of(self, flow: Flow) -> Numbers:
         src, dst = self._number[flow.spec.src], self._number[flow.spec.dst]
@@ -391,16 +354,7 @@ class FlowTable(ServedRows):
 
         Returns the slots of all places too.
         """
-        table, now_s = self.rows.column, self._context.now_s
-        needs = table(NEEDS)[rows]
-        # exactly what its first flow needs, so that rounding errors never add up
-        table(SERVED)[rows] = np.maximum(self._served(rows), needs)
-        table(SINCE_S)[rows] = now_s
-        rates = self.rates[rows]
-        endless = np.isinf(rates)
-        rates[endless] = 0.0
-        enough = needs * ROUNDING + rates * (by_s - now_s)
-        enough[endless] = np.inf
+        enough = self._serve_first(rows, self.rows.column(NEEDS)[rows], by_s)
         slots = self._places[rows]
         return (self._needs[rows] <= enough[:, np.newaxis]) & (slots >= 0), slots
 
@@ -418,35 +372,12 @@ class FlowTable(ServedRows):
         return rows[left], -fewer, -total
 
     def _change_rows(self, rows: Numbers, weights: Floats, totals: Floats) -> None:
-        """Update rows whose flows have changed; their service was brought up to now.
-
-        Each row, which may be there several times, gets more weight and more bytes in all.
-        """
-        table = self.rows.column
-        np.add.at(table(WEIGHT), rows, weights)
-        np.add.at(table(TOTAL), rows, totals)
-        table(NEEDS)[rows] = self._needs[rows].min(axis=1)
-        sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
-        rows, weights = rows[sends], weights[sends]
-        rates = self.rates[rows]
-        needed = np.maximum(table(NEEDS)[rows] - table(SERVED)[rows], 0.0)
-        table(FINISH_S)[rows] = self._context.now_s + needed / rates
-        more = rates * weights
-        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
-        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+        """Update rows whose flows have changed; see ``_change``."""
+        self._change(rows, weights, totals, self._needs[rows].min(axis=1))
 
     def _drop(self, ended: list[int]) -> None:
-        """Clear rows that have no flows any more; remove them at once, or once they are many."""
-        self._clear(ended)
-        self._serving -= len(ended)
-        if self._context.rows_stay:
-            self._done += ended
-            if self.rows.count <= 2 * self._serving:
-                return
-            ended, self._done = sorted(self._done), []
-        self.layout += 1
-        self._those_sending = None
-        moved, places = self.rows.drop(np.array(ended))
+        """Let rows go that have no flows any more; see ``_remove_rows``."""
+        moved, places = self._remove_rows(ended)
         if not moved:
             return
         pairs = self._pair[moved]

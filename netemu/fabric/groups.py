@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from railyard.netemu.fabric.servedrows import ServedRows
+from railyard.netemu.fabric.servedrows import SharedRows
 from railyard.netemu.model.arrays import floats
 from railyard.netemu.model.context import GroupContext
-from railyard.netemu.model.links import Path, load_of
-from railyard.netemu.model.openflows import ALONE, ROUNDING, Flow, FlowClass
+from railyard.netemu.model.links import Path
+from railyard.netemu.model.openflows import ALONE, Flow, FlowClass
 from railyard.netemu.model.rows import (
     FINISH_S,
     NEEDS,
@@ -29,7 +29,7 @@ from railyard.netemu.model.rows import (
 Row = Flow | FlowClass
 
 
-class FlowGroup(ServedRows):
+class FlowGroup(SharedRows):
     """The flows of a group, by class."""
 
     def __init__(self, key: str, context: GroupContext) -> None:
@@ -38,22 +38,9 @@ class FlowGroup(ServedRows):
         #: which share no row
         self._by_key: dict[Hashable, Row] = {}
         self._in_rows: list[Row] = []  #: by row
-        self._serving = 0  #: rows that have flows
-        self._ended: list[int] = []  #: rows that have ended and were not removed yet
         self._coming: list[Flow] = []  #: flows that have no row yet
-        self._flows = 0  #: flows that have a row
 
     # What schedulers see -------------------------------------------------------------------------
-    @property
-    def as_group(self) -> FlowGroup:
-        """Itself: flow schedulers set its rates."""
-        return self
-
-    @property
-    def as_rows(self) -> FlowGroup:
-        """Itself: it has rows of arrays."""
-        return self
-
     def class_key(self, row: int) -> Any:
         """``FlowScheduler.class_key`` of a row's flows."""
         return self._in_rows[row].class_key
@@ -70,14 +57,12 @@ class FlowGroup(ServedRows):
         It gets its row when ``admit`` is called: many flows at once are cheaper together.
         """
         self._coming.append(flow)
-        self.stale = True
-        self.only_ended = False
+        self._changed()
 
     def add_all(self, flows: Iterable[Flow]) -> None:
         """Add flows that have bytes to send; see ``add``."""
         self._coming += flows
-        self.stale = True
-        self.only_ended = False
+        self._changed()
 
     def admit(self) -> None:
         """Give rows to the flows that have been added."""
@@ -120,8 +105,7 @@ class FlowGroup(ServedRows):
     def remove(self, flow: Flow) -> None:
         """Remove a flow from its row."""
         self.admit()
-        self.stale = True
-        self.only_ended = False
+        self._changed()
         left = flow.flow_class
         assert left is not None
         row = flow.row if left is ALONE else left.row
@@ -137,13 +121,6 @@ class FlowGroup(ServedRows):
             del self._by_key[flow.row_key]
         self._drop([row])
 
-    def quiet(self) -> None:
-        """Note that it has nothing to send."""
-        self._set_total(0.0)
-        self.stale = False
-        self.first_finish_s = np.inf
-        self.load = np.zeros(len(self.load))
-
     def take_due(self, by_s: float) -> list[Flow]:
         """Remove and return the flows that have sent all their bytes by ``by_s``.
 
@@ -155,7 +132,9 @@ class FlowGroup(ServedRows):
         fewer: list[tuple[FlowClass, float, float]] = []
         in_rows, by_key = self._in_rows, self._by_key
         due = self._due(by_s)
-        enough = self._serve_first([row for row in due if not isinstance(in_rows[row], Flow)], by_s)
+        enough = self._serve_classes(
+            [row for row in due if not isinstance(in_rows[row], Flow)], by_s
+        )
         for row in due:
             found = in_rows[row]
             if isinstance(found, Flow):
@@ -194,16 +173,6 @@ class FlowGroup(ServedRows):
         row = _row_of(flow)
         return 0.0 if row < 0 else float(self.rates[row]) * flow.weight
 
-    @property
-    def open_rows(self) -> int:
-        """How many rows have flows."""
-        return self._serving
-
-    @property
-    def has_shared_rows(self) -> bool:
-        """Whether any row has several flows."""
-        return self._flows != self._serving
-
     def end_rows(self, rows: Sequence[int]) -> list[Flow]:
         """Remove the only flows of rows that compiled loops have ended (see ``went_ahead``)."""
         in_rows, by_key, flows = self._in_rows, self._by_key, list[Flow]()
@@ -215,7 +184,7 @@ class FlowGroup(ServedRows):
             if found.row_key is not None:
                 del by_key[found.row_key]
             flows.append(flow)
-        self._ended += rows
+        self._done += rows
         self._serving -= len(rows)
         self._flows -= len(rows)
         return flows
@@ -223,10 +192,7 @@ class FlowGroup(ServedRows):
     def limits_changed(self) -> None:
         """Look up the limited links of each class again."""
         self.admit()
-        self.stale = True
-        self.only_ended = False
-        self._few_times = 0
-        self.layout += 1
+        self._links_changed()
         if self._in_rows:
             self.rows.set_paths(0, self._limits(self._in_rows))
 
@@ -249,23 +215,12 @@ class FlowGroup(ServedRows):
         super()._is_set()
         self._context.retimed.append(self)
 
-    def _serve_first(self, rows: list[int], by_s: float) -> dict[int, float]:
-        """Have classes served as their first flows need that end now.
-
-        Returns {row: the service with which others of its flows end, too}.
-        """
+    def _serve_classes(self, rows: list[int], by_s: float) -> dict[int, float]:
+        """Have classes served as their first flows need that end now; see ``_serve_first``."""
         if not rows:
             return {}
-        at, now_s = np.array(rows), self._context.now_s
         needs = floats([self._class_at(row).first().needs for row in rows])
-        # exactly what its first flow needs, so that rounding errors never add up
-        self.rows.column(SERVED)[at] = np.maximum(self._served(at), needs)
-        self.rows.column(SINCE_S)[at] = now_s
-        rates = self.rates[at]
-        endless = np.isinf(rates)
-        rates[endless] = 0.0
-        enough = needs * ROUNDING + rates * (by_s - now_s)
-        enough[endless] = np.inf
+        enough = self._serve_first(np.array(rows), needs, by_s)
         return dict(zip(rows, enough.tolist(), strict=True))
 
     def _class_at(self, row: int) -> FlowClass:
@@ -278,20 +233,11 @@ class FlowGroup(ServedRows):
 
         A change is (class, what is added to its total weight, what is added to its total bytes).
         """
-        table = self.rows.column
         rows = np.array([group.row for group, _, _ in changes])
         weights = np.array([weight for _, weight, _ in changes])
-        np.add.at(table(WEIGHT), rows, weights)
-        np.add.at(table(TOTAL), rows, [total for _, _, total in changes])
-        table(NEEDS)[rows] = [group.first().needs for group, _, _ in changes]
-        sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
-        rows, weights = rows[sends], weights[sends]
-        rates = self.rates[rows]
-        needed = np.maximum(table(NEEDS)[rows] - table(SERVED)[rows], 0.0)
-        table(FINISH_S)[rows] = self._context.now_s + needed / rates
-        more = rates * weights
-        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
-        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+        totals = np.array([total for _, _, total in changes])
+        needs = floats([group.first().needs for group, _, _ in changes])
+        self._change(rows, weights, totals, needs)
 
     def _admit_to_rows(self, joining: list[Flow]) -> None:
         """Add flows to classes that have rows already."""
@@ -334,17 +280,8 @@ class FlowGroup(ServedRows):
         return self._context.paths([each.route for each in found])
 
     def _drop(self, ended: list[int]) -> None:
-        """Clear rows that have no flows any more; remove them at once, or once they are many."""
-        self._clear(ended)
-        self._serving -= len(ended)
-        if self._context.rows_stay:
-            self._ended += ended
-            if self.rows.count <= 2 * self._serving:
-                return
-            ended, self._ended = sorted(self._ended), []
-        self.layout += 1
-        self._those_sending = None
-        moved, places = self.rows.drop(np.array(ended))
+        """Let rows go that have no flows any more; see ``_remove_rows``."""
+        moved, places = self._remove_rows(ended)
         in_rows = self._in_rows
         for place, row in zip(places, moved, strict=True):
             found = in_rows[place] = in_rows[row]

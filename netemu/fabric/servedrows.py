@@ -1,10 +1,13 @@
 """The rows of a group: how far their flows have been served, their rates, and when they end.
 
-Service is bytes sent per unit of weight; the flows of a row are served alike.  An event costs
-O(rows) in numpy.
+``SharedRows`` is what the two kinds of groups have in common: ``FlowGroup``, with an object for
+each flow, and ``FlowTable``.  Service is bytes sent per unit of weight; the flows of a row are
+served alike.  An event costs O(rows) in numpy.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import crossed, load_of
+from railyard.netemu.model.openflows import ROUNDING
 from railyard.netemu.model.rows import (
     COLUMNS,
     FINISH_S,
@@ -268,3 +272,105 @@ class ServedRows:
         rates = self.rates
         rates[np.isinf(rates)] = 0.0
         self._set_total(float((rates * self.weights).sum()))
+
+
+class SharedRows(ServedRows):
+    """The rows of a group, and how many of them have flows."""
+
+    def __init__(self, key: str, context: GroupContext) -> None:
+        super().__init__(key, context)
+        self._serving = 0  #: rows that have flows
+        self._done: list[int] = []  #: rows that have ended and were not removed yet
+        self._flows = 0  #: flows that have a row
+
+    # What schedulers see -------------------------------------------------------------------------
+    @property
+    def as_group(self) -> Self:
+        """Itself: flow schedulers set its rates."""
+        return self
+
+    @property
+    def as_rows(self) -> Self:
+        """Itself: it has rows of arrays."""
+        return self
+
+    @property
+    def open_rows(self) -> int:
+        """How many rows have flows."""
+        return self._serving
+
+    @property
+    def has_shared_rows(self) -> bool:
+        """Whether any row has several flows."""
+        return self._flows != self._serving
+
+    # What the fabric does ------------------------------------------------------------------------
+    def quiet(self) -> None:
+        """Note that it has nothing to send."""
+        self._set_total(0.0)
+        self.stale = False
+        self.first_finish_s = np.inf
+        self.load = np.zeros(len(self.load))
+
+    # Inside --------------------------------------------------------------------------------------
+    def _changed(self) -> None:
+        """Note that flows have come or gone otherwise than by ending."""
+        self.stale = True
+        self.only_ended = False
+
+    def _links_changed(self) -> None:
+        """Note that the limited links of all rows are looked up again."""
+        self._changed()
+        self._few_times = 0
+        self.layout += 1
+
+    def _serve_first(self, rows: Numbers, needs: Floats, by_s: float) -> Floats:
+        """Have rows served as their first flows need that end now.
+
+        Returns, by row, the service with which others of its flows end, too.
+        """
+        table, now_s = self.rows.column, self._context.now_s
+        # exactly what its first flow needs, so that rounding errors never add up
+        table(SERVED)[rows] = np.maximum(self._served(rows), needs)
+        table(SINCE_S)[rows] = now_s
+        rates = self.rates[rows]
+        endless = np.isinf(rates)
+        rates[endless] = 0.0
+        enough: Floats = needs * ROUNDING + rates * (by_s - now_s)
+        enough[endless] = np.inf
+        return enough
+
+    def _change(self, rows: Numbers, weights: Floats, totals: Floats, needs: Floats) -> None:
+        """Update rows whose flows have changed; their service was brought up to now.
+
+        Each row, which may be there several times, gets more weight and more bytes in all;
+        ``needs`` is the service that its first flow needs.
+        """
+        table = self.rows.column
+        np.add.at(table(WEIGHT), rows, weights)
+        np.add.at(table(TOTAL), rows, totals)
+        table(NEEDS)[rows] = needs
+        sends = (self.rates[rows] > 0) & (self.rates[rows] < np.inf)
+        rows, weights = rows[sends], weights[sends]
+        rates = self.rates[rows]
+        needed = np.maximum(table(NEEDS)[rows] - table(SERVED)[rows], 0.0)
+        table(FINISH_S)[rows] = self._context.now_s + needed / rates
+        more = rates * weights
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+
+    def _remove_rows(self, ended: list[int]) -> tuple[list[int], list[int]]:
+        """Clear rows that have no flows any more; remove them at once, or once they are many.
+
+        Returns the rows that have moved, and the places that they have now.
+        """
+        self._clear(ended)
+        self._serving -= len(ended)
+        if self._context.rows_stay:
+            self._done += ended
+            if self.rows.count <= 2 * self._serving:
+                return [], []
+            ended, self._done = sorted(self._done), []
+        self.layout += 1
+        self._those_sending = None
+        return self.rows.drop(np.array(ended))

@@ -25,6 +25,7 @@ from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
+from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 
 #: sorts the jobs of a queue; no two jobs have the same
 Position = tuple[float, int, str]
@@ -146,7 +147,7 @@ class CapacityOrder(OrderPolicy):
             return f"queue {queue.name} is at its maximum: {queue.held} slots"
         ahead = bisect_left(queue.wanting, self._position(job), key=itemgetter(0))
         guarantee = queue.guaranteed * self.cluster.slots
-        return f"{ahead} jobs ahead in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
+        return f"{jobs_ahead(ahead)} in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
 
     def _all(self) -> Iterator[JobView]:
         queues = (queue for queue in self._queues.values() if queue.wanting)

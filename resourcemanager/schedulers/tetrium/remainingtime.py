@@ -14,6 +14,7 @@ from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
+from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 from railyard.resourcemanager.schedulers.tetrium.instances import Instances
 from railyard.resourcemanager.schedulers.tetrium.parameters import Remaining, TetriumConfig
 from railyard.resourcemanager.schedulers.tetrium.stageplans import StagePlans
@@ -73,7 +74,7 @@ class RemainingTimeOrder(OrderPolicy):
         return sorted(jobs, key=lambda job: self._place.get(job.id, len(self._place)))
 
     def why(self, job: JobView) -> str:
-        return f"{self._place.get(job.id, len(self._place))} jobs ahead"
+        return jobs_ahead(self._place.get(job.id, len(self._place)))
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         self._sites.look_at_links()

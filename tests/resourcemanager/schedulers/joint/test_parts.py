@@ -94,7 +94,7 @@ def test_the_highest_response_ratio_is_next():
     assert delivered is not None
     assert delivered.id == "short"
     assert queue.next(10.0, at_once) is None, "one job may run"
-    assert queue.why_waiting(job("long", 0.0), 10.0).startswith("1 jobs ahead (waited 0.10")
+    assert queue.why_waiting(job("long", 0.0), 10.0).startswith("1 job ahead (waited 0.10")
     queue.ended(delivered)
     again = queue.next(410.0, at_once)  # 410/100 and 401/4
     assert again is not None
