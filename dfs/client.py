@@ -2,19 +2,22 @@
 
 All calls block until they have their result and run the process's reactor meanwhile; never call
 them from within a handler.  They raise ``Refused`` with the NameNode's reason (no such file, exists
-already, a bad path, ...), and ``PeerLost`` if the NameNode is gone.
+already, a bad path, ...).  While the NameNode is being restarted they wait for it, and ask again:
+``PeerLost`` says that there was no answer in time.
 """
 
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 from railyard.cluster.errors import NotDone, Refused
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S
-from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Topology
@@ -52,7 +55,7 @@ from railyard.dfs.messages.files import (
     StoredBlock,
     Usage,
 )
-from railyard.dfs.paths import IS_FOLDER, MISSING
+from railyard.dfs.paths import IS_FOLDER, MISSING, SAFE_MODE
 from railyard.dfs.peers import Peers
 from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
 from railyard.dfs.writing import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
@@ -93,7 +96,7 @@ class DfsClient:
             network = self._own_network
         self._network = network
         self._peers = Peers(transport, node or "outside")
-        self._link: Link | None = None
+        self._link: LastingLink | None = None
         #: {"local", "rack" or "remote": stored bytes read so far}
         self.read_bytes = {"local": 0, "rack": 0, "remote": 0}
 
@@ -140,7 +143,7 @@ class DfsClient:
         """Write the content of a created file, or the end of a reopened one; see ``write``."""
         try:
             blocks = self._write_blocks(path, created, data)
-            complete = CompleteFile(file=created.file, blocks=blocks)
+            complete = CompleteFile(file=created.file, blocks=blocks, token=_token())
             return self._call(complete, FileCompleted).status
         except BaseException:
             self._namenode().request(AbandonFile(file=created.file), Done, lambda *_: None)
@@ -193,11 +196,13 @@ class DfsClient:
 
     def change(self, change: SetAttributes | SetReplication | Concatenate) -> None:
         """Change what exists: see ``dfs.messages.changes``."""
+        if isinstance(change, Concatenate):
+            change = msgspec.structs.replace(change, token=_token())
         self._call(change, Done)
 
     def remove(self, path: str, recursive: bool = False) -> Removed:
         """Remove a file or folder; return the numbers of files and folders removed."""
-        return self._call(Remove(path=path, recursive=recursive), Removed)
+        return self._call(Remove(path=path, recursive=recursive, token=_token()), Removed)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
         """Rename a file or folder to the path ``target``, never into a folder of that name."""
@@ -211,7 +216,9 @@ class DfsClient:
         overwrite: bool = False,
     ) -> None:
         """Rename many files atomically; see ``dfs.messages.files.MoveFiles``."""
-        message = MoveFiles(moves=moves, markers=markers, remove=remove, overwrite=overwrite)
+        message = MoveFiles(
+            moves=moves, markers=markers, remove=remove, overwrite=overwrite, token=_token()
+        )
         self._call(message, Done)
 
     # Reports ---------------------------------------------------------------------------------
@@ -237,7 +244,9 @@ class DfsClient:
         self, path: str, stored_length: int | None, data: Iterable[Buffer]
     ) -> FileStatus:
         """Cut a file to ``stored_length`` (None: not at all), then write ``data`` after it."""
-        reopen = ReopenFile(path=path, stored_length=stored_length, writer=self._node)
+        reopen = ReopenFile(
+            path=path, stored_length=stored_length, writer=self._node, token=_token()
+        )
         reopened = self._call(reopen, FileReopened)
         end = reopened.stored_length if stored_length is None else stored_length
         kept = reopened.kept_stored_length
@@ -281,16 +290,21 @@ class DfsClient:
         """Send a request to the NameNode; retry for a while if it is unable to carry it out."""
         for pause_s in _PAUSES_S:
             try:
-                return self._namenode().call(message, answer)
+                return self._namenode().ask(message, answer)
             except NotDone:
                 self._transport.reactor.run_until(lambda: False, pause_s)
-        return self._namenode().call(message, answer)
+        try:
+            return self._namenode().ask(message, answer)
+        except NotDone as error:
+            if error.kind == SAFE_MODE:
+                raise
+            raise NoRoom(str(error), error.kind) from None  # for its journal
 
-    def _namenode(self) -> Link:
-        """The link to the NameNode; a new one if the last was lost."""
-        if self._link is not None and self._link.lost:
-            self._link.close()
-            self._link = None
+    def _namenode(self) -> LastingLink:
         if self._link is None:
-            self._link = self._transport.link("namenode", patience_s=CENTRAL_PATIENCE_S)
+            self._link = LastingLink(self._transport, "namenode")
         return self._link
+
+
+def _token() -> str:
+    return uuid.uuid4().hex

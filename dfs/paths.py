@@ -17,6 +17,7 @@ IS_FOLDER = "is-folder"
 NOT_EMPTY = "not-empty"
 BUSY = "busy"  #: somebody else writes the file
 BAD_PATH = "bad-path"  #: no path at all
+SAFE_MODE = "safe-mode"  #: nothing is changed for now, whatever the path
 #: Limits of most file systems: UTF-8 bytes of a name, and of a path.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096

@@ -12,7 +12,7 @@ from railyard.cluster.errors import PeerUnable, RailyardError
 from railyard.cluster.files.bulk import new_buffer
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.dfs.arriving import ArrivingRange
 from railyard.dfs.blockfile import (
@@ -47,7 +47,7 @@ class ReadServices:
 
     reactor: Reactor
     folder: RunFolder
-    namenode: Link
+    namenode: LastingLink
     peers: Peers
     node: NodeId | None
     #: {"local", "rack" or "remote": stored bytes read so far}
@@ -133,7 +133,8 @@ class DfsFile:
         return [*sound, *block.doubtful]
 
     def _locate_again(self, block: BlockLocation) -> BlockLocation:
-        located = self._services.namenode.call(LocateBlocks(path=self.path), BlocksLocated)
+        namenode = self._services.namenode
+        located = namenode.ask(LocateBlocks(path=self.path), BlocksLocated)
         for file in located.files:
             for now in file.blocks:
                 if now.block == block.block:

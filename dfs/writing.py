@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from railyard.cluster.errors import NotDone, PeerLost
+from railyard.cluster.errors import NotDone
 from railyard.cluster.ids import OUTSIDE, NodeId
-from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.checksums import pack_sums, sums_of
 from railyard.dfs.messages.blocks import BlockId, BlockWritten
 from railyard.dfs.messages.files import AddBlock, BlockAdded, StoredBlock
+from railyard.dfs.paths import SAFE_MODE
 from railyard.dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
 from railyard.netemu.client.client import NetworkClient
 
@@ -42,7 +43,7 @@ class WriteServices:
 
     reactor: Reactor
     topology: Topology
-    namenode: Link
+    namenode: LastingLink
     peers: Peers
     network: NetworkClient | None
     node: NodeId | None
@@ -84,13 +85,14 @@ class BlockWrite:
             instead_of=instead_of,
             exclude=self._failed_nodes,
         )
-        self._services.namenode.request(request, BlockAdded, self._added)
+        self._services.namenode.insist(request, BlockAdded, self._added)
 
-    def _added(self, answer: BlockAdded | Refusal | PeerLost, _: memoryview | None) -> None:
+    def _added(self, answer: BlockAdded | Refusal, _: memoryview | None) -> None:
         if self.over:
             return
         if not isinstance(answer, BlockAdded):
-            if isinstance(answer, Refusal) and self._failed_nodes:
+            self.is_full = answer.unable and answer.kind != SAFE_MODE
+            if self._failed_nodes or answer.unable:
                 self._failed_nodes = ()  # no other node is left: they may have recovered
                 self._try_again(str(answer))
             else:

@@ -1,9 +1,7 @@
 """kill -9 of each role at random moments of a job.
 
-The ResourceManager, the network emulator, a rack's daemon, a helper or an attempt may go: the job
-is verified all the same.  NameNode and supervisor may not: the command says what died, with exit
-status 3.
-Nothing is left behind by either.
+Any daemon, a helper or an attempt may go: the job is verified all the same.  The supervisor may
+not: the command says what died, with exit status 3.  Nothing is left behind by either.
 """
 
 from __future__ import annotations
@@ -19,10 +17,14 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.messaging.wire import Done
+from railyard.dfs.messages.files import MakeFolder
 from railyard.scripts.chaos.processes import pid_of
 
 SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
-CENTRAL = ("NameNode", "Supervisor")
+CENTRAL = ("Supervisor",)
 _EACH = 4
 #: Kills of each daemon that goes on where it died, and how long it may be away on a quiet machine.
 _RESTARTS = 20
@@ -31,6 +33,7 @@ _AWAY = {
     "ResourceManager": re.compile(r"the ResourceManager was restarted: ([0-9.]+) (m?s)"),
     "NetworkEmulator": re.compile(r"the network was away for ([0-9.]+) (m?s)"),
 }
+_FILE_BYTES = 60_000_000
 _AWAY_MEDIAN_S, _AWAY_WORST_S = 2.0, 5.0
 #: A job of the usual size takes about 5 s from its cluster's being up.
 _MOMENT_S_MAX = 4.0
@@ -43,7 +46,7 @@ def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[
     away_of: dict[str, list[float]] = {}
     rows = run_trials("kills", trials(away_of), quick, seed, only)
     for role, away_s in away_of.items():
-        what, note = f"{role} away", f"of {len(away_s)} that a command noticed"
+        what, note = f"{role} away", f"of {len(away_s)} that were noticed"
         median_s, worst_s = statistics.median(away_s), max(away_s)
         rows += [
             bench_row(f"{what}, median", median_s, "s", bound=_AWAY_MEDIAN_S, note=note),
@@ -71,6 +74,11 @@ def trials(away_of: dict[str, list[float]] | None = None) -> list[Trial]:
             quick=i < 2,
         )
         for role in _AWAY
+        for i in range(_RESTARTS)
+    ]
+    row = "kill -9 of NameNode, and no byte is lost"
+    every += [
+        Trial(name=f"NameNode-{i}", row=row, attack=partial(_namenode, away_of), quick=i < 2)
         for i in range(_RESTARTS)
     ]
     for role in ("NodeManager", "DataNode"):
@@ -142,6 +150,30 @@ def _restarted(role: str, away_of: dict[str, list[float]], home: Home) -> None:
     ran.require(len(attempts) == len(set(attempts)), "an attempt had two processes")
     again = [name for name in attempts if not name.endswith(".0")]
     ran.require(not again, f"tasks were run again: {', '.join(again)}")
+    home.run("down").require_ok()
+    home.require_nothing_left()
+
+
+def _namenode(away_of: dict[str, list[float]], home: Home) -> None:
+    """It is away until it makes a folder: its safe mode has ended then."""
+    home.up()
+    given = home.random_file("given", _FILE_BYTES)
+    put = home.start("fs", "put", given, "/given")
+    job = home.start_job()
+    transport = Transport(RunFolder(home.run_folder()))
+    link = LastingLink(transport, "namenode")
+    link.ask(MakeFolder(path="/before"), Done)
+    time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
+    kill_one(home, job, "NameNode")
+    begun_s = time.monotonic()
+    link.ask(MakeFolder(path="/after"), Done)
+    away_of.setdefault("NameNode", []).append(time.monotonic() - begun_s)
+    transport.close()
+    require_verified(job)
+    put.end().require_ok()
+    got = home.scratch / "got"
+    home.run("fs", "get", "/given", got).require_ok()
+    require(got.read_bytes() == given.read_bytes(), "a file differs")
     home.run("down").require_ok()
     home.require_nothing_left()
 

@@ -94,10 +94,25 @@ class LastingLink:
         return self._link.call(message, answer, timeout_s)
 
     def ask(self, message: Message, answer: type[M], timeout_s: float = 30.0) -> M:
-        """As ``call``, but sent again over each new connection: it must be idempotent."""
+        """As ``call``, but sent again over each new connection: it must be idempotent.
+
+        ``PeerLost`` says that there was no answer in time; it is not sent again then.
+        """
         got: list[M | Refusal] = []
-        self.insist(message, answer, lambda reply, _: got.append(reply))
-        if not self._transport.reactor.run_until(lambda: bool(got), timeout_s):
+        over = False
+
+        def answered(reply: M | Refusal | PeerLost, _: object) -> None:
+            if not isinstance(reply, PeerLost):
+                got.append(reply)
+            elif not over:
+                self.request(message, answer, answered)
+
+        self.request(message, answer, answered)
+        try:
+            in_time = self._transport.reactor.run_until(lambda: bool(got), timeout_s)
+        finally:
+            over = True
+        if not in_time:
             how = f"within {timeout_s:g} s, or before this process was asked to stop"
             raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
         if isinstance(got[0], Refusal):

@@ -229,6 +229,18 @@ class Server:
         self._handlers[kind] = handler
         self._admission.restrict(kind, only)
 
+    def again(self, request: Request) -> None:
+        """Handle a request again that its handler had put off."""
+        answer: Message | None
+        try:
+            answer = self._handlers[type(request.message)](request)
+        except InvariantError:
+            raise
+        except Exception as error:  # no message may end a daemon
+            answer = self._refusal(error)
+        if answer is not None:
+            self._answer(request.peer, request.number, answer, None)
+
     def sender(self, request: Request) -> Sender:
         """The sender of a request."""
         assert request.header is not None, "it came from a socket"
@@ -297,18 +309,20 @@ class Server:
             answer = self._handlers[kind](request)
         except InvariantError:
             raise
-        except PeerError as error:
+        except Exception as error:  # no message may end a daemon
             if isinstance(error, Malformed):
                 number = error.request
-            self.refused += 1
-            self._complaints.warning(f"{self.name} refused a message: {error}")
-            answer = Refusal.because(error)
-        except Exception as error:  # no message may end a daemon
-            self.refused += 1
-            self._complaints.warning(f"{self.name} failed on a message", error)
-            answer = Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
+            answer = self._refusal(error)
         if answer is not None:
             self._answer(peer, number, answer, None)
+
+    def _refusal(self, error: Exception) -> Refusal:
+        self.refused += 1
+        if isinstance(error, PeerError):
+            self._complaints.warning(f"{self.name} refused a message: {error}")
+            return Refusal.because(error)
+        self._complaints.warning(f"{self.name} failed on a message", error)
+        return Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
 
     def _describe(self, _: Request) -> Message:
         return Description(

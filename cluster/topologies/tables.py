@@ -150,8 +150,13 @@ class Storage(Table, frozen=True, kw_only=True):
     #: time in which a DataNode verifies each of its replicas once, if ``scan_rate`` allows it
     scan_period: Duration = 600.0
     scan_rate: Rate = 4e6  #: limit of the background scan, real bytes/s per DataNode
+    #: share of the blocks that need a reported replica before a NameNode that was restarted leaves
+    #: safe mode
+    safe_mode_threshold: float = 0.999
 
     def __post_init__(self) -> None:
+        share = self.safe_mode_threshold
+        require(0 <= share <= 1, "storage.safe_mode_threshold", share, "a share in [0, 1]")
         finite = 0 < self.scan_period < math.inf
         require(finite, "storage.scan_period", self.scan_period, "a time above 0")
         require_rates("storage", self, "scan_rate")

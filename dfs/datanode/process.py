@@ -8,7 +8,7 @@ import os
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.ids import RackId
-from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Event, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
@@ -53,14 +53,19 @@ class DataNode:
         transport.reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
         self._register()
 
-    def _connect(self) -> Link:
-        link = self._transport.link("namenode")
+    def _connect(self) -> LastingLink:
+        link = LastingLink(self._transport, "namenode", on_renewed=self._renewed)
         link.on(ReplicateBlock, lambda command, _: self._server.replicate(command))
         link.on(DeleteReplicas, lambda command, _: self._server.delete(command))
         link.on(VerifyReplica, lambda command, _: self._server.look_at(command))
         link.on(DeleteDamaged, lambda command, _: self._server.look_at(command))
         link.on(RegisterAgain, lambda _, __: self._register())
         return link
+
+    def _renewed(self) -> None:
+        """The NameNode may be another process, which knows of no replica yet."""
+        self.registered = False
+        self._register()
 
     def _register(self) -> None:
         try:
@@ -78,11 +83,7 @@ class DataNode:
             log.warning("not registered: %s", answer)
 
     def _heartbeat(self) -> None:
-        if self._namenode.lost:
-            self._namenode.close()
-            self._namenode = self._connect()
-            self._register()
-        elif self.registered:
+        if self.registered:
             nodes = self._server.usable_nodes()
             self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
 

@@ -16,6 +16,7 @@ from railyard.cluster.bounded import (
     StoredBytes,
 )
 from railyard.cluster.messaging.wire import Message
+from railyard.dfs.messages.once import OnceOnly
 
 
 class SetAttributes(Message, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class SetReplication(Message, frozen=True, kw_only=True):
     replication: Replicas  #: 1 or more
 
 
-class ReopenFile(Message, frozen=True, kw_only=True):
+class ReopenFile(OnceOnly, frozen=True, kw_only=True):
     """Open a complete file to give it another end.  Answered with ``FileReopened``.
 
     The file keeps its blocks that end at or before ``stored_length``.  What follows them is written
@@ -63,7 +64,7 @@ class FileReopened(Message, frozen=True, kw_only=True):
     stored_block_bytes: StoredBytes  #: maximum length of a block
 
 
-class Concatenate(Message, frozen=True, kw_only=True):
+class Concatenate(OnceOnly, frozen=True, kw_only=True):
     """Move the blocks of some files to the end of another, and remove these.
 
     Atomic.  Answered with ``Done``.

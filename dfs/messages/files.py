@@ -23,6 +23,7 @@ from railyard.cluster.bounded import (
 )
 from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
 from railyard.dfs.messages.blocks import Block, Nodes
+from railyard.dfs.messages.once import OnceOnly
 
 
 # Files and folders -------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ class MakeFolder(Message, frozen=True, kw_only=True):
     permission: Permission | None = None  #: None = 755
 
 
-class Remove(Message, frozen=True, kw_only=True):
+class Remove(OnceOnly, frozen=True, kw_only=True):
     """Remove a file or folder.  Answered with ``Removed``; refused if it does not exist."""
 
     path: Path
@@ -114,7 +115,7 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     target: Path  #: the folder that gets the files
 
 
-class MoveFiles(Message, frozen=True, kw_only=True):
+class MoveFiles(OnceOnly, frozen=True, kw_only=True):
     """Rename many files atomically, all or nothing.  Answered with ``Done``.
 
     In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
@@ -145,6 +146,19 @@ class Usage(Message, frozen=True, kw_only=True):
     blocks: Count
     stored_bytes: StoredBytes  #: sum of the files' lengths, without replication
     stored_disk_bytes: StoredBytes  #: sum over all existing replicas
+
+
+class GetSafeMode(Message, frozen=True, kw_only=True):
+    """Get whether the NameNode is in safe mode.  Answered with ``SafeModeStatus``."""
+
+
+class SafeModeStatus(Message, frozen=True, kw_only=True):
+    """Safe mode: until DataNodes have reported enough blocks to a NameNode that started again."""
+
+    on: bool
+    reported: Count  #: blocks of complete files with a replica that a DataNode has reported
+    needed: Count  #: as many need one before it ends
+    blocks: Count  #: of complete files
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):
@@ -292,7 +306,7 @@ class StoredBlock(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Nodes
 
 
-class CompleteFile(Message, frozen=True, kw_only=True):
+class CompleteFile(OnceOnly, frozen=True, kw_only=True):
     """Close an open file that consists of these blocks, in order.
 
     Answered with ``FileCompleted``; from then on the file survives a crash of the NameNode.

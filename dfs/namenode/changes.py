@@ -60,14 +60,15 @@ class Changes:
                 raise PeerError(f"{path}: is being written: need files that nobody writes")
         moved = tuple(block for inode in sources for block in inode.blocks)
 
-        def act() -> None:
+        def act() -> Done:
             for path in message.sources:
                 self._namespace.remove(path, recursive=False)
             self.rewrite(target, (*target.blocks, *moved))
+            return Done()
 
-        self._namespace.change(act)
+        done = self._namespace.change(act)[0]
         self._want(moved, target.replication)
-        return Done()
+        return done
 
     def rewrite(self, inode: Inode, blocks: tuple[FileBlock, ...]) -> Inode:
         """Give a file that exists other blocks.  Within ``Namespace.change``."""

@@ -5,21 +5,21 @@ Only ``handle`` changes it.  Never here: sockets, files, clocks, and randomness 
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.changes import (
     Concatenate,
-    FileReopened,
     ReopenFile,
     SetAttributes,
     SetReplication,
@@ -37,12 +37,10 @@ from railyard.dfs.messages.datanodes import (
 from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
-    BlockAdded,
     CheckFiles,
     CompleteFile,
     CreateFile,
-    FileCompleted,
-    FileCreated,
+    GetSafeMode,
     GetStatus,
     GetUsage,
     ListFolder,
@@ -56,19 +54,24 @@ from railyard.dfs.messages.files import (
     ReplicaMoved,
     StoredBlock,
 )
-from railyard.dfs.namenode.changes import Changes, check_replication
+from railyard.dfs.namenode.changes import Changes
 from railyard.dfs.namenode.commands import CommandQueue, DataNodeCommand
 from railyard.dfs.namenode.datanodes import DataNodes
-from railyard.dfs.namenode.journal import FileBlock, Inode, Journal
+from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
 from railyard.dfs.namenode.replicas.doubts import Doubts
 from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
 from railyard.dfs.namenode.replicas.replication import Replication
-from railyard.dfs.namenode.reports import Reports, status_of
-from railyard.dfs.paths import BUSY, IS_FOLDER, MISSING, parse_path
+from railyard.dfs.namenode.reports import Reports
+from railyard.dfs.namenode.restart.answers import Answers
+from railyard.dfs.namenode.restart.safemode import REFUSED, SafeMode
+from railyard.dfs.namenode.writing import Writing, closing
+from railyard.dfs.paths import parse_path
 from railyard.dfs.placement.rule import NO_HINT, RackAware
+
+Answer = TypeVar("Answer", bound=Message)
 
 
 class Ticked(Event, frozen=True):
@@ -117,26 +120,25 @@ class NameNode:
         owner: str = "",
         epoch_s: float = 0.0,
     ) -> None:
-        self._block_bytes = topology.stored_block_bytes
         self._replicas = topology.storage.replication  #: default replication
         self._nodes = {node.id: node.rack for node in topology.nodes()}
         self._placement = RackAware(seed)
-        starts, inodes = journal.load()
+        loaded = journal.load()
         self._epoch_s = epoch_s
-        self._namespace = Namespace(journal, inodes, owner, now_s + epoch_s)
+        self._namespace = Namespace(journal, loaded.inodes, owner, now_s + epoch_s)
         self.blocks = BlockMap()
-        for inode in inodes:
+        for inode in loaded.inodes:
             for block in inode.blocks:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
-        patience_s = topology.liveness.expiry_s if inodes else 0.0
-        self._replication = Replication(self.blocks, self._placement, now_s + patience_s)
+        self._replication = Replication(self.blocks, self._placement, now_s)
         self._doubts = Doubts(self.blocks)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
         self._open = OpenFiles()
+        self._answers = Answers(loaded.answers)
+        self._namespace.notes_of = self._answers.changes
         changes = Changes(self._namespace, self.blocks, self._open, len(self._nodes))
-        self._changes = changes
         #: the upper half is the number of starts, so that no id is ever used twice
-        self._next_id = (starts << 32) + 1
+        self._next_id = (loaded.starts << 32) + 1
         self._commands = CommandQueue(self._nodes)
         self._moves = Moves(self.blocks, self._replication, self._placement)
         self._datanodes = DataNodes(
@@ -148,6 +150,29 @@ class NameNode:
             self._commands,
             self._moves,
         )
+        self.safe_mode = SafeMode(self.blocks, topology, now_s, on=loaded.starts > 0)
+        if self.safe_mode.on:
+            self._replication.not_before_s = math.inf
+            self._datanodes.deletes_unknown = False
+        self._writing = Writing(
+            journal=journal,
+            namespace=self._namespace,
+            blocks=self.blocks,
+            open_files=self._open,
+            answers=self._answers,
+            changes=changes,
+            datanodes=self._datanodes,
+            placement=self._placement,
+            commands=self._commands,
+            nodes=len(self._nodes),
+            replicas=self._replicas,
+            block_bytes=topology.stored_block_bytes,
+            new_id=self._new_id,
+            forget=self._forget,
+            safe_mode=self.safe_mode,
+        )
+        self._writing.resume(loaded.opened, now_s)
+        writing, once = self._writing, self._answers.wrap
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
             GetStatus: lambda m, _: self._reports.status(m.path),
             ListFolder: lambda m, _: self._reports.listing(m.path),
@@ -155,16 +180,17 @@ class NameNode:
             CheckFiles: lambda m, _: self._reports.check(m.path),
             LocateBlocks: lambda m, _: self._reports.locations(m.path),
             MakeFolder: self._make_folder,
-            Remove: self._remove,
-            MoveFiles: self._move_files,
+            GetSafeMode: lambda *_: self.safe_mode.status(),
+            Remove: once(self._remove),
+            MoveFiles: once(self._move_files),
             SetAttributes: changes.set_attributes,
             SetReplication: changes.set_replication,
-            Concatenate: changes.concatenate,
-            CreateFile: self._create_file,
-            ReopenFile: self._reopen_file,
-            AddBlock: self._add_block,
-            CompleteFile: self._complete_file,
-            AbandonFile: self._abandon_file,
+            Concatenate: once(changes.concatenate),
+            CreateFile: writing.create,
+            ReopenFile: once(writing.reopen),
+            AddBlock: writing.add_block,
+            CompleteFile: once(writing.complete),
+            AbandonFile: writing.abandon,
             MoveReplica: self._move_replica,
             FileStored: self._file_stored,
             RegisterDataNode: self._datanodes.register,
@@ -186,7 +212,11 @@ class NameNode:
     def handle(self, message: Message, now_s: float) -> Outcome:
         """Handle a request or a fact that arrived at time ``now_s``."""
         self._namespace.now_s = now_s + self._epoch_s
+        if self.safe_mode.on:
+            self._check_safe(message)
         reply = self._handlers[type(message)](message, now_s)
+        if self.safe_mode.on and self.safe_mode.may_end(now_s):
+            self._leave_safe_mode(now_s)
         more = self._replication.decide(now_s)
         if not (more or self._commands or self._doubts or self._moves):  # the fast path
             return Outcome(reply, ())
@@ -203,6 +233,33 @@ class NameNode:
         """Raise ``InvariantError`` if the state contradicts itself."""
         self.blocks.check_invariants()
 
+    # Safe mode -------------------------------------------------------------------------------
+    def _check_safe(self, message: Message) -> None:
+        """Raise ``NotYet`` for a change, and for a file of which nobody has reported a block."""
+        if type(message) not in REFUSED:
+            return
+        if isinstance(message, LocateBlocks):
+            path = message.path
+            files = self._reports.locations(path).files
+            if all(block.nodes or block.doubtful for file in files for block in file.blocks):
+                return
+        elif isinstance(message, AddBlock | CompleteFile | AbandonFile):
+            file = self._open.find(message.file)
+            path = "" if file is None else file.opened.path
+        elif isinstance(message, MoveFiles):
+            path = next((move.source for move in message.moves), "")
+        else:
+            path = getattr(message, "path", "") or getattr(message, "target", "")
+        raise self.safe_mode.refusal(message, path)
+
+    def _leave_safe_mode(self, now_s: float) -> None:
+        self.safe_mode.on = False
+        self._datanodes.deletes_unknown = True
+        safe_mode = self.safe_mode
+        self._replication.not_before_s = (
+            now_s if safe_mode.all_registered else max(now_s, safe_mode.expects_until_s)
+        )
+
     # Namespace -------------------------------------------------------------------------------
     def _make_folder(self, message: MakeFolder, _now_s: float) -> Done:
         make = self._namespace.make_folder
@@ -210,15 +267,14 @@ class NameNode:
         return Done()
 
     def _remove(self, message: Remove, _: float) -> Removed:
-        (files, folders), freed = self._namespace.change(
-            self._namespace.remove, message.path, message.recursive
-        )
-        self._forget(block.block for block in freed)
-        self._give_up(self._open.below(message.path))
-        return Removed(files=files, folders=folders)
+        def act() -> Removed:
+            files, folders = self._namespace.remove(message.path, message.recursive)
+            return Removed(files=files, folders=folders)
+
+        return self._change(act, self._open.below(message.path))
 
     def _move_files(self, message: MoveFiles, _: float) -> Done:
-        def act() -> None:
+        def act() -> Done:
             for move in message.moves:
                 self._namespace.move(move.source, move.target, message.overwrite)
             for each in message.gathers:
@@ -229,12 +285,20 @@ class NameNode:
             for path in message.remove:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)
+            return Done()
 
-        freed = self._namespace.change(act)[1]
+        given_up = {
+            file.opened.number: file for path in message.remove for file in self._open.below(path)
+        }
+        return self._change(act, given_up.values())
+
+    def _change(self, act: Callable[[], Answer], given_up: Iterable[OpenFile]) -> Answer:
+        """Change the namespace, and drop files that are being written where something was."""
+        files = list(given_up)
+        answer, freed = self._namespace.change(act, notes=closing(files))
         self._forget(block.block for block in freed)
-        for path in message.remove:
-            self._give_up(self._open.below(path))
-        return Done()
+        self._writing.drop(files)
+        return answer
 
     def _move_replica(self, message: MoveReplica, _: float) -> ReplicaMoved | None:
         self._datanodes.check_node(message.target)
@@ -243,141 +307,6 @@ class NameNode:
             right = f"a file with that block: it has {len(inode.blocks)}"
             raise PeerError(f"{message.path}: block {message.number}: need {right}")
         return self._moves.begin(inode.blocks[message.number].block, message)
-
-    # Writing ---------------------------------------------------------------------------------
-    def _create_file(self, message: CreateFile, now_s: float) -> FileCreated:
-        names = parse_path(message.path)
-        self._namespace.check_target(names, message.overwrite)
-        replication = message.replication
-        if message.writer is not None:
-            self._datanodes.check_node(message.writer)
-        check_replication(replication, len(self._nodes))
-        file = OpenFile(
-            number=self._new_id(),
-            path=message.path.removesuffix("/"),
-            names=names,
-            replication=replication or self._replicas,
-            writer=message.writer,
-            overwrite=message.overwrite,
-            hint=message.hint,
-            touched_s=now_s,
-            owner=message.owner,
-            permission=message.permission,
-        )
-        length = message.first_stored_length
-        first = self._new_block(file, length) if length else None
-        self._open.add(file)
-        return FileCreated(
-            file=file.number,
-            stored_block_bytes=self._block_bytes,
-            replication=file.replication,
-            first=first,
-        )
-
-    def _reopen_file(self, message: ReopenFile, now_s: float) -> FileReopened:
-        inode, length = self._namespace.get(message.path), message.stored_length
-        if inode.folder:
-            raise PeerError(f"{message.path}: is a folder", IS_FOLDER)
-        if self._open.is_reopened(inode.number):
-            raise PeerError(f"{message.path}: is being written by another client", BUSY)
-        if length is not None and length > inode.stored_length:
-            why = f"need at most its length, {inode.stored_length} bytes"
-            raise PeerError(f"{message.path}: cannot be cut to {length} bytes: {why}")
-        kept = inode.blocks
-        if length is None:
-            if kept and kept[-1].stored_length < self._block_bytes:
-                kept = kept[:-1]
-        else:
-            ends = itertools.accumulate(block.stored_length for block in kept)
-            kept = kept[: sum(end <= length for end in ends)]
-        file = OpenFile(
-            number=self._new_id(),
-            path=self._namespace.path_of(inode),
-            names=parse_path(message.path),
-            replication=inode.replication,
-            writer=message.writer,
-            overwrite=True,
-            hint=PlacementHint(),
-            touched_s=now_s,
-            reopened=inode,
-            kept=len(kept),
-        )
-        self._open.add(file)
-        return FileReopened(
-            file=file.number,
-            stored_length=inode.stored_length,
-            kept_stored_length=sum(block.stored_length for block in kept),
-            stored_block_bytes=self._block_bytes,
-        )
-
-    def _add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
-        file = self._open.get(message.file, now_s)
-        return self._new_block(file, message.stored_length, message.instead_of, message.exclude)
-
-    def _new_block(
-        self,
-        file: OpenFile,
-        stored_length: int,
-        instead_of: BlockId | None = None,
-        exclude: tuple[NodeId, ...] = (),
-    ) -> BlockAdded:
-        """Allocate a block of an open file and choose its nodes; may raise ``PeerError``."""
-        if not 0 < stored_length <= self._block_bytes:
-            right = f"1 to {self._block_bytes} bytes"
-            raise PeerError(f"a block of {stored_length} bytes: need {right}")
-        nodes = tuple(
-            self._placement.choose(
-                (file.path, len(file.blocks)),
-                file.replication,
-                self.blocks.load,
-                file.uses,
-                writer=file.writer,
-                exclude=exclude,
-                hint=file.hint,
-            )
-        )
-        if not nodes:
-            raise PeerError("no node is left to write a block to")
-        if instead_of is not None and instead_of in file.blocks:
-            del file.blocks[instead_of]
-            self._forget([instead_of])
-        block = BlockId(self._new_id())
-        file.blocks[block] = stored_length
-        self.blocks.begin(block, stored_length, file.replication, nodes)
-        file.uses.update(nodes)
-        return BlockAdded(block=block, nodes=nodes)
-
-    def _complete_file(self, message: CompleteFile, now_s: float) -> FileCompleted:
-        file = self._open.get(message.file, now_s)
-        unused = file.blocks.copy()
-        blocks: list[FileBlock] = []
-        for stored in message.blocks:
-            length = unused.pop(stored.block, None)
-            if length is None:
-                why = f"block {stored.block} is not one of its blocks, or given twice"
-                raise PeerError(f"{file.path}: {why}")
-            if not any(map(self.blocks.is_alive, stored.nodes)):
-                why = f"block {stored.block} was written to no node that is alive"
-                raise PeerError(f"{file.path}: {why}")
-            blocks.append(FileBlock(stored.block, length))
-        inode, freed = self._namespace.change(self._put, file, tuple(blocks))
-        self._open.pop(file.number)
-        for stored in message.blocks:
-            late = self.blocks.complete(stored.block, stored.nodes)
-            if late:
-                self._commands.delete([(node, stored.block) for node in late])
-        if freed or unused:
-            self._forget([*(block.block for block in freed), *unused])
-        return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
-
-    def _put(self, file: OpenFile, blocks: tuple[FileBlock, ...]) -> Inode:
-        if file.reopened is None:
-            given = file.overwrite, file.owner, file.permission
-            return self._namespace.put_file(file.names, file.replication, blocks, *given)
-        inode = self._namespace.numbered(file.reopened.number)
-        if inode is None or inode.blocks != file.reopened.blocks:
-            raise PeerError(f"{file.path}: was removed or changed while it was written", MISSING)
-        return self._changes.rewrite(inode, (*file.kept_blocks, *blocks))
 
     def _file_stored(self, message: FileStored, _: float) -> BlocksStored:
         lengths, known = message.stored_lengths, self.blocks
@@ -418,19 +347,11 @@ class NameNode:
             placed.append(nodes)
         return placed
 
-    def _abandon_file(self, message: AbandonFile, now_s: float) -> Done:
-        self._give_up([self._open.get(message.file, now_s)])
-        return Done()
-
-    def _give_up(self, files: Iterable[OpenFile]) -> None:
-        for file in files:
-            self._open.pop(file.number)
-            self._forget(file.blocks)
-
     # Helpers ---------------------------------------------------------------------------------
     def _ticked(self, _: Ticked, now_s: float) -> None:
         self._datanodes.lose_silent(now_s)
-        self._give_up(self._open.abandoned(now_s))
+        with suppress(PeerUnable):  # the journal's disk is full: at a later tick
+            self._writing.give_up(self._open.abandoned(now_s))
 
     def _new_id(self) -> int:
         self._next_id += 1

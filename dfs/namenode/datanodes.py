@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done
+from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.datanodes import (
     BlockReplicated,
     BlockReport,
@@ -48,6 +49,9 @@ class DataNodes:
         self._doubts = doubts
         self._commands = commands
         self._moves = moves
+        #: whether replicas of blocks that no file has are deleted now, or once they are reported
+        #: again
+        self.deletes_unknown = True
         #: {rack: time of its DataNode's last heartbeat or registration}
         self._heard_s: dict[RackId, float] = {}
 
@@ -72,7 +76,7 @@ class DataNodes:
             self._doubts.node_joined(node, now_s)
             for block in doubtful:
                 self._doubts.doubt(block, node, now_s)
-            self._commands.delete([(node, block) for block in unknown])
+            self._delete_unknown(node, unknown)
         return Done()
 
     def heartbeat(self, message: DataNodeHeartbeat, now_s: float) -> None:
@@ -102,7 +106,7 @@ class DataNodes:
         )
         for block in doubtful:
             self._doubts.doubt(block, message.node, now_s)
-        self._commands.delete([(message.node, block) for block in unknown])
+        self._delete_unknown(message.node, unknown)
 
     # Replicas --------------------------------------------------------------------------------
     def replicated(self, fact: BlockReplicated, _: float) -> None:
@@ -110,7 +114,7 @@ class DataNodes:
         self._replication.copied(fact.block, fact.target)
         known = self._blocks.blocks.get(fact.block)
         if known is None:
-            self._commands.delete([(fact.target, fact.block)])
+            self._delete_unknown(fact.target, [fact.block])
         elif self._blocks.is_alive(fact.target):
             self._blocks.set_replica(fact.block, fact.target, "sound")
             self._moves.copied(fact.block, fact.target)
@@ -140,6 +144,10 @@ class DataNodes:
         self._doubts.verified(fact, now_s)
 
     # Helpers ---------------------------------------------------------------------------------
+    def _delete_unknown(self, node: NodeId, blocks: Iterable[BlockId]) -> None:
+        if self.deletes_unknown:
+            self._commands.delete([(node, block) for block in blocks])
+
     def _check_rack(self, rack: RackId) -> None:
         if rack not in self._nodes.values():
             raise PeerError(f"{rack!r} is not a rack of this cluster")

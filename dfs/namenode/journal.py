@@ -1,16 +1,22 @@
-"""The journal: the durable part of the namespace, one row per inode, written with each commit.
+"""The journal: what a NameNode that starts in place of one that died must know.
+
+* inodes: complete files and folders; a row each, written with each commit
+* files that are being written, and their blocks, so that their writers can go on
+* answers to requests that a client sends again if the connection broke (``dfs.messages.once``)
 
 Block locations are not in it: the DataNodes report them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from railyard.cluster.ids import NodeId
 from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import PlacementHint
 
 #: The inode of "/".
 ROOT = 0
@@ -59,21 +65,89 @@ class Change(msgspec.Struct, frozen=True):
     inode: Inode | None
 
 
+class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a file was opened with for writing."""
+
+    number: int
+    path: str  #: as listings show it
+    names: tuple[str, ...]  #: the names of the path
+    replication: int
+    writer: NodeId | None
+    overwrite: bool
+    hint: PlacementHint
+    owner: str = ""  #: "" = the namespace's
+    permission: int | None = None
+    #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
+    reopened: Inode | None = None
+    kept: int = 0
+
+    @property
+    def kept_blocks(self) -> tuple[FileBlock, ...]:
+        """The blocks that stay before those that are written."""
+        return () if self.reopened is None else self.reopened.blocks[: self.kept]
+
+
+class OpenFileChange(msgspec.Struct, frozen=True, gc=False):
+    """A file is open for writing; None: not any more, and all its blocks are dropped."""
+
+    number: int
+    opened: Opened | None
+
+
+class OpenBlockChange(msgspec.Struct, frozen=True, gc=False):
+    """An open file has a block of this length; None: not any more."""
+
+    file: int
+    block: BlockId
+    stored_length: int | None
+
+
+class AnswerChange(msgspec.Struct, frozen=True, gc=False):
+    """The answer to the request with that token; None removes it."""
+
+    number: int  #: counts answers
+    token: str
+    answer: bytes | None
+
+
+#: What is kept beside the inodes.
+Note = OpenFileChange | OpenBlockChange | AnswerChange
+
+
+class Loaded(NamedTuple):
+    """All that a journal has."""
+
+    starts: int  #: number of earlier starts
+    inodes: list[Inode]
+    #: open files with their blocks, {block: length}, in the order of their ids
+    opened: list[tuple[Opened, dict[BlockId, int]]]
+    answers: list[AnswerChange]  #: the oldest first
+
+
 class Journal(Protocol):
     """Stores committed changes."""
 
-    def load(self) -> tuple[int, list[Inode]]:
-        """Count a start; return the number of earlier starts and all inodes."""
+    def load(self) -> Loaded:
+        """Count a start; return all that is stored."""
 
-    def commit(self, changes: Iterable[Change]) -> None:
-        """Store these changes, all or none; they survive the process once this returns."""
+    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
+        """Store these, all or none; they survive the process once this returns.
+
+        The caller is not acknowledged before they survive a power cut, too, if that is promised.
+        """
+
+    def note(self, notes: Sequence[Note]) -> None:
+        """Store these, all or none; they survive the process, and maybe not a power cut."""
 
 
 class NoJournal:
     """A journal that stores nothing, for the simulator and tests."""
 
-    def load(self) -> tuple[int, list[Inode]]:
-        return 0, []
+    def load(self) -> Loaded:
+        return Loaded(0, [], [], [])
 
-    def commit(self, changes: Iterable[Change]) -> None:
+    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
+        """Do nothing."""
+
+    def note(self, notes: Sequence[Note]) -> None:
         """Do nothing."""

@@ -14,7 +14,15 @@ from typing import TypeVar, TypeVarTuple
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.dfs.namenode.journal import ROOT, Attributes, Change, FileBlock, Inode, Journal
+from railyard.dfs.namenode.journal import (
+    ROOT,
+    Attributes,
+    Change,
+    FileBlock,
+    Inode,
+    Journal,
+    Note,
+)
 from railyard.dfs.paths import (
     EXISTS,
     IS_FOLDER,
@@ -47,6 +55,8 @@ class Namespace:
         self._journal = journal
         self._owner = owner
         self.now_s = now_s  #: the time of changes, in seconds since 1970
+        #: what the journal is to note with a change, by the change's result
+        self.notes_of: Callable[[object], Sequence[Note]] = lambda _: ()
         self._inodes: dict[int, Inode] = {}
         #: {folder: {name: inode number}}; has an entry for every folder
         self._children: dict[int, dict[str, int]] = {}
@@ -108,15 +118,18 @@ class Namespace:
         return join_path(tuple(reversed(names)))
 
     # Changing --------------------------------------------------------------------------------
-    def change(self, act: Callable[[*Given], T], *given: *Given) -> tuple[T, list[FileBlock]]:
-        """Run ``act(*given)`` as one atomic change, and commit it to the journal.
+    def change(
+        self, act: Callable[[*Given], T], *given: *Given, notes: Sequence[Note] = ()
+    ) -> tuple[T, list[FileBlock]]:
+        """Run ``act(*given)`` as one atomic change, and commit it to the journal with ``notes``.
 
         Returns its result and the blocks that no file has any more.  If ``act`` or the journal
         raises, the change is undone and the exception passed on.
         """
         try:
             result = act(*given)
-            self._journal.commit(map(self._change_of, self._before))
+            changes = map(self._change_of, self._before)
+            self._journal.commit(changes, (*notes, *self.notes_of(result)))
         except BaseException:
             self._undo()
             raise

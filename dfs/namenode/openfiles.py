@@ -1,4 +1,4 @@
-"""Open files: invisible until complete, and dropped with their writer or the NameNode's process.
+"""Open files: invisible until complete, and dropped with their writer.
 
 There is no lease on a path: of several writers the first to complete its file gets the path, and
 the others are refused unless they overwrite.
@@ -13,8 +13,7 @@ import msgspec
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.files import PlacementHint
-from railyard.dfs.namenode.journal import FileBlock, Inode
+from railyard.dfs.namenode.journal import Opened
 from railyard.dfs.paths import parse_path
 
 #: An open file without requests for so long is dropped: its writer counts as dead.
@@ -24,28 +23,12 @@ WRITER_PATIENCE_S = 900.0
 class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     """A file that is open for writing."""
 
-    number: int
-    path: str  #: as listings show it
-    names: tuple[str, ...]  #: the names of the path
-    replication: int
-    writer: NodeId | None
-    overwrite: bool
-    hint: PlacementHint
-    touched_s: float
-    owner: str = ""  #: "" = the namespace's
-    permission: int | None = None
-    #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
-    reopened: Inode | None = None
-    kept: int = 0
+    opened: Opened
+    touched_s: float  #: when its writer was heard last
     #: {block: its length in stored bytes}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
     #: {node: number of the file's replicas placed on it}
     uses: Counter[NodeId] = msgspec.field(default_factory=Counter)
-
-    @property
-    def kept_blocks(self) -> tuple[FileBlock, ...]:
-        """The blocks that stay before those that are written."""
-        return () if self.reopened is None else self.reopened.blocks[: self.kept]
 
 
 class OpenFiles:
@@ -59,7 +42,11 @@ class OpenFiles:
 
     def add(self, file: OpenFile) -> None:
         """Add an open file."""
-        self._files[file.number] = file
+        self._files[file.opened.number] = file
+
+    def find(self, number: int) -> OpenFile | None:
+        """An open file; None if it is not open."""
+        return self._files.get(number)
 
     def get(self, number: int, now_s: float) -> OpenFile:
         """Return an open file and renew its writer's time limit; ``PeerError`` if not open."""
@@ -75,13 +62,14 @@ class OpenFiles:
 
     def is_reopened(self, inode: int) -> bool:
         """Whether the file with that inode number has been opened again."""
-        files = self._files.values()
-        return any(file.reopened is not None and file.reopened.number == inode for file in files)
+        reopened = [file.opened.reopened for file in self._files.values()]
+        return any(file is not None and file.number == inode for file in reopened)
 
     def below(self, path: str) -> list[OpenFile]:
         """The open files at ``path`` or below it."""
         names = parse_path(path)
-        return [file for file in self._files.values() if file.names[: len(names)] == names]
+        files = self._files.values()
+        return [file for file in files if file.opened.names[: len(names)] == names]
 
     def abandoned(self, now_s: float) -> list[OpenFile]:
         """The open files that have had no request for ``WRITER_PATIENCE_S``."""

@@ -7,12 +7,13 @@ when its journal entry is on the disk.
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from dataclasses import dataclass
 
 from railyard.cluster.background import Background
 from railyard.cluster.config import Daemon
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, PeerUnable, UsageError
 from railyard.cluster.ids import RackId, rack_of
 from railyard.cluster.messaging.access.roles import DATA_NODE, RESOURCE_MANAGER
 from railyard.cluster.messaging.reactor import now_s
@@ -21,6 +22,7 @@ from railyard.cluster.messaging.wire import Message
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.processes.priority import DECIDER, take_priority
+from railyard.cluster.processes.restarts import NOT_AGAIN
 from railyard.cluster.processes.users import user_name
 from railyard.dfs.messages.changes import FileReopened, ReopenFile
 from railyard.dfs.messages.datanodes import (
@@ -39,10 +41,14 @@ from railyard.dfs.messages.files import (
     FileCreated,
     MoveReplica,
 )
+from railyard.dfs.messages.once import OnceOnly
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
 from railyard.dfs.namenode.durable.groupcommit import GroupCommit
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
+from railyard.dfs.namenode.restart.safemode import NotYet
 from railyard.dfs.namenode.writers import Writers
+
+log = logging.getLogger(__name__)
 
 #: Messages that only DataNodes may send.  Not ``ReplicaFailed``, which readers send too.
 _OF_DATANODES = (
@@ -54,6 +60,8 @@ _OF_DATANODES = (
     ReplicasDeleted,
     ReplicaVerified,
 )
+#: Requests wait so long for DataNodes to register before they are refused.
+HELD_S = 20.0
 _OF_WRITERS = (CreateFile, ReopenFile, CompleteFile, AbandonFile)
 
 
@@ -90,6 +98,9 @@ class NameNodeServer:
         self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
         self._moving: dict[MoveReplica, list[Request]] = {}  #: requests of moves under way
+        #: {(peer, number): a request that waits, and until when}
+        self._held: dict[tuple[bytes, int], tuple[Request, float]] = {}
+        self._reactor = transport.reactor
         self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
         for kind in core.messages:
@@ -97,6 +108,22 @@ class NameNodeServer:
         transport.reactor.call_every(tick_s, self._tick)
 
     def _handle(self, request: Request) -> Message | None:
+        """Handle a request; one that has to wait for DataNodes is tried again, for a while."""
+        key = request.peer, request.number
+        _, until_s = self._held.pop(key, (request, now_s() + HELD_S))
+        try:
+            return self._answer(request)
+        except NotYet:
+            if now_s() >= until_s:
+                raise
+        self._held[key] = request, until_s
+        return None
+
+    def _try_held(self) -> None:
+        for request, _ in list(self._held.values()):
+            self._server.again(request)
+
+    def _answer(self, request: Request) -> Message | None:
         message = request.message
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
@@ -111,11 +138,13 @@ class NameNodeServer:
         if isinstance(message, RegisterDataNode | DataNodeHeartbeat):
             self._datanodes[message.rack] = request.peer
             self._note_alive(message, at_s)
+            if self._held:
+                self._reactor.call_later(0, self._try_held)
         if isinstance(outcome.reply, FileCreated | FileReopened):
             self._writers.begun(client, outcome.reply.file)
         elif isinstance(message, CompleteFile | AbandonFile):
             self._writers.ended(client, message.file)
-        if self._commits is not None and self._commits.commits != before:
+        if self._commits is not None and (self._commits.commits != before or _comes_again(message)):
             self._commits.hold(functools.partial(self._release, request, outcome))
             return None
         self._send(outcome)
@@ -162,6 +191,7 @@ class NameNodeServer:
             if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
                 self._send(self._core.handle(known.heartbeat, at_s))
         self._send(self._core.handle(Ticked(), at_s))
+        self._try_held()
 
     def _send(self, outcome: Outcome) -> None:
         """Send an outcome's commands, and the answers of moves that have ended."""
@@ -174,6 +204,11 @@ class NameNodeServer:
                 self._server.reply(request, answer)
 
 
+def _comes_again(message: Message) -> bool:
+    """Whether it may have been answered before, by a change that is being synced."""
+    return isinstance(message, OnceOnly) and bool(message.token)
+
+
 def _senders(kind: type[Message]) -> tuple[str, ...]:
     """The roles that may send messages of a class; () = all."""
     if kind is MoveReplica:
@@ -181,23 +216,30 @@ def _senders(kind: type[Message]) -> tuple[str, ...]:
     return (DATA_NODE,) if kind in _OF_DATANODES else ()
 
 
-def main(daemon: Daemon) -> None:
-    """Serve "namenode", with the journal in the run folder."""
+def main(daemon: Daemon) -> int:
+    """Serve "namenode", with the journal in the run folder; returns the exit status."""
     take_priority(DECIDER)
     transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
     config = daemon.config
     safe = config.durability == "safe"
-    journal = SqliteJournal(daemon.folder.journal, lasting=safe)
     begin_s = now_s()
-    core = NameNode(
-        config.topology,
-        journal,
-        begin_s,
-        seed=config.seed,
-        owner=user_name(),
-        epoch_s=time.time() - begin_s,
-    )
+    try:
+        journal = SqliteJournal(daemon.folder.journal, lasting=safe)
+        core = NameNode(
+            config.topology,
+            journal,
+            begin_s,
+            seed=config.seed,
+            owner=user_name(),
+            epoch_s=time.time() - begin_s,
+        )
+    except UsageError as error:  # so would be each further try
+        log.error("%s", error)
+        return NOT_AGAIN
+    except PeerUnable as error:  # the disk is full: perhaps only for now
+        log.error("%s", error)
+        return 1
     syncing = Background(transport.reactor, threads=1) if safe else None
     commits = GroupCommit(journal, syncing) if syncing is not None else None
     liveness = config.topology.liveness
@@ -209,3 +251,4 @@ def main(daemon: Daemon) -> None:
     if syncing is not None:
         syncing.close()
     journal.close()
+    return 0

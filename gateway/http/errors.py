@@ -15,6 +15,7 @@ from railyard.dfs.paths import (
     MISSING,
     NO_FOLDER,
     NOT_EMPTY,
+    SAFE_MODE,
 )
 
 #: {name of an exception: its package}; others are in java.io
@@ -26,6 +27,7 @@ _PACKAGES = {
     "AclException": "org.apache.hadoop.hdfs.protocol",
     "AlreadyBeingCreatedException": "org.apache.hadoop.hdfs.protocol",
     "SnapshotException": "org.apache.hadoop.hdfs.protocol",
+    "SafeModeException": "org.apache.hadoop.hdfs.server.namenode",
     "RetriableException": "org.apache.hadoop.ipc",
     "InvalidInputException": "org.apache.hadoop.mapred",
     "AccessControlException": "org.apache.hadoop.security",
@@ -44,6 +46,7 @@ _KINDS = {
     NOT_EMPTY: (403, "PathIsNotEmptyDirectoryException"),
     BUSY: (403, "AlreadyBeingCreatedException"),
     BAD_PATH: (400, "IllegalArgumentException"),
+    SAFE_MODE: (403, "SafeModeException"),
 }
 #: {name of an exception within another class: its whole name}
 _WITHIN = {"InvalidToken": "org.apache.hadoop.security.token.SecretManager$InvalidToken"}
@@ -89,7 +92,7 @@ def remote_error(error: Exception) -> RemoteError | None:
     """What a client gets for an error of ours; None for one that is a defect."""
     if isinstance(error, RemoteError):
         return error
-    if isinstance(error, NotDone):
+    if isinstance(error, NotDone) and error.kind != SAFE_MODE:
         return RemoteError(403, "IOException", str(error))
     if isinstance(error, Refused):
         if error.kind == MISSING:

@@ -19,7 +19,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
 
 #: Of the daemons without which a cluster can't go on, those that go on where they died.
-RESTARTED = ("ResourceManager", "NetworkEmulator")
+RESTARTED = ("ResourceManager", "NetworkEmulator", "NameNode")
 
 
 def daemons(config: ClusterConfig) -> list[DaemonSpec]:

@@ -92,11 +92,11 @@ def test_a_reader_without_descriptors_goes_on_with_those_it_has(start_dfs, monke
     reader, refused = cluster.client(), []
     link = reader._transport.link
 
-    def one_link_too_many(name, **options):
+    def one_link_too_many(name, *given, **options):
         if name.startswith("datanode") and not refused:
             refused.append(name)
             raise OSError(errno.EMFILE, "Too many open files")
-        return link(name, **options)
+        return link(name, *given, **options)
 
     monkeypatch.setattr(reader._transport, "link", one_link_too_many)
     assert content(reader, "/f") == DATA

@@ -43,7 +43,7 @@ def test_a_disk_that_stays_full_is_named_and_nothing_stays_of_the_file(short_fol
     ):
         client = dfs.client()
         disk.fill()
-        with pytest.raises(NoRoom, match=f"/a: .* cannot store it: no space left on {disk.path}"):
+        with pytest.raises(NoRoom, match=f"no space left on {disk.path}"):
             client.write("/a", [bytes(500_000)])
         disk.free()
         assert not client.exists("/a")

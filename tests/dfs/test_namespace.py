@@ -19,7 +19,7 @@ class RecordingJournal(NoJournal):
         self.inodes = {}
         self.broken = False
 
-    def commit(self, changes):
+    def commit(self, changes, notes=()):
         changes = list(changes)
         if self.broken:
             raise OSError("no space left on device")

@@ -8,9 +8,19 @@ import time
 import pytest
 
 from railyard.cluster.errors import PeerUnable, UsageError
+from railyard.cluster.ids import NodeId, RackId
 from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.files import PlacementHint
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
-from railyard.dfs.namenode.journal import Change, FileBlock, Inode
+from railyard.dfs.namenode.journal import (
+    AnswerChange,
+    Change,
+    FileBlock,
+    Inode,
+    OpenBlockChange,
+    Opened,
+    OpenFileChange,
+)
 from tests.fulldisk import files_of_at_most, small_disk
 
 
@@ -20,19 +30,36 @@ def inode(number, name="f", **fields):
 
 def test_what_was_committed_is_loaded(tmp_path):
     journal = SqliteJournal(tmp_path / "j")
-    assert journal.load() == (0, [])
+    assert journal.load() == (0, [], [], [])
     file = inode(3, name="ü\n", replication=3, blocks=(FileBlock(BlockId(2**62), 17),))
     journal.commit([Change(1, inode(1)), Change(2, inode(2)), Change(3, file)])
     journal.commit([Change(2, None), Change(1, inode(1, name="moved")), Change(99, None)])
+    opened = Opened(
+        number=5,
+        path="/f",
+        names=("f",),
+        replication=2,
+        writer=NodeId("r0n0"),
+        overwrite=True,
+        hint=PlacementHint(racks=((RackId("r1"),),)),
+        reopened=file,
+        kept=1,
+    )
+    answer = AnswerChange(7, "token", b"answer")
+    begun = [OpenBlockChange(5, BlockId(number), number) for number in (8, 9)]
+    journal.note([OpenFileChange(5, opened), OpenFileChange(6, opened), *begun, answer])
+    journal.commit([], [OpenFileChange(6, None), OpenBlockChange(5, BlockId(8), None)])
+    journal.note([AnswerChange(8, "gone", b"answer"), AnswerChange(8, "gone", None)])
     journal.close()
     again = SqliteJournal(tmp_path / "j")
-    assert again.load() == (1, [inode(1, name="moved"), file])
+    inodes = [inode(1, name="moved"), file]
+    assert again.load() == (1, inodes, [(opened, {9: 9})], [answer])
     again.close()
 
 
 def test_a_change_that_fails_leaves_nothing(tmp_path):
     journal = SqliteJournal(tmp_path / "j")
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(TypeError):
         journal.commit([Change(1, inode(1)), Change(2, inode(2, name=object()))])
     journal.commit([Change(3, inode(3))])
     assert [each.number for each in journal.load()[1]] == [3]
@@ -72,7 +99,7 @@ def test_another_layout_is_refused(tmp_path):
     database.execute("UPDATE about SET layout = 99")
     database.commit()
     database.close()
-    with pytest.raises(UsageError, match="a journal of layout 99: need layout 2"):
+    with pytest.raises(UsageError, match="a journal of layout 99: need layout 3"):
         SqliteJournal(tmp_path / "j")
 
 

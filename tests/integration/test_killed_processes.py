@@ -12,9 +12,15 @@ from tests.waiting import wait_for
 
 
 @pytest.fixture
-def sorting(railyard):
+def options():
+    """Options of the cluster of ``sorting``."""
+    return ()
+
+
+@pytest.fixture
+def sorting(railyard, options):
     """A terasort whose sort is at work."""
-    process = railyard.start("run", "terasort", "--size", "1500MB", "--topology", SMALL)
+    process = railyard.start("run", "terasort", "--size", "1500MB", "--topology", SMALL, *options)
     wait_for(lambda: attempts(railyard, "j2.m"), 40, "the sort has begun")
     yield process
     process.kill()
@@ -67,6 +73,7 @@ def test_job_survives_the_loss_of_attempts(railyard, sorting):
     assert "15000 records in order" in said
 
 
+@pytest.mark.parametrize("options", [("--restart", "never")])
 def test_command_names_the_central_daemon_that_died_within_two_seconds(railyard, sorting):
     role = "NameNode"
     killed = kill_first(railyard, role)

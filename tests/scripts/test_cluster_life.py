@@ -173,14 +173,15 @@ def _is_supervisor(process):
     return process.parent() is None or "cluster_main" not in " ".join(process.parent().cmdline())
 
 
-def test_status_after_a_central_daemon_died_says_which(cluster):
-    [pid] = [row for row in _processes(cluster) if row["name"] == "namenode"]
+def test_status_after_a_central_daemon_died_says_which(railyard):
+    railyard.ok("up", *SMALL, "--restart", "never")
+    [pid] = [row for row in _processes(railyard) if row["name"] == "namenode"]
     os.kill(pid["pid"], signal.SIGKILL)
-    wait_for(lambda: not cluster.processes(), why="the cluster ends without its NameNode")
-    done = cluster.run("status")
+    wait_for(lambda: not railyard.processes(), why="the cluster ends without its NameNode")
+    done = railyard.run("status")
     assert done.returncode == 2
     assert "ended when its NameNode died: signal 9" in done.stderr
-    cluster.ok("down")
+    railyard.ok("down")
 
 
 def _processes(line):

@@ -3,14 +3,21 @@
 In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since the
 operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that too:
 one sync for many commits.
+
+Damage is found when a journal is opened: in the log (``damage``), in the structure of the database
+(SQLite's own check), and in inodes, each of which has a checksum.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import logging
 import os
 import sqlite3
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,9 +25,30 @@ import msgspec
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files.lasting import sync_file, sync_folder
 from railyard.cluster.files.resources import cause_of
-from railyard.dfs.namenode.journal import Attributes, Change, FileBlock, Inode
+from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.namenode.durable.damage import check_log
+from railyard.dfs.namenode.journal import (
+    ROOT,
+    AnswerChange,
+    Attributes,
+    Change,
+    FileBlock,
+    Inode,
+    Loaded,
+    Note,
+    OpenBlockChange,
+    Opened,
+    OpenFileChange,
+)
 
-_LAYOUT = 2
+log = logging.getLogger(__name__)
+
+#: What to do about a journal that can't be read.
+ADVICE = (
+    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
+    "then write the files again"
+)
+_LAYOUT = 3
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
@@ -29,13 +57,27 @@ CREATE TABLE IF NOT EXISTS inodes (
     folder INTEGER NOT NULL,
     replication INTEGER NOT NULL,
     blocks BLOB NOT NULL,
-    attributes BLOB NOT NULL
+    attributes BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS open_files (number INTEGER PRIMARY KEY, opened BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS open_blocks (
+    file INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    stored_length INTEGER NOT NULL,
+    PRIMARY KEY (file, block)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+    number INTEGER PRIMARY KEY,
+    token TEXT NOT NULL,
+    answer BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
-INSERT INTO about SELECT 0, 2 WHERE NOT EXISTS (SELECT * FROM about);
+INSERT INTO about SELECT 0, 3 WHERE NOT EXISTS (SELECT * FROM about);
 """
 _BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
 _ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
+_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 class SqliteJournal:
@@ -50,50 +92,89 @@ class SqliteJournal:
         self._path = path
         self._lasting = lasting
         self._log_file: int | None = None  #: descriptor of SQLite's write-ahead log
-        self._database = sqlite3.connect(path, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = NORMAL")
-        self._database.executescript(_TABLES)
-        (layout,) = self._database.execute("SELECT layout FROM about").fetchone()
-        if layout != _LAYOUT:
-            raise UsageError(f"{path}: a journal of layout {layout}: need layout {_LAYOUT}")
+        self._lock = _lock(path)
+        try:
+            if not check_log(path.with_name(f"{path.name}-wal"), ADVICE):
+                log.warning("%s: its last entry was cut short: left out", path)
+            self._database = sqlite3.connect(path, isolation_level=None)
+            with self._explained():
+                self._open()
+        except BaseException:
+            os.close(self._lock)
+            raise
 
-    def load(self) -> tuple[int, list[Inode]]:
+    def load(self) -> Loaded:
+        with self._explained():
+            return self._load()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what errors mean: ``PeerUnable`` for the disk's, ``UsageError`` for damage."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+            raise self._damaged(error) from None
+
+    def _open(self) -> None:
+        execute = self._database.execute
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = NORMAL")
+        (found,) = execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._damaged(found)
+        self._database.executescript(_TABLES)
+        (layout,) = execute("SELECT layout FROM about").fetchone()
+        if layout != _LAYOUT:
+            raise UsageError(f"{self._path}: a journal of layout {layout}: need layout {_LAYOUT}")
+
+    def _load(self) -> Loaded:
         (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
+        inodes = self._inodes()
+        loaded = Loaded(starts, inodes, self._opened(), self._answers())
         self._database.execute("UPDATE about SET starts = starts + 1")
         if self._lasting:
             self.sync()
             sync_folder(self._path.parent)
-        rows = self._database.execute(
-            "SELECT number, parent, name, folder, replication, blocks, attributes FROM inodes"
-            " ORDER BY number"
-        )
-        return starts, [
-            Inode(
-                number=number,
-                parent=parent,
-                name=name,
-                folder=bool(folder),
-                replication=replication,
-                blocks=_BLOCKS.decode(blocks),
-                attributes=_ATTRIBUTES.decode(attributes),
-            )
-            for number, parent, name, folder, replication, blocks, attributes in rows
-        ]
+        return loaded
 
-    def commit(self, changes: Iterable[Change]) -> None:
+    def _inodes(self) -> list[Inode]:
+        rows = self._database.execute(
+            "SELECT number, parent, name, folder, replication, blocks, attributes, checksum"
+            " FROM inodes ORDER BY number"
+        )
+        inodes: list[Inode] = []
+        for *row, checksum in rows:
+            if _checksum(row) != checksum:
+                raise self._damaged(f"inode {row[0]} has the wrong checksum")
+            number, parent, name, folder, replication, blocks, attributes = row
+            inodes.append(
+                Inode(
+                    number=number,
+                    parent=parent,
+                    name=name,
+                    folder=bool(folder),
+                    replication=replication,
+                    blocks=_BLOCKS.decode(blocks),
+                    attributes=_ATTRIBUTES.decode(attributes),
+                )
+            )
+        folders = {ROOT, *[inode.number for inode in inodes if inode.folder]}
+        for inode in inodes:
+            if inode.parent not in folders:
+                raise self._damaged(f"inode {inode.number} is in {inode.parent}, which is missing")
+        return inodes
+
+    def _damaged(self, why: object) -> UsageError:
+        return UsageError(f"{self._path}: damaged: {why}: {ADVICE}")
+
+    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
         self.commits += 1
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            for change in changes:
-                self._write(change)
-            self._database.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):  # the disk's fault, not ours
-                raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
-            raise
+        self._write(changes, notes)
+
+    def note(self, notes: Sequence[Note]) -> None:
+        self._write((), notes)
 
     def sync(self) -> None:
         """Wait until all commits so far are on the disk; raises ``OSError``.
@@ -112,6 +193,7 @@ class SqliteJournal:
         if self._log_file is not None:
             os.close(self._log_file)
             self._log_file = None
+        os.close(self._lock)
 
     def _cause(self, error: sqlite3.OperationalError) -> str:
         """The cause for people; SQLite recognizes a full disk, but not a limit on file sizes."""
@@ -119,20 +201,81 @@ class SqliteJournal:
             return cause_of(OSError(errno.ENOSPC, ""), self._path)
         return f"{error} ({error.sqlite_errorname})"
 
-    def _write(self, change: Change) -> None:
+    def _opened(self) -> list[tuple[Opened, dict[BlockId, int]]]:
+        lengths: dict[int, dict[BlockId, int]] = {}
+        rows = self._database.execute("SELECT file, block, stored_length FROM open_blocks")
+        for file, block, stored_length in rows:
+            lengths.setdefault(file, {})[block] = stored_length
+        files = self._database.execute("SELECT number, opened FROM open_files ORDER BY number")
+        return [(_OPENED.decode(opened), lengths.get(number, {})) for number, opened in files]
+
+    def _answers(self) -> list[AnswerChange]:
+        rows = self._database.execute("SELECT number, token, answer FROM answers ORDER BY number")
+        return [AnswerChange(number, token, answer) for number, token, answer in rows]
+
+    def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
+        """Write all of them in one transaction, or none."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            for change in changes:
+                self._write_inode(change)
+            for note in notes:
+                self._write_note(note)
+            self._database.execute("COMMIT")
+        except BaseException as error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):  # the disk's fault, not ours
+                raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
+            raise
+
+    def _write_note(self, note: Note) -> None:
+        execute = self._database.execute
+        match note:
+            case OpenFileChange(number=number, opened=None):
+                execute("DELETE FROM open_files WHERE number = ?", (number,))
+                execute("DELETE FROM open_blocks WHERE file = ?", (number,))
+            case OpenFileChange(number=number, opened=opened):
+                given = number, msgspec.msgpack.encode(opened)
+                execute("INSERT OR REPLACE INTO open_files VALUES (?, ?)", given)
+            case OpenBlockChange(file=file, block=block, stored_length=None):
+                execute("DELETE FROM open_blocks WHERE file = ? AND block = ?", (file, block))
+            case OpenBlockChange(file=file, block=block, stored_length=length):
+                row = file, block, length
+                execute("INSERT OR REPLACE INTO open_blocks VALUES (?, ?, ?)", row)
+            case AnswerChange(number=number, answer=None):
+                execute("DELETE FROM answers WHERE number = ?", (number,))
+            case AnswerChange(number=number, token=token, answer=answer):
+                execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (number, token, answer))
+
+    def _write_inode(self, change: Change) -> None:
         inode = change.inode
         if inode is None:
             self._database.execute("DELETE FROM inodes WHERE number = ?", (change.number,))
             return
-        self._database.execute(
-            "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                inode.number,
-                inode.parent,
-                inode.name,
-                inode.folder,
-                inode.replication,
-                msgspec.msgpack.encode(inode.blocks),
-                msgspec.msgpack.encode(inode.attributes),
-            ),
+        row = (
+            inode.number,
+            inode.parent,
+            inode.name,
+            int(inode.folder),
+            inode.replication,
+            msgspec.msgpack.encode(inode.blocks),
+            msgspec.msgpack.encode(inode.attributes),
         )
+        insert = "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        self._database.execute(insert, (*row, _checksum(row)))
+
+
+def _checksum(row: Sequence[object]) -> int:
+    return zlib.crc32(msgspec.msgpack.encode(row))
+
+
+def _lock(path: Path) -> int:
+    """Take the lock beside a journal, which the kernel gives up when this process is dead."""
+    lock = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UsageError(f"{path}: another NameNode has it: need that to end first") from None
+    return lock

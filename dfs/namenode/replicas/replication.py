@@ -41,7 +41,7 @@ class Replication:
         self._blocks = blocks
         self._placement = placement
         #: nothing is decided before: DataNodes are still registering
-        self._not_before_s = not_before_s
+        self.not_before_s = not_before_s
         self._copies: dict[tuple[BlockId, NodeId], _Copy] = {}
         self._sending: Counter[NodeId] = Counter()
         #: heap of (time, block): blocks to look at again
@@ -79,7 +79,7 @@ class Replication:
         """
         known = self._blocks.blocks[block]
         source = self._source(known, target)
-        if source is None or now_s < self._not_before_s:
+        if source is None or now_s < self.not_before_s:
             return None
         return self._begin(block, known, source, target, now_s)
 
@@ -87,7 +87,7 @@ class Replication:
     def decide(self, now_s: float) -> list[ReplicationCommand]:
         """Return commands for the blocks that changed or are due again."""
         touched = self._blocks.touched
-        if not (touched or self._copies or self._later) or now_s < self._not_before_s:
+        if not (touched or self._copies or self._later) or now_s < self.not_before_s:
             return []
         self._wake(now_s)
         if not touched:

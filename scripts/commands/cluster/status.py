@@ -18,8 +18,7 @@ from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.shown import printable
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
-from railyard.dfs.client import DfsClient
-from railyard.dfs.messages.files import Usage
+from railyard.dfs.messages.files import GetSafeMode, GetUsage, SafeModeStatus, Usage
 from railyard.gateway.address import gateway_lines
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
@@ -77,6 +76,7 @@ class _State:
     described: dict[str, Description]  #: of the daemons that answer
     cluster: ClusterStatus | None  #: None: the ResourceManager does not answer
     usage: Usage | str | None  #: of the block store; or why that is not known
+    safe_mode: SafeModeStatus | None  #: of the NameNode; None if that is not known
 
     def of(self, row: dict[str, Any]) -> Text:
         """The state of the daemon of a process."""
@@ -121,6 +121,7 @@ def _look(session: Session) -> _State:
         described=described,
         cluster=_ask_manager(session) if "resourcemanager" in described else None,
         usage=_usage(session) if "namenode" in described else None,
+        safe_mode=_safe_mode(session) if "namenode" in described else None,
     )
 
 
@@ -137,6 +138,8 @@ def _show(session: Session, state: _State, console: Console) -> None:
     if state.usage is not None:
         console.print()
         console.print(_files(session, state.usage), markup=False)
+    if state.safe_mode is not None and state.safe_mode.on:
+        console.print(_in_safe_mode(state.safe_mode), markup=False)
     for line in gateway_lines(session.folder):
         click.echo(line)
 
@@ -166,6 +169,7 @@ def _as_json(session: Session, state: _State) -> dict[str, Any]:
         "nodes": [] if cluster is None else msgspec.to_builtins(cluster.nodes),
         "jobs": [] if cluster is None else msgspec.to_builtins(cluster.jobs),
         "files": msgspec.to_builtins(usage) if isinstance(usage, Usage) else None,
+        "safe_mode": None if state.safe_mode is None else state.safe_mode.on,
     }
 
 
@@ -265,10 +269,21 @@ def _jobs(cluster: ClusterStatus) -> list[list[Cell]]:
 
 def _usage(session: Session) -> Usage | str:
     try:
-        store = DfsClient(session.transport, session.config.topology, node=None, network=None)
-        return store.usage("/")
+        return session.link("namenode").ask(GetUsage(path="/"), Usage)
     except (PeerLost, Refused) as error:
         return str(error)
+
+
+def _safe_mode(session: Session) -> SafeModeStatus | None:
+    try:
+        return session.link("namenode").ask(GetSafeMode(), SafeModeStatus)
+    except (PeerLost, Refused):
+        return None
+
+
+def _in_safe_mode(status: SafeModeStatus) -> str:
+    reported = f"{status.reported} of {format_count(status.blocks, 'block')} have been reported"
+    return f"the NameNode is in safe mode: {reported}, {status.needed} are needed; changes wait"
 
 
 def _files(session: Session, usage: Usage | str) -> str:
