@@ -12,8 +12,11 @@ from railyard.scripts.clusters.launch import daemons_of
 from tests.command_line import command_line
 from tests.waiting import wait_for
 
-#: With an optical switch, and clients that share a link, so that a put takes its time.
-TOPOLOGY = "hybrid-8x4,racks.count=3,racks.nodes=2,racks.slots=2,client.uplink=10Gbps"
+#: With circuits for all that a reduce fetches, and a link of clients, so that a put takes its time.
+SHAPE = (
+    "racks.count=3,racks.nodes=2,racks.slots=2,ocs.elephant_bytes=10MB,ocs.port_bytes_per_s=4Gbps"
+)
+TOPOLOGY = f"hybrid-8x4,{SHAPE},client.uplink=10Gbps"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,7 @@ def test_a_shuffle_goes_on(cluster, tmp_path):
     assert "20000 records in order" in said
     assert "; the network was away for " in said
     summary = json.loads((tmp_path / "sort.json").read_text())
+    assert summary["bytes"]["ocs"] > 0
     assert 0 < summary["fidelity"]["network_away_s"] < summary["jobs"][0]["jct_s"]
     tasks = summary["tasks"]
     assert tasks["launched"] == tasks["succeeded"]

@@ -50,6 +50,7 @@ an_event = st.one_of(
     st.tuples(st.just("close"), a_flow),
     st.tuples(st.just("peer_gone"), a_peer),
     st.tuples(st.just("come_back"), a_flow, a_peer),
+    st.tuples(st.just("restart"), st.permutations(FLOWS), st.integers(0, len(FLOWS))),
     st.tuples(
         st.just("set_capacity"),
         st.sampled_from(["r0.up", "r1.down", "r0.ocs.up", "r1.ocs.down"]),
@@ -65,14 +66,16 @@ class LedgerRun:
     """What the senders of a ledger heard, checked as it comes."""
 
     def __init__(self, scheduler, data=DATA):
-        self.fabric = ResumableFabric(build(data, Topology, "test"), flow_scheduler(scheduler))
-        self.fabric.register_coflow("j0")
+        self.scheduler, self.data = scheduler, data
+        self.fabric = self.new_fabric()
         self.ledger = Ledger(self.fabric, scale=1)
+        self.ledger.register_coflow("j0")
         self.capacity = {}
         self.size = {}  # {flow: bytes so far} of those that were opened and not closed
         self.growing = set()
         self.sender = {}
-        self.own = {}  # {flow: how its sender opened it}
+        self.spec = {}  # {flow: how it was opened}
+        self.own = set()  # flows that their senders opened
         self.total = {}  # {flow: bytes that its sender may send}
         self.finished = set()
 
@@ -82,16 +85,20 @@ class LedgerRun:
             getattr(self, what)(*how)
         self.hear()
 
+    def new_fabric(self):
+        return ResumableFabric(build(self.data, Topology, "test"), flow_scheduler(self.scheduler))
+
     # What happens
     def open(self, flow, src, dst, size, more, sender, coflow):
         spec = FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
         self.ledger.open(spec, sender)
         self.size[flow] = size
+        self.spec[flow] = spec
         if more:
             self.growing.add(flow)
         if sender is not None:
             self.sender[flow] = sender
-            self.own[flow] = spec
+            self.own.add(flow)
 
     def attach(self, flow, sender):
         self.ledger.attach(flow, sender)
@@ -101,14 +108,48 @@ class LedgerRun:
         """A sender's connection broke, and there is a new one."""
         if flow not in self.sender:
             return
-        if flow in self.own:
-            more = flow in self.growing
-            spec = msgspec.structs.replace(self.own[flow], size_bytes=self.size[flow], more=more)
-            self.ledger.open(spec, peer, again=True)
-        else:
-            self.ledger.attach(flow, peer, again=True)
+        self.tell_again(flow, peer)
         self.sender[flow] = peer
         self.total.pop(flow, None)
+
+    def tell_again(self, flow, peer):
+        granted = self.total.get(flow, 0)
+        if flow in self.own:
+            self.ledger.open(self.spec_now(flow), peer, again=True, sent_bytes=granted)
+        else:
+            self.ledger.attach(flow, peer, again=True, sent_bytes=granted)
+
+    def spec_now(self, flow):
+        more = flow in self.growing
+        return msgspec.structs.replace(self.spec[flow], size_bytes=self.size[flow], more=more)
+
+    def restart(self, order, told_before):
+        """Another emulator: senders tell their flows, some before the coflows are told."""
+        before, pasts = self.fabric.now_s, self.ledger.pasts()
+        self.fabric = self.new_fabric()
+        self.ledger = Ledger(self.fabric, 1, pasts)
+        self.ledger.advance(before)
+        for link, bytes_per_s in self.capacity.items():
+            self.fabric.set_capacity(link, bytes_per_s)
+        of_jobs = [flow for flow in self.size if self.spec[flow].coflow is not None]
+        for flow in self.size.keys() - self.own:
+            if flow not in of_jobs:  # the ResourceManager opens flows of coflows only
+                self.forget(flow)
+        told = set()
+        for flow in order[:told_before]:
+            if flow in self.sender and not (flow in of_jobs and flow in self.own):
+                self.tell_again(flow, self.sender[flow])
+                told.add(flow)
+        self.ledger.resume(["j0"], [self.spec_now(flow) for flow in of_jobs])
+        for flow in order:
+            if flow not in self.sender or flow in told:
+                continue
+            if flow in self.size:
+                self.tell_again(flow, self.sender[flow])
+            else:
+                del self.sender[flow]  # nobody has opened it: that it is over is what it hears
+                with pytest.raises(ValueError, match="is over"):
+                    self.ledger.attach(flow, PEERS[0], again=True)
 
     def grow(self, flow, size, more):
         self.ledger.grow(flow, size, more)
@@ -165,9 +206,10 @@ class LedgerRun:
                 assert self.total.get(flow, 0) == self.size[flow], "all there is may be sent"
 
     def forget(self, flow):
-        for kept in (self.size, self.sender, self.own, self.total):
+        for kept in (self.size, self.sender, self.spec, self.total):
             kept.pop(flow, None)
-        self.growing.discard(flow)
+        for kept in (self.own, self.growing):
+            kept.discard(flow)
 
     def finish(self):
         """Mend all links and end all growing; then every flow with a sender ends."""
@@ -193,7 +235,10 @@ LIMIT_COMES_BACK = [
 @example(events=LIMIT_COMES_BACK)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_whatever_happens(scheduler, events):
-    """Flows come, grow, are closed and lose their senders; links shrink; turns are late."""
+    """Flows come, grow, are closed and lose their senders; links shrink; turns are late.
+
+    The emulator dies, and another goes on.
+    """
     run = LedgerRun(scheduler)
     for event in events:
         run.do(event)

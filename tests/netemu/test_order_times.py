@@ -30,6 +30,9 @@ class Reactor:
     def call_every(self, period_s, call):
         pass
 
+    def call_later(self, after_s, call):
+        return self.call_at(math.inf, call)
+
 
 class Server:
     """Keeps the handlers, and what was sent: [(time, grants)]."""
@@ -53,13 +56,13 @@ class Server:
 class World:
     """An emulator that began at 100 s on the machine's clock, between nodes with 1 MB/s each."""
 
-    def __init__(self, monkeypatch, scheduler="maxmin", **more):
+    def __init__(self, monkeypatch, scheduler="maxmin", file=None, **more):
         self.now_s = BEGAN_S
         self.reactor = Reactor()
         self.served = Server(self)
         monkeypatch.setattr(emulator, "now_s", lambda: self.now_s)
         topology = network_of(2, 2, "8Mbps", "80Mbps", **more)
-        emulator.NetworkEmulator(self, topology, flow_scheduler(scheduler))
+        emulator.NetworkEmulator(self, topology, flow_scheduler(scheduler), file)
 
     def server(self, name):
         return self.served

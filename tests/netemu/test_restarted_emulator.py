@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
 
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from railyard.cluster.errors import PeerUnable
+from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
 from railyard.netemu.circuits.log import CircuitLog
 from railyard.netemu.emulator.grants import Ledger
@@ -26,6 +29,7 @@ from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from tests.netemu.test_ledger import ANN, BOB, run, spec
+from tests.netemu.test_order_times import World
 from tests.netemu.test_statistics import stats
 from tests.netemu.topologies import ends_of_all, network_of
 
@@ -250,3 +254,22 @@ def test_flows_links_and_counters_go_on_in_another_process(network, client):
     assert view.links["r2.up"].capacity_bytes_per_s == 5e9
     assert view.links["r1.up"].capacity_bytes_per_s == 10e9
     assert link.call(GetCircuitChanges(after=0), CircuitChanges).seen == CIRCUITS_OF_ONE
+
+
+def test_a_change_of_a_link_that_would_be_forgotten_is_refused(monkeypatch):
+    class FullDisk:
+        path = "/full"
+
+        def read(self, now_s):
+            return None
+
+        def write(self, state):
+            raise OSError(errno.EACCES, "Permission denied")
+
+    world = World(monkeypatch, file=FullDisk())
+    order = SetCapacity(link="r0.up", bytes_per_s=1.0)
+    with pytest.raises(PeerUnable, match=r"r0\.up stays as it was: .*Permission denied"):
+        world.order(order)
+    look = Request(peer=b"peer", number=1, message=WatchNetwork(), payload=None)
+    view = world.served.handlers[WatchNetwork](look)
+    assert view.links["r0.up"].capacity_bytes_per_s == 10e6
