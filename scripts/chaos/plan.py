@@ -122,20 +122,20 @@ def plan_faults(
     every_s: float,
     deaths_max: int = DEATHS_PLANNED_MAX,
 ) -> tuple[Fault, ...]:
-    """So many faults of these kinds, one in each ``every_s`` or later, in the order of their times.
+    """So many faults of these kinds, ``every_s`` apart on average, in the order of their times.
 
-    Each kind comes about as often as the others.  A fault is later where its daemon would
-    otherwise die more than ``deaths_max`` times within ``WITHIN_S``.
+    Each kind comes about as often as the others.  A fault is later, and all after it, where its
+    daemon would otherwise die more than ``deaths_max`` times within ``WITHIN_S``.
     """
     planner = _Planner(random.Random(seed), topology, deaths_max)
     faults: list[Fault] = []
     bag: list[str] = []
     at_s = 0.0
-    for number in range(count):
+    for _ in range(count):
         if not bag:
             bag = list(kinds)
             planner.dice.shuffle(bag)
-        at_s = max(at_s, (number + planner.dice.random()) * every_s)
+        at_s += planner.dice.uniform(0, 2 * every_s)
         fault = planner.fault(bag.pop(), at_s)
         at_s = fault.at_s
         faults.append(fault)
