@@ -1,7 +1,7 @@
-"""SIGSTOP of each role for 1 to 15 s while a job runs, then SIGCONT: the job is verified yet.
+"""SIGSTOP of each role for 1, 10 and 30 s while a job runs, then SIGCONT: the job is verified yet.
 
-Afterwards the cluster is as well as before: ``status`` names nobody dead or silent, another job is
-verified, and each file has its replicas.
+No two processes of a daemon live at once.  Afterwards the cluster is as well as before: ``status``
+names nobody dead or silent, another job is verified, and each file has its replicas.
 """
 
 from __future__ import annotations
@@ -9,33 +9,34 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row
-from railyard.benchmarks.attacks._grounds.home import Home
+from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import require_verified
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.access.epochs import Epochs
 from railyard.scripts.chaos.processes import pid_of
 
-ROLES = (
+DAEMONS = (
     "ResourceManager",
     "NameNode",
     "NetworkEmulator",
-    "Supervisor",
     "NodeManager",
     "DataNode",
-    "Helper",
-    "JobHelper",
-    "Attempt",
+    "Gateway",
 )
-_LONGEST_S = 15.0
-#: A link to a daemon that is silent for this long was given up once.
-_LONG_S = 13.0
+ROLES = (*DAEMONS, "Supervisor", "Helper", "JobHelper", "Attempt")
+STOPS_S = (1.0, 10.0, 30.0)
+_QUICK = {("NetworkEmulator", 10.0), ("NodeManager", 1.0), ("NameNode", 10.0)}
+_LOOK_S = 0.5
 _HEALTH_TIMEOUT_S = 30.0
 
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
-    """Stop; ``quick`` has a long stop of the emulator and a short one of some others."""
+    """Stop; ``quick`` has those of some roles."""
     return run_trials("stops", trials(), quick, seed, only)
 
 
@@ -43,36 +44,63 @@ def trials() -> list[Trial]:
     """All stops."""
     every = []
     for role in ROLES:
-        for i, stop_s in enumerate((None, None, _LONG_S)):
-            quick = (role, i) in {("NetworkEmulator", 2), ("NodeManager", 0), ("NameNode", 1)}
+        for stop_s in STOPS_S:
+            quick = (role, stop_s) in _QUICK
             attack = partial(_stop, role, stop_s)
-            row = f"SIGSTOP of {role} for 1 to 15 s"
-            every.append(Trial(name=f"{role}-{i}", row=row, attack=attack, quick=quick))
+            row = f"SIGSTOP of {role} for 1, 10 and 30 s"
+            name = f"{role}-{stop_s:g}"
+            every.append(Trial(name=name, row=row, attack=attack, quick=quick))
     return every
 
 
-def _stop(role: str, stop_s: float | None, home: Home) -> None:
+def _stop(role: str, stop_s: float, home: Home) -> None:
     home.up()
     job = home.start_job()
     time.sleep(home.dice.uniform(0.5, 3.0))
     home.wait_for(role, lambda: home.rows(role) or not job.running)
     if rows := home.rows(role):
         pid = pid_of(home.dice.choice(rows))
-        _stop_process(pid, stop_s or home.dice.uniform(1, _LONGEST_S))
+        _stop_process(pid, stop_s, partial(_require_one_of_each, home))
     require_verified(job)
     home.wait_for("a healthy cluster", lambda: _is_healthy(home), _HEALTH_TIMEOUT_S)
     require_verified(home.start_job("500MB"))
+    _require_one_of_each(home)
+    _require_epochs(home)
     home.run("down").require_ok()
     home.require_nothing_left()
 
 
-def _stop_process(pid: int, stop_s: float) -> None:
+def _require_one_of_each(home: Home) -> None:
+    """No two processes of one daemon live."""
+    for role in DAEMONS:
+        names = [row["name"] for row in home.rows(role)]
+        twice = {name for name in names if names.count(name) > 1}
+        require(not twice, f"two processes at once: {', '.join(sorted(twice))}")
+
+
+def _require_epochs(home: Home) -> None:
+    """Each process of a daemon has begun an epoch, and no other has."""
+    folder = RunFolder(home.run_folder())
+    rows = [row["name"] for row in folder.processes() if row["role"] in DAEMONS]
+    epochs = Epochs(folder.epochs)
+    for name in sorted(set(rows)):
+        begun, had = epochs.latest(name), rows.count(name)
+        require(begun == had, f"{name}: {begun} epochs of {had} processes")
+    epochs.close()
+
+
+def _stop_process(pid: int, stop_s: float, look: Callable[[], None]) -> None:
+    """Stop a process for so long; ``look`` meanwhile, and once it goes on."""
     try:
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(stop_s)
+        until_s = time.monotonic() + stop_s
+        while time.monotonic() < until_s:
+            look()
+            time.sleep(min(_LOOK_S, max(0.0, until_s - time.monotonic())))
         os.kill(pid, signal.SIGCONT)
     except ProcessLookupError:
         return  # it was killed meanwhile, or had ended
+    look()
 
 
 def _is_healthy(home: Home) -> bool:

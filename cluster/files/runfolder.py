@@ -4,6 +4,7 @@ railyard.json           the mark that it is ours to remove: see cluster/files/ow
 cluster.json            the cluster's configuration
 sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
 keys/                   CURVE keys, when the transport is TCP
+epochs/NAME             which process of a daemon acts: see cluster/messaging/access/epochs.py
 processes.jsonl         a line per started process: role, name, pid
 deaths.jsonl            a line per daemon that died
 supervisor.jsonl        the supervisor's events: see cluster/processes/supervisor.py
@@ -93,6 +94,11 @@ class RunFolder:
     @property
     def sockets(self) -> Path:
         return self.path / "sockets"
+
+    @property
+    def epochs(self) -> Path:
+        """The files of the daemons' epochs: see ``cluster.messaging.access.epochs``."""
+        return self.path / "epochs"
 
     def port(self, name: str) -> Path:
         """The file with the TCP port of the server called ``name``, if the transport is TCP."""

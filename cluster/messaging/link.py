@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import zmq
 
 from railyard.cluster.errors import PeerLost
+from railyard.cluster.messaging.access.epochs import Epochs, daemon_of
 from railyard.cluster.messaging.fewlines import FewLines
 from railyard.cluster.messaging.frames import MESSAGES_A_TURN, Payload, arrived, monitored_event
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
@@ -43,6 +44,7 @@ class Link:
         socket: zmq.Socket[bytes],
         reactor: Reactor,
         address: Callable[[], str | None],
+        epochs: Epochs,
         on_lost: Callable[[], None] | None,
         patience_s: float | None,
         pause_s: float,
@@ -53,6 +55,11 @@ class Link:
         self._socket = socket
         self._reactor = reactor
         self._address = address
+        self._epochs = epochs
+        #: name and epoch of the server's process: the latest when the connection was made, until a
+        #: message says which it is; None: not known, or it has no epochs
+        self._server: tuple[str, int] | None = None
+        self._is_server_known = False
         self._on_lost = on_lost
         self._complaints = FewLines(log, reactor)
         self._vocabulary = Vocabulary([Refusal])
@@ -123,6 +130,11 @@ class Link:
             raise got[0]
         return got[0]
 
+    def leave_if_replaced(self) -> None:
+        """Lose the connection if it is to a process that was replaced by another."""
+        if self._server is not None and self._epochs.is_over(self._server):
+            self._lose()
+
     @property
     def closed(self) -> bool:
         return bool(self._socket.closed)
@@ -164,6 +176,7 @@ class Link:
     def _send(self, header: bytes, payload: Payload) -> None:
         if self.lost:
             return
+        self._epochs.check()
         frames: list[bytes | memoryview] = [header] if payload is None else [header, payload]
         if self._backlog is not None:
             self._backlog.append(frames)
@@ -175,6 +188,12 @@ class Link:
             self._handle(frames)
 
     def _handle(self, frames: list[zmq.Frame]) -> None:
+        if not self._is_server_known:
+            self._is_server_known = True
+            self._server = daemon_of(str(frames[0].get("Identity")).encode())
+        self.leave_if_replaced()
+        if self.lost:
+            return
         payload = frames[1].buffer if len(frames) == 2 else None
         try:
             number, message = unpack(frames[0].buffer, self._vocabulary)
@@ -198,6 +217,8 @@ class Link:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._connected = True
             self._stop_waiting()
+            if not self._is_server_known and (latest := self._epochs.latest(self.name)):
+                self._server = (self.name, latest)
         elif event == zmq.EVENT_DISCONNECTED and self._connected:
             for frames in arrived(self._socket):  # messages that came before the loss still count
                 self._handle(frames)

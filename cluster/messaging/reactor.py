@@ -53,6 +53,8 @@ class Reactor:
         self._timers: list[tuple[float, int, Timer]] = []
         self._sequence = itertools.count()
         self._stopped = False
+        #: called whenever the loop has waited, before anything is read
+        self.on_woken: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         """Close its own descriptor; the reactor cannot be used afterwards."""
@@ -128,7 +130,9 @@ class Reactor:
         """Wait for readable sockets or due timers, and call their handlers."""
         self._drop_cancelled()
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
-        for readable, _ in self._wait(due_s):
+        ready = self._wait(due_s)
+        self.on_woken()
+        for readable, _ in ready:
             handler = self._handlers.get(readable)  # None if an earlier handler removed it
             if handler is not None:
                 handler()

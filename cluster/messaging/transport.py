@@ -28,6 +28,7 @@ from railyard.cluster.errors import InvariantError, PeerError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.access.admission import Admission
 from railyard.cluster.messaging.access.doorman import Doorman
+from railyard.cluster.messaging.access.epochs import Epochs
 from railyard.cluster.messaging.access.roles import (
     CLIENT,
     OWN,
@@ -64,6 +65,9 @@ log = logging.getLogger(__name__)
 M = TypeVar("M", bound=Message)
 E = TypeVar("E", "Server", "Link")
 
+#: Links look this often whether their server was replaced while it is silent.
+_REPLACED_PERIOD_S = 0.5
+
 
 class Describe(Message, frozen=True):
     """Get a server's ``Description``.  Answered by every server."""
@@ -95,6 +99,8 @@ class Transport:
 
     Make it after the last fork: a context must not be shared between processes.  Over TCP its links
     use the key of ``role``.  With ``for_tests``, servers accept daemons' messages from clients.
+
+    With ``daemon``, this process is the latest of that name: see ``access.epochs``.
     """
 
     def __init__(
@@ -103,6 +109,7 @@ class Transport:
         reactor: Reactor | None = None,
         role: str = CLIENT,
         *,
+        daemon: str | None = None,
         for_tests: bool = False,
     ) -> None:
         self.folder = folder
@@ -113,24 +120,36 @@ class Transport:
         if self._keys is not None:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
+        self._epochs = Epochs(folder.epochs, daemon)
+        if daemon is not None:
+            self.reactor.on_woken = self._epochs.check
+        self.reactor.call_every(_REPLACED_PERIOD_S, self._leave_replaced)
 
     @classmethod
-    def of(cls, daemon: Daemon) -> Transport:
-        """Make the transport of a daemon's process."""
-        role = role_of(daemon.name)
-        return cls(daemon.folder, role=role, for_tests=daemon.config.for_tests)
+    def of(cls, daemon: Daemon, reactor: Reactor | None = None) -> Transport:
+        """Make the transport of a daemon's process; no earlier one of its name acts then."""
+        role, for_tests = role_of(daemon.name), daemon.config.for_tests
+        return cls(daemon.folder, reactor, role, daemon=daemon.name, for_tests=for_tests)
+
+    @property
+    def epoch(self) -> int:
+        """The number of this process among those that its daemon has had; 0 if it is none."""
+        return self._epochs.own
 
     def server(self, name: str) -> Server:
         """Make a server with the address ``name``."""
         socket = self.context.socket(zmq.ROUTER)
         configure_server(socket)
+        self._epochs.identify_server(socket)
         if self._keys is None:
             socket.bind(unix_address(self.folder, name))
         else:
             self._keys.secure_server(socket)
             port = socket.bind_to_random_port("tcp://127.0.0.1")
             publish_port(self.folder, name, port)
-        return self._keep(Server(name, socket, self.reactor, self.unreachable, self._sender))
+        admission = Admission(self._sender, self._epochs)
+        check = self._epochs.check
+        return self._keep(Server(name, socket, self.reactor, self.unreachable, admission, check))
 
     def link(
         self,
@@ -147,10 +166,13 @@ class Transport:
         """
         socket = self.context.socket(zmq.DEALER)
         configure(socket)
+        self._epochs.identify_link(socket)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
-        return self._keep(Link(name, socket, self.reactor, address, on_lost, patience_s, pause_s))
+        return self._keep(
+            Link(name, socket, self.reactor, address, self._epochs, on_lost, patience_s, pause_s)
+        )
 
     def unreachable(self) -> tuple[str, ...]:
         """Names of the servers that links of this process wait for, sorted."""
@@ -162,6 +184,7 @@ class Transport:
         for end in self._open:
             end.close()
         self._open.clear()
+        self._epochs.close()
         if self._keys is not None:
             self._keys.stop_admitting()
         self.context.term()
@@ -171,6 +194,11 @@ class Transport:
         self._open = [known for known in self._open if not known.closed]
         self._open.append(end)
         return end
+
+    def _leave_replaced(self) -> None:
+        for end in list(self._open):
+            if isinstance(end, Link):
+                end.leave_if_replaced()
 
     def _sender(self, header: zmq.Frame) -> Sender:
         """The sender of a message with this header frame."""
@@ -198,11 +226,13 @@ class Server:
         socket: zmq.Socket[bytes],
         reactor: Reactor,
         unreachable: Callable[[], tuple[str, ...]],
-        who_sent: Callable[[zmq.Frame], Sender],
+        admission: Admission,
+        check_epoch: Callable[[], None],
     ) -> None:
         self.name = name
         self._unreachable = unreachable
-        self._admission = Admission(who_sent)
+        self._admission = admission
+        self._check_epoch = check_epoch
         self.requests = 0  #: number of messages handled
         self.refused = 0  #: number of messages refused, malformed ones included
         self._socket = socket
@@ -273,6 +303,7 @@ class Server:
 
     def _send(self, peer: bytes, header: bytes, payload: Payload) -> bool:
         frames = [peer, header] if payload is None else [peer, header, payload]
+        self._check_epoch()
         try:
             self._socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=payload is None)
         except zmq.ZMQError as error:

@@ -167,12 +167,15 @@ def _children() -> list[int]:
         return []
 
 
-def reap() -> list[tuple[int, int]]:
-    """Reap all children that have ended; return (process id, wait status) of each."""
+def reap(options: int = 0) -> list[tuple[int, int]]:
+    """Reap all children that have ended; return (process id, wait status) of each.
+
+    With ``options`` (``os.WUNTRACED | os.WCONTINUED``), those that were stopped or continued, too.
+    """
     ended: list[tuple[int, int]] = []
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG | options)
         except ChildProcessError:
             return ended
         if pid == 0:

@@ -38,8 +38,18 @@ class AwakeClock:
 
 def is_running(pid: int) -> bool:
     """Whether a process of this machine exists and is not stopped; False where that is unknown."""
+    return _state(pid) not in _NOT_RUNNING
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process of this machine was stopped (SIGSTOP) and waits for SIGCONT."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """The letter that the kernel gives a process's state; that of one that is gone if unknown."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return said.rpartition(") ")[2][:1] not in _NOT_RUNNING  # its name may have any letters
+        return "X"
+    return said.rpartition(") ")[2][:1] or "X"  # its name may have any letters

@@ -7,13 +7,15 @@ the process that started it, one JSON object per line on its standard output:
     {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
                       "next":}                              what happens next
     {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
+    {"event": "suspended", "role":, "name":, "pid":}        a daemon was stopped (SIGSTOP)
+    {"event": "resumed", "role":, "name":, "pid":}          it was continued
     {"event": "failed", "reason":}                          the cluster could not be started
     {"event": "stopped"}                                    all processes have ended
 
 A daemon that dies is restarted (see ``cluster.processes.restarts``), unless its state is lost with
 it.  Without a critical one the cluster ends, at once or when it has died too often.  It also ends
 when the supervisor gets SIGTERM, and when its lifeline (a pipe held open by the process that
-started it) closes.
+started it) closes.  One that was stopped is waited for.
 """
 
 from __future__ import annotations
@@ -210,7 +212,11 @@ class Supervisor:
     def _note_deaths(self) -> Ending | None:
         """Report each daemon that has ended; return how the cluster ends if one was critical."""
         ending = None
-        for pid, status in reap():  # so a process is certainly dead before it is replaced
+        # reaped, so a process is certainly dead before it is replaced
+        for pid, status in reap(os.WUNTRACED | os.WCONTINUED):
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+                self._note_stop(pid, "suspended" if os.WIFSTOPPED(status) else "resumed")
+                continue
             spec = self._running.pop(pid, None)
             if spec is None:
                 continue  # an orphan that was adopted: see below
@@ -231,6 +237,12 @@ class Supervisor:
         # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
         signal_strays(self._running)
         return ending
+
+    def _note_stop(self, pid: int, event: str) -> None:
+        """Report that a daemon was stopped, which it may be for good, or that it goes on."""
+        if (spec := self._running.get(pid)) is not None:
+            log.warning("%s (process %d) was %s", spec.name, pid, event)
+            self._report(event=event, role=spec.role, name=spec.name, pid=pid)
 
     def _what_next(self, spec: DaemonSpec, status: int) -> str:
         """Schedule the restart of a daemon that died; return in words what happens next."""

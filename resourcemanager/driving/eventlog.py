@@ -54,9 +54,9 @@ class EventLog:
     ``started_s``: the core's 0 on the machine's clock; None under a virtual clock.
     ``resume_bytes``: go on with the file that is there, after so many bytes of it.
 
-    While the disk is full, lines are kept and written once there is room.  If too many come, or
-    the disk is broken, the log ends: one with a gap could not be replayed, and the run itself
-    matters more than its log.
+    While the disk is full or read-only, lines are kept and written once that is over.  If too many
+    come, the log ends: one with a gap could not be replayed, and the run itself matters more than
+    its log.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class EventLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._unwritten = bytearray()
         self._buffer_bytes = _BUFFER_BYTES if buffered else 0
-        self._waits = False  #: whether lines wait for room on the disk
+        self._waits = False  #: whether lines wait for the disk
         self._over = False
         self._at_s = 0.0  #: of the last event
         os.ftruncate(self._file, resume_bytes or 0)
@@ -84,7 +84,7 @@ class EventLog:
 
     @property
     def waits(self) -> bool:
-        """Whether lines wait for room on the disk, or can't be written at all."""
+        """Whether lines wait for the disk, or are not written any more."""
         return self._waits or self._over
 
     @property
@@ -126,15 +126,19 @@ class EventLog:
         self._waits = False
 
     def _failed(self, at_s: float, error: OSError) -> None:
-        cause = cause_of(error, self._path)
-        if is_full(error) and len(self._unwritten) <= _UNWRITTEN_BYTES_MAX:
-            if not self._waits:
-                log.warning("the log of events waits for room from %.3f s on: %s", at_s, cause)
+        if len(self._unwritten) > _UNWRITTEN_BYTES_MAX:
+            self._end(at_s, error)
+        elif not self._waits:
             self._waits = True
-        else:
-            self._over = True
-            self._unwritten.clear()
-            log.warning("the log of events ends at %.3f s: %s", at_s, cause)
+            what = "waits for room" if is_full(error) else "can't be written"
+            cause = cause_of(error, self._path)
+            log.warning("the log of events %s from %.3f s on: %s", what, at_s, cause)
+
+    def _end(self, at_s: float, error: OSError) -> None:
+        self._over = True
+        self._unwritten.clear()
+        cause = cause_of(error, self._path)
+        log.warning("the log of events ends at %.3f s: %s", at_s, cause)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ Never here: a decision about jobs, tasks or slots.  Its address is "resourcemana
 from __future__ import annotations
 
 import logging
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,8 @@ from railyard.cluster.errors import InvariantError, PeerError, UsageError
 from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.messages.execution import (
     AttemptDelayed,
-    AttemptFailed,
-    AttemptKilled,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptStarted,
-    AttemptSucceeded,
     BeginAttempt,
     DiscardJob,
-    FlowFailed,
-    FlowFinished,
     KillAttempt,
     LaunchAttempt,
     NodeManagerHeartbeat,
@@ -39,21 +30,19 @@ from railyard.cluster.messaging.wire import Done, Event, Message, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
 from railyard.cluster.processes.restarts import NOT_AGAIN
-from railyard.dfs.messages.files import FileBlocks, GetStatus, Remove, Removed, Status
+from railyard.dfs.messages.files import FileBlocks
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.joblife import commit_order
-from railyard.resourcemanager.core.output import SUCCESS, commit_of
 from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.interface.commands import CommitJob, EndJob
+from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.events import (
-    JobCommitFailed,
-    JobCommitted,
     JobKilled,
     JobsPredicted,
     StagePlan,
 )
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.inputdata import InputData
+from railyard.resourcemanager.process.jobfiles.inputdata import InputData
+from railyard.resourcemanager.process.jobfiles.outputs import Outputs
 from railyard.resourcemanager.process.jobids import JobIds
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
@@ -76,9 +65,8 @@ from railyard.resourcemanager.process.messages import (
 from railyard.resourcemanager.process.network.linkwatch import LinkWatch
 from railyard.resourcemanager.process.network.orders import NetworkOrders
 from railyard.resourcemanager.process.network.report import NetworkReports
-from railyard.resourcemanager.process.nodemanagers import NodeManagers
+from railyard.resourcemanager.process.nodemanagers import FACTS, NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status, job_figures
-from railyard.resourcemanager.process.restart.epoch import Epoch
 from railyard.resourcemanager.process.restart.journal import Journal, Recovered, Take, recover
 from railyard.resourcemanager.process.restart.submissions import Submissions
 from railyard.resourcemanager.process.submission import Submission, submitted
@@ -92,23 +80,8 @@ from railyard.resourcemanager.process.watchers import Watchers
 
 log = logging.getLogger(__name__)
 
-#: Seconds before a job is committed again, for each further try.
-_PAUSES_S = (0.2, 0.6, 1.5, 3.0)
-
 #: Events that lead to nothing are journaled this often.
 _JOURNAL_PERIOD_S = 0.2
-
-#: Facts that NodeManagers pass on, which the core handles as they are.
-_FACTS: tuple[type[Event], ...] = (
-    AttemptStarted,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptSucceeded,
-    AttemptFailed,
-    AttemptKilled,
-    FlowFinished,
-    FlowFailed,
-)
 
 
 def main(daemon: Daemon) -> int:
@@ -134,7 +107,6 @@ class ResourceManager:
     def __init__(self, daemon: Daemon, transport: Transport) -> None:
         config, self._folder = daemon.config, daemon.folder
         self._config = config
-        self._epoch = Epoch(daemon.folder)
         before = self._recovered(daemon.folder.events)
         core = core_for(config) if before is None else before.core
         started_s = now_s() if before is None else before.started_s
@@ -144,7 +116,7 @@ class ResourceManager:
         self._journal = Journal(daemon.folder.events, config, started_s, resume_bytes)
         self._driver = Driver(core, self._journal, transport.reactor, started_s)
         self._driver.on_handled = self._history.take
-        self._reactor = transport.reactor
+        self._epoch = transport.epoch
         self._server = transport.server("resourcemanager")
         self._namenode = LastingLink(transport, "namenode")
         liveness = config.topology.liveness
@@ -161,8 +133,7 @@ class ResourceManager:
         self._ids = JobIds(1 if before is None else before.job_number + 1)
         self._submissions = Submissions(daemon.folder.jobs, config.durability)
         self._tokens: dict[str, JobId] = {}  #: {token of a submission: its job}
-        self._outputs: dict[JobId, str] = {}  #: output folders of jobs that are not discarded yet
-        self._failed: set[JobId] = set()  #: of those, the ones that failed: their output is removed
+        self._outputs = Outputs(self._driver, self._namenode, transport.reactor, self._submissions)
         scale = config.topology.scale
         self._data = InputData(self._driver, self._server, self._namenode, scale)
         self._take_messages()
@@ -176,7 +147,6 @@ class ResourceManager:
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
-        self._epoch.close()
 
     def _journal_all(self) -> None:
         self._driver.journal_all()
@@ -198,7 +168,7 @@ class ResourceManager:
         NodeManagers say themselves what they have: see ``NodeManagers.holds``.
         """
         core = self._driver.core
-        log.info("epoch %d: %d events were replayed", self._epoch.number, before.events)
+        log.info("epoch %d: %d events were replayed", self._epoch, before.events)
         self._managers.slots.update(before.slots)
         for job, wanted in self._submissions.all().items():
             self._take_up(job, wanted)
@@ -209,7 +179,7 @@ class ResourceManager:
         self._network.resume()
         for known in list(core.state.jobs.values()):
             if known.state == "committing":
-                self._commit(commit_order(known))
+                self._outputs.commit(commit_order(known))
             elif known.id not in self._managers.packages:
                 reason = "its code was lost in a restart, as the disk had been full"
                 self._driver.feed(JobKilled(job=known.id, reason=reason))
@@ -224,12 +194,11 @@ class ResourceManager:
         if record is None:
             self._submissions.forget(job)  # it was not accepted, or is forgotten
             return
-        self._tokens[wanted.token] = job
-        path = wanted.output_path.rstrip("/")
+        if wanted.token:
+            self._tokens[wanted.token] = job
+        self._outputs.add(job, wanted.output_path.rstrip("/"))
         if record.ok is False:
-            self._failed.add(job)
-        if path:
-            self._outputs[job] = path
+            self._outputs.job_failed(job)
         self._managers.packages[job] = wanted.package
         self._history.note_settings(job, settings_of(wanted))
         if job not in state.jobs and job not in state.draining:
@@ -241,7 +210,7 @@ class ResourceManager:
         server.on(RegisterNodeManager, managers.register, only)
         server.on(NodeManagerHeartbeat, managers.heartbeat, only)
         server.on(NodeManagerHolds, managers.holds, only)
-        for kind in _FACTS:
+        for kind in FACTS:
             server.on(kind, self._fact, only)
         server.on(AttemptDelayed, self._delayed, only)
         server.on(SubmitForecasts, self._forecasts, (CLIENT,))
@@ -263,7 +232,6 @@ class ResourceManager:
         driver.on(LaunchAttempt, self._managers.launch)
         driver.on(BeginAttempt, lambda order: self._managers.send(order.node, order))
         driver.on(KillAttempt, lambda order: self._managers.send(order.node, order))
-        driver.on(CommitJob, self._commit)
         driver.on(EndJob, self._end_job)
         driver.on(DiscardJob, self._discard)
 
@@ -313,9 +281,7 @@ class ResourceManager:
             return self._tokens[wanted.token]
         job = self._ids.id_for(wanted.job)
         event = submitted(job, wanted, stages)
-        for other, path in self._outputs.items():
-            if path == event.output_path:
-                raise PeerError(f"output {path}: job {other} writes there: need another path")
+        self._outputs.check_is_free(event.output_path)
         self._managers.packages[job] = wanted.package
         self._submissions.keep(job, wanted)
         try:
@@ -327,8 +293,7 @@ class ResourceManager:
         self._ids.used(job)
         if wanted.token:
             self._tokens[wanted.token] = job
-        if event.output_path:
-            self._outputs[job] = event.output_path
+        self._outputs.add(job, event.output_path)
         self._history.note_settings(job, settings_of(wanted))
         self._driver.settle()
         self._reports.job_began(job)
@@ -365,57 +330,12 @@ class ResourceManager:
         return job_figures(self._driver.core, record)
 
     # Commands ------------------------------------------------------------------------------------
-    def _commit(self, order: CommitJob, tries: int = 0) -> None:
-        """Rename the winners' files, all or none.
-
-        If the NameNode can't just now, since its disk is full, it is tried again for a while.
-        """
-        folder = order.output_path
-        if not folder:
-            self._driver.feed(JobCommitted(job=order.job))
-            return
-        self._namenode.insist(
-            commit_of(folder, order.winners),
-            Done,
-            lambda answer, _: self._committed(order, tries, answer),
-        )
-
-    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
-        if isinstance(answer, Done):
-            self._driver.feed(JobCommitted(job=order.job))
-        elif answer.unable and tries < len(_PAUSES_S):
-            again = partial(self._commit, order, tries + 1)
-            self._reactor.call_later(_PAUSES_S[tries], again)
-        else:
-            self._is_committed(order, answer)
-
-    def _is_committed(self, order: CommitJob, refused: Refusal) -> None:
-        """Look whether a commit that is refused was done: the order may have been sent before."""
-
-        def looked(answer: Status | Refusal, _: object) -> None:
-            if isinstance(answer, Status) and answer.status is not None:
-                self._driver.feed(JobCommitted(job=order.job))
-            else:
-                self._driver.feed(JobCommitFailed(job=order.job, reason=refused.reason))
-
-        path = f"{order.output_path}/{SUCCESS}"
-        self._namenode.insist(GetStatus(path=path), Status, looked)
-
     def _end_job(self, order: EndJob) -> None:
-        if not order.ok and order.job in self._outputs:
-            self._failed.add(order.job)
+        if not order.ok:
+            self._outputs.job_failed(order.job)
         self._reports.job_ended(order.job)
         self._watchers.job_ended(order.job)
 
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
-        path = self._outputs.pop(order.job, "")
-        if order.job not in self._failed:
-            self._submissions.forget(order.job)
-            return
-        self._failed.remove(order.job)
-        if path in self._outputs.values():  # another job has it since: it was removed then
-            self._submissions.forget(order.job)
-            return
-        remove = Remove(path=path, recursive=True)
-        self._namenode.insist(remove, Removed, lambda *_: self._submissions.forget(order.job))
+        self._outputs.discard(order.job)

@@ -172,7 +172,11 @@ def test_a_critical_daemon_that_goes_on_is_started_again_until_it_dies_too_often
     assert next_event(process) == {"event": "ready"}
     for _ in range(2):
         if stopped:
-            os.kill(pids_of(folder, "serve-0")[-1], signal.SIGSTOP)
+            pid = pids_of(folder, "serve-0")[-1]
+            for number in (signal.SIGSTOP, signal.SIGCONT, signal.SIGSTOP):
+                os.kill(pid, number)
+                told, words = next_event(process), ("suspended", "resumed")
+                assert (told["event"], told["pid"]) == (words[number == signal.SIGCONT], pid)
         kill_9(folder, "serve-0")
         death, again = next_event(process), next_event(process)
         assert (death["name"], death["next"]) == ("serve-0", "it is started again")

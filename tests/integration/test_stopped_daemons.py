@@ -26,7 +26,7 @@ def test_jobs_wait_for_a_stopped_emulator_and_status_says_so(cluster, tmp_path):
 
     wait_for(status_says_so, 30, "it is seen")
     [line] = [line for line in shown[0].splitlines() if line.split()[:1] == ["network"]]
-    assert "does not answer" in line
+    assert f"does not answer: it is stopped, until kill -CONT {emulator}" in " ".join(line.split())
     os.kill(emulator, signal.SIGCONT)
     said, errors = sort.communicate(timeout=60)
     assert sort.returncode == 0, errors

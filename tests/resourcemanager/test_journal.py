@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import tempfile
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from railyard.resourcemanager.interface.events import (
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.progress import cluster_status
 from railyard.resourcemanager.process.restart.journal import Journal, Recovered, recover, whole_mark
-from tests.fulldisk import files_of_at_most
+from tests.fulldisk import files_of_at_most, small_disk
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_replay import eventful_run
 
@@ -173,6 +174,60 @@ def test_commands_go_out_once_their_events_are_journaled(tmp_path: Path):
     assert b"jobs-predicted" not in path.read_bytes()  # it led to nothing: nobody waits for it
     driver.settle()
     assert b"jobs-predicted" in path.read_bytes()
+
+
+def test_a_full_disk_has_room_for_the_journal(tmp_path: Path):
+    with small_disk(tmp_path / "disk", 2**23) as disk:
+        path = tmp_path / "disk" / "events.jsonl"
+        driver = driver_on(path)
+        disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            (tmp_path / "disk" / "other").write_bytes(bytes(10_000))
+        for _ in range(1000):
+            driver.feed(JobsPredicted(jobs=()))
+        driver.settle()
+        assert whole_mark(path).exists()
+        assert recover(path).events == 1000
+        disk.free()
+
+
+def test_a_disk_that_fails_to_sync_ends_the_journal_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    path = tmp_path / "events.jsonl"
+    driver, launched = driver_on(path), list[object]()
+    driver.on(LaunchAttempt, launched.append)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("railyard.resourcemanager.process.restart.journal.sync_file", fail)
+    driver.feed(NodeJoined(node="r0n0", rack="r0", slots=2))
+    stages = (StagePlan(name="m", tasks=2),)
+    driver.feed(JobSubmitted(job="j1", name="j", user="u", queue="q", stages=stages))
+    driver.settle()
+    assert len(launched) == 2
+    assert any("log of events ends" in said for said in caplog.messages)
+    with pytest.raises(UsageError, match="lacks events"):
+        recover(path)
+
+
+def test_a_journal_waits_for_a_disk_that_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    path = tmp_path / "events.jsonl"
+    driver = driver_on(path)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("railyard.resourcemanager.driving.eventlog.os.write", fail)
+        driver.feed(NodeJoined(node="r0n0", rack="r0", slots=2))
+        assert not driver.journal_all()
+    assert any("can't be written from" in said for said in caplog.messages)
+    assert driver.journal_all()
+    assert recover(path).events == 1
 
 
 def test_a_journal_that_lacks_events_is_not_used(tmp_path: Path):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.errors import PeerError
 from railyard.cluster.messages.execution import (
     AttemptKilled,
     AttemptStarted,
@@ -35,7 +33,6 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
-from railyard.resourcemanager.process.restart.epoch import Epoch
 from tests.resourcemanager.standins import PACKAGE, Office, Rack
 
 MAPS = (StageSpec(name="m"),)
@@ -197,11 +194,3 @@ def test_a_nodemanager_that_does_not_come_back_is_lost(folder: Any):
         }  # fmt: skip
     finally:
         office.close()
-
-
-def test_one_acts_at_a_time_and_each_has_a_higher_epoch(office: Office):
-    with pytest.raises(UsageError, match="another ResourceManager acts: need that to end first"):
-        Epoch(office.folder)
-    assert office.manager._epoch.number == 1
-    office.restart()
-    assert office.manager._epoch.number == 2

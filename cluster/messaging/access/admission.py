@@ -1,4 +1,4 @@
-"""Which messages a server accepts from whom, by the role of the sender."""
+"""Which messages a server accepts from whom, by the role and the epoch of the sender."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import zmq
 
 from railyard.cluster.errors import PeerError
+from railyard.cluster.messaging.access.epochs import Epochs, daemon_of
 from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.wire import Message
 
@@ -17,9 +18,12 @@ _SENDERS_MAX = 4096
 class Admission:
     """The rules of one server; a class of messages without a rule is accepted from everybody."""
 
-    def __init__(self, who_sent: Callable[[zmq.Frame], Sender]) -> None:
+    def __init__(self, who_sent: Callable[[zmq.Frame], Sender], epochs: Epochs) -> None:
         self._who_sent = who_sent
+        self._epochs = epochs
         self._senders: dict[bytes, Sender] = {}  #: {peer: its cached sender}
+        #: {peer: name and epoch of the daemon that it is, None if it is none}
+        self._daemons: dict[bytes, tuple[str, int] | None] = {}
         self._only: dict[type[Message], frozenset[str]] = {}
 
     def restrict(self, kind: type[Message], only: Iterable[str]) -> None:
@@ -41,6 +45,7 @@ class Admission:
 
     def check(self, kind: type[Message], peer: bytes, frame: zmq.Frame) -> None:
         """Raise ``PeerError`` unless the sender of a frame may send messages of that class."""
+        self._check_epoch(kind, peer)
         only = self._only.get(kind)
         if only is None:
             return
@@ -48,3 +53,14 @@ class Admission:
         if not sender.may(only):
             who = f"{sender.role} (process {sender.pid})" if sender.pid else sender.role
             raise PeerError(f"{kind.tag()} from {who}: only for {' and '.join(sorted(only))}")
+
+    def _check_epoch(self, kind: type[Message], peer: bytes) -> None:
+        try:
+            daemon = self._daemons[peer]
+        except KeyError:
+            if len(self._daemons) >= _SENDERS_MAX:
+                self._daemons.clear()
+            daemon = self._daemons[peer] = daemon_of(peer)
+        if daemon is not None and self._epochs.is_over(daemon):
+            name, epoch = daemon
+            raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")

@@ -16,6 +16,7 @@ from rich.text import Text
 from railyard.cluster.errors import PeerLost, Refused, UsageError
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
+from railyard.cluster.processes.overload import is_stopped
 from railyard.cluster.shown import printable
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.messages.files import GetSafeMode, GetUsage, SafeModeStatus, Usage
@@ -212,7 +213,8 @@ def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -
     if deaths and deaths[-1]["pid"] == pid:
         return cell(f"died: {deaths[-1]['how']}; {deaths[-1]['next']}", "red")
     if answer is None:
-        return cell("does not answer", "red")
+        stopped = f": it is stopped, until kill -CONT {pid}" if is_stopped(pid) else ""
+        return cell(f"does not answer{stopped}", "red")
     said = []
     if answer.unreachable:
         said.append(cell(f"waits for a connection to {', '.join(answer.unreachable)}", "red"))
