@@ -58,3 +58,5 @@ class Daemon:
     folder: RunFolder
     config: ClusterConfig
     ready: Callable[[], None]  #: to be called once, when the daemon has registered and can serve
+    #: of a standby: calls its argument now and then, and returns when it takes the daemon's place
+    wait_until_needed: Callable[[Callable[[], object]], None] | None = None

@@ -307,7 +307,7 @@ class Server:
         try:
             self._socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=payload is None)
         except zmq.ZMQError as error:
-            if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN, zmq.ENOTSOCK):  # closed, the last
                 return False
             raise
         return True

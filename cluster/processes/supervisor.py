@@ -30,6 +30,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,6 +50,7 @@ from railyard.cluster.processes.family import (
     wake_on_signals,
 )
 from railyard.cluster.processes.restarts import NOT_AGAIN, PAUSE_S_MAX, Restarts
+from railyard.cluster.processes.standbys import LOOK_PERIOD_S, Standbys, wait_until_needed
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,8 @@ class DaemonSpec:
     main: Callable[[Daemon], int | None]  #: returns its exit status
     critical: bool
     restarts: bool = True  #: whether it can go on where it died
+    #: whether it has so much to replay that a standby should follow it; None: never
+    wants_standby: Callable[[RunFolder], bool] | None = None
 
 
 _LOST = "the cluster can't go on without it"
@@ -109,6 +113,9 @@ class Supervisor:
         self._restarts = restarts or Restarts()
         self._start_timeout_s = start_timeout_s
         self._due: list[tuple[float, DaemonSpec]] = []  #: (time, daemon to be restarted)
+        self._standbys = Standbys()
+        follows = config.restart != "never" and any(spec.wants_standby for spec in specs)
+        self._look_s = time.monotonic() + LOOK_PERIOD_S if follows else math.inf
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
@@ -134,21 +141,24 @@ class Supervisor:
 
     # Starting ----------------------------------------------------------------------------------
     def _fork(self, spec: DaemonSpec) -> int:
-        pid = fork(partial(self._become, spec))
+        pid = self._standbys.take(spec.name) or fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready[spec.name] = time.monotonic() + self._start_timeout_s
         self._folder.record_process(spec.role, spec.name, pid)
         return pid
 
-    def _become(self, spec: DaemonSpec) -> int | None:
-        """Run the daemon in a forked child; returns its exit status."""
+    def _become(self, spec: DaemonSpec, hears: int | None = None) -> int | None:
+        """Run the daemon in a forked child; returns its exit status.
+
+        ``hears``: it is a standby, and hears from there when it is needed.
+        """
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        close_descriptors_but({self._ready_out})
+        close_descriptors_but({self._ready_out} if hears is None else {self._ready_out, hears})
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -156,6 +166,9 @@ class Supervisor:
                 folder=self._folder,
                 config=self._config,
                 ready=partial(self._say_ready, spec.name),
+                wait_until_needed=None
+                if hears is None
+                else partial(wait_until_needed, spec.name, hears),
             )
         )
 
@@ -196,10 +209,11 @@ class Supervisor:
             if ending is not None:
                 return ending
             self._start_again()
+            self._look_for_standbys()
 
     def _wait_s(self) -> float | None:
         """Seconds until the next deadline or restart; None if there is none."""
-        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due)], default=math.inf)
+        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due), self._look_s])
         return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
 
     def _note_ready(self, names: bytes) -> None:
@@ -218,6 +232,7 @@ class Supervisor:
                 self._note_stop(pid, "suspended" if os.WIFSTOPPED(status) else "resumed")
                 continue
             spec = self._running.pop(pid, None)
+            self._standbys.note_death(pid)
             if spec is None:
                 continue  # an orphan that was adopted: see below
             how = how_it_ended(status)
@@ -235,7 +250,7 @@ class Supervisor:
                 ending = ending or Ending.DAEMON_DIED
         # Kill what a daemon left behind, including processes that its attempts started in other
         # sessions: each orphan is adopted when its parent ends, and SIGCHLD brings us here.
-        signal_strays(self._running)
+        signal_strays({*self._running, *self._standbys.pids})
         return ending
 
     def _note_stop(self, pid: int, event: str) -> None:
@@ -267,7 +282,9 @@ class Supervisor:
         if not due:
             return
         self._due = [(due_s, spec) for due_s, spec in self._due if due_s > now_s]
-        kill_strays(self._running)  # attempts of a NodeManager that died, and what they started
+        kill_strays(
+            {*self._running, *self._standbys.pids}
+        )  # attempts of a NodeManager that died, and what they started
         for spec in due:
             try:
                 pid = self._fork(spec)
@@ -276,6 +293,21 @@ class Supervisor:
                 self._due.append((now_s + PAUSE_S_MAX, spec))
             else:
                 self._report(event="started-again", role=spec.role, name=spec.name, pid=pid)
+
+    def _look_for_standbys(self) -> None:
+        """Start a standby for each daemon that wants one and has none."""
+        if time.monotonic() < self._look_s:
+            return
+        self._look_s = time.monotonic() + LOOK_PERIOD_S
+        for spec in self._running.values():
+            wants = spec.wants_standby
+            if wants is None or not self._standbys.may_have(spec.name) or not wants(self._folder):
+                continue
+            with suppress(OSError):  # no process for it: at another time
+                self._standbys.start(spec.name, partial(self._fork_standby, spec))
+
+    def _fork_standby(self, spec: DaemonSpec, hears: int) -> int:
+        return fork(partial(self._become, spec, hears))
 
     def _deal_with_late(self) -> Ending | None:
         """Handle daemons that missed their deadline: fail the start, or kill and restart them."""

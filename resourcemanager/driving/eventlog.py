@@ -187,16 +187,26 @@ def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
     """
     lines = read_text_file(path, "log of events").split("\n")
     whole = lines[:-1]  # what follows the last newline was cut short, or is empty
+    config, _ = read_header(path, whole[0] if whole else "{}")
+    return config, events_in(path, whole[1:])
+
+
+def read_header(path: Path, line: str) -> tuple[ClusterConfig, float | None]:
+    """The configuration in a log's first line, and the core's 0 on the machine's clock, if any.
+
+    Raises ``UsageError``.
+    """
     try:
-        header = json.loads(whole[0]) if whole else {}
+        header = json.loads(line)
         if header.get("type") != _HEADER:
             raise UsageError(f"{path}:1: need a line of type {_HEADER}")
         written = header["config"]
         topology = with_keys_now(written["topology"])
         config = msgspec.convert(written | {"topology": topology}, ClusterConfig)
+        started_s = header.get("started_s")
+        return config, None if started_s is None else float(started_s)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(f"{path}:1: {error}") from None
-    return config, events_in(path, whole[1:])
 
 
 def replay(path: Path) -> Iterator[Step]:

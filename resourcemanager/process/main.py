@@ -6,7 +6,6 @@ Never here: a decision about jobs, tasks or slots.  Its address is "resourcemana
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 from railyard.cluster.config import Daemon
@@ -31,7 +30,6 @@ from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.processes.priority import DECIDER, take_priority
 from railyard.cluster.processes.restarts import NOT_AGAIN
 from railyard.dfs.messages.files import FileBlocks
-from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.commands import EndJob
@@ -67,7 +65,8 @@ from railyard.resourcemanager.process.network.orders import NetworkOrders
 from railyard.resourcemanager.process.network.report import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import FACTS, NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status, job_figures
-from railyard.resourcemanager.process.restart.journal import Journal, Recovered, Take, recover
+from railyard.resourcemanager.process.restart.following import Follower, Recovered, recover
+from railyard.resourcemanager.process.restart.journal import Journal
 from railyard.resourcemanager.process.restart.submissions import Submissions
 from railyard.resourcemanager.process.submission import Submission, submitted
 from railyard.resourcemanager.process.taskhistory.answers import (
@@ -87,10 +86,17 @@ _JOURNAL_PERIOD_S = 0.2
 def main(daemon: Daemon) -> int:
     """Run the ResourceManager until it is asked to stop; returns its exit status."""
     take_priority(DECIDER)
-    transport = Transport.of(daemon)
-    stop_on_sigterm(transport.reactor)
+    before = None
     try:
-        manager = ResourceManager(daemon, transport)
+        follower = None
+        if daemon.wait_until_needed is not None:
+            follower = Follower(daemon.folder.events)
+            daemon.wait_until_needed(follower.advance)
+        transport = Transport.of(daemon)  # from here on no other process writes the journal
+        if follower is not None:
+            before = follower.finish()
+        stop_on_sigterm(transport.reactor)
+        manager = ResourceManager(daemon, transport, before)
     except (UsageError, InvariantError) as error:  # so would be each further try
         log.error("%s", error)
         return NOT_AGAIN
@@ -104,14 +110,17 @@ def main(daemon: Daemon) -> int:
 class ResourceManager:
     """The core, its driver, and the messages to and from everybody else."""
 
-    def __init__(self, daemon: Daemon, transport: Transport) -> None:
+    def __init__(
+        self, daemon: Daemon, transport: Transport, before: Recovered | None = None
+    ) -> None:
+        """``before``: what a standby has replayed; otherwise it is done here."""
         config, self._folder = daemon.config, daemon.folder
         self._config = config
-        before = self._recovered(daemon.folder.events)
+        if before is None and daemon.folder.events.exists():
+            before = recover(daemon.folder.events)
         core = core_for(config) if before is None else before.core
         started_s = now_s() if before is None else before.started_s
-        if before is None:
-            self._history = TaskHistory(core.state)
+        self._history = TaskHistory(core.state) if before is None else before.history
         resume_bytes = None if before is None else before.length_bytes
         self._journal = Journal(daemon.folder.events, config, started_s, resume_bytes)
         self._driver = Driver(core, self._journal, transport.reactor, started_s)
@@ -153,15 +162,6 @@ class ResourceManager:
         self._managers.confirm()
 
     # After a restart -----------------------------------------------------------------------------
-    def _recovered(self, path: Path) -> Recovered | None:
-        """What an earlier process has journaled; None if this is the first."""
-
-        def follow(core: Core) -> Take:
-            self._history = TaskHistory(core.state)
-            return self._history.take
-
-        return recover(path, follow) if path.exists() else None
-
     def _resume(self, before: Recovered) -> None:
         """Have done what the process before this one may not have done any more.
 

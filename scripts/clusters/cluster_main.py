@@ -17,9 +17,12 @@ import railyard.resourcemanager.process.main
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.resourcemanager.process.restart.following import is_worth_a_standby
 
 #: Of the daemons without which a cluster can't go on, those that go on where they died.
 RESTARTED = ("ResourceManager", "NetworkEmulator", "NameNode")
+#: Of these, those that may have so much to replay that a standby follows them, and when.
+STANDBYS = {"ResourceManager": lambda folder: is_worth_a_standby(folder.events)}
 
 
 def daemons(config: ClusterConfig) -> list[DaemonSpec]:
@@ -36,7 +39,14 @@ def daemons(config: ClusterConfig) -> list[DaemonSpec]:
     }
     return (
         [
-            DaemonSpec(role=role, name=name, main=main, critical=True, restarts=role in RESTARTED)
+            DaemonSpec(
+                role=role,
+                name=name,
+                main=main,
+                critical=True,
+                restarts=role in RESTARTED,
+                wants_standby=STANDBYS.get(role),
+            )
             for role, (name, main) in central.items()
         ]
         + [

@@ -19,6 +19,7 @@ from tests.waiting import gone, wait_for
 
 PROGRAM = """
 import os, sys, time
+import railyard.cluster.processes.supervisor
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.processes.family import stop_on_sigterm
 from railyard.cluster.files.runfolder import RunFolder
@@ -76,9 +77,19 @@ def hopeless(daemon):
     time.sleep(60)
 
 mains["hopeless"] = hopeless
+
+def followed(daemon):
+    if daemon.wait_until_needed is not None:
+        daemon.wait_until_needed(lambda: None)
+    daemon.ready()
+    time.sleep(60)
+
+mains["followed"] = followed
+railyard.cluster.processes.supervisor.LOOK_PERIOD_S = 0.05
 lasting, restart = sys.argv[4] == "lasting", sys.argv[5]
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
-                    restarts=lasting or n != 0)
+                    restarts=lasting or n != 0,
+                    wants_standby=(lambda folder: True) if main == "followed" else None)
          for n, main in enumerate(sys.argv[2].split(","))]
 config = ClusterConfig(topology=load_topology("flat-4x4"), restart=restart)
 supervisor = Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0,
@@ -187,6 +198,40 @@ def test_a_critical_daemon_that_goes_on_is_started_again_until_it_dies_too_often
     assert words in next_event(process)["next"]
     assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.DAEMON_DIED
+
+
+def standby_of(folder, process, names=("followed-0", "serve-1")):
+    """The process id of the one child of the supervisor that is no daemon."""
+    found = []
+
+    def there():
+        daemons = {pid for name in names for pid in pids_of(folder, name)}
+        children = {child.pid for child in psutil.Process(process.pid).children()}
+        found[:] = children - daemons
+        return len(found) == 1
+
+    wait_for(there, why="there is a standby")
+    return found[0]
+
+
+def test_a_standby_takes_the_place_of_the_daemon_that_it_follows(start):
+    folder, process = start("followed,serve", lasting=True)
+    assert next_event(process) == {"event": "ready"}
+    standby = standby_of(folder, process)
+    kill_9(folder, "followed-0")
+    assert next_event(process)["next"] == "it is started again"
+    again = next_event(process)
+    assert (again["event"], again["pid"]) == ("started-again", standby)
+    follower = standby_of(folder, process)
+    assert follower != standby
+    os.kill(follower, signal.SIGKILL)
+    wait_for(lambda: gone(follower), why="the standby has died, and there is no other")
+    kill_9(folder, "followed-0")
+    assert next_event(process)["next"] == "it is started again"
+    assert next_event(process)["pid"] != follower
+    process.send_signal(signal.SIGTERM)
+    assert next_event(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
 
 
 def test_a_daemon_that_says_that_it_is_of_no_use_is_not_started_again(start):

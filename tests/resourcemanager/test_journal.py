@@ -30,7 +30,8 @@ from railyard.resourcemanager.interface.events import (
 )
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.progress import cluster_status
-from railyard.resourcemanager.process.restart.journal import Journal, Recovered, recover, whole_mark
+from railyard.resourcemanager.process.restart.following import Follower, Recovered, recover
+from railyard.resourcemanager.process.restart.journal import Journal, whole_mark
 from tests.fulldisk import files_of_at_most, small_disk
 from tests.harness import TinyCluster, tiny_cluster
 from tests.resourcemanager.test_replay import eventful_run
@@ -100,6 +101,29 @@ def test_the_core_is_rebuilt_from_a_journal_cut_at_any_byte(scheduler: str, shar
     assert state_of(core) == state_of(lived)
     for (at_s, event), commands in zip(c.events[count:], c.led_to[count:], strict=True):
         assert checksum(core.handle(event, at_s)) == checksum(commands)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 700, 2**20])
+def test_a_standby_follows_a_journal_that_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+):
+    monkeypatch.setattr(
+        "railyard.resourcemanager.process.restart.following.PIECE_BYTES", piece_bytes
+    )
+    journal, path = journal_of("delay"), tmp_path / "events.jsonl"
+    whole_mark(path).touch()
+    path.touch()
+    follower, cuts = Follower(path), range(0, len(journal), 997)
+    for begin in cuts:
+        assert not follower.advance()
+        with path.open("ab") as file:
+            file.write(journal[begin : begin + 997])
+        while follower.advance():
+            continue
+    followed, at_once = follower.finish(), recovered_from(journal)
+    assert state_of(followed.core) == state_of(at_once.core)
+    assert followed.length_bytes == at_once.length_bytes == len(journal)
+    assert followed.timers_s == at_once.timers_s
 
 
 def test_timers_that_have_not_fired_are_known_after_each_event():
