@@ -7,8 +7,10 @@ import signal
 import psutil
 
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.messaging.transport import Transport
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.scripts.clusters.launch import daemons_of
-from tests.waiting import wait_for
+from tests.waiting import gone, wait_for
 
 
 def folder_of(line):
@@ -34,6 +36,22 @@ def wait_until_back(line, role, killed):
 def attempts_of(line, prefix):
     rows = folder_of(line).processes()
     return [row for row in rows if row["role"] == "Attempt" and row["name"].startswith(prefix)]
+
+
+def pids_of(folder, name):
+    return [row["pid"] for row in daemons_of(folder) if row["name"] == name]
+
+
+def state_of(transport, job):
+    link = transport.link("resourcemanager")
+    jobs = link.call(GetClusterStatus(), ClusterStatus).jobs
+    link.close()
+    return next(one.state for one in jobs if one.job == job)
+
+
+def output_of(folder, job):
+    rows = map(json.loads, folder.events.read_text().splitlines())
+    return next(row["output_path"] for row in rows if row.get("job") == job and "stages" in row)
 
 
 def test_job_goes_on_after_all_nodemanagers_were_killed(cluster, tmp_path):
@@ -69,6 +87,36 @@ def test_attempts_run_on_while_the_resourcemanager_is_killed(cluster, tmp_path):
     names = [row["name"] for row in attempts_of(cluster, "j2.")]
     assert len(names) == len(set(names)) == 9  # each ran once, in one process
     assert "started again; died 2 times: signal 9" in cluster.ok("status")
+
+
+def test_a_commit_is_done_once_whenever_the_resourcemanager_is_killed(cluster):
+    """Killed after the NameNode has renamed the files, and before it has."""
+    folder = folder_of(cluster)
+    transport = Transport(folder)
+    for job, is_done in (("j1", True), ("j5", False)):
+        sort = cluster.start("run", "terasort", "--size", "500MB")
+        wait_for(lambda job=job: len(attempts_of(cluster, f"{job}.m")) == 2, 40, "both maps run")
+        [manager] = pids_of(folder, "resourcemanager")
+        os.kill(manager, signal.SIGSTOP)
+        maps = [row["pid"] for row in attempts_of(cluster, f"{job}.m")]
+        wait_for(lambda maps=maps: all(map(gone, maps)), 40, "they end, which nobody hears")
+        [namenode] = pids_of(folder, "namenode")
+        os.kill(namenode, signal.SIGSTOP)
+        os.kill(manager, signal.SIGCONT)
+        wait_for(lambda job=job: state_of(transport, job) == "committing", 20, "the commit")
+        if is_done:
+            os.kill(manager, signal.SIGSTOP)
+            os.kill(namenode, signal.SIGCONT)
+            output = output_of(folder, job)
+            wait_for(lambda output=output: "_SUCCESS" in cluster.ok("fs", "ls", output), 20)
+        os.kill(manager, signal.SIGKILL)
+        os.kill(namenode, signal.SIGCONT)
+        said, errors = sort.communicate(timeout=90)
+        assert sort.returncode == 0, errors
+        assert "5000 records in order" in said
+        names = [row["name"] for row in attempts_of(cluster, f"{job}.")]
+        assert sorted(names) == [f"{job}.m0.0", f"{job}.m1.0"]
+    transport.close()
 
 
 def test_datanode_comes_back_with_its_blocks(cluster, tmp_path):
