@@ -9,7 +9,7 @@ processes.jsonl         a line per started process: role, name, pid
 deaths.jsonl            a line per daemon that died
 supervisor.jsonl        the supervisor's events: see cluster/processes/supervisor.py
 logs/NAME.log           the log of each daemon
-namenode.sqlite         the NameNode's journal
+namenode.sqlite         the NameNode's journal, with SQLite's -wal and -shm, and a -lock of its own
 network.state           what the NetworkEmulator keeps: see netemu/emulator/statefile.py
 gateway.json            where the gateway answers HTTP
 client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR

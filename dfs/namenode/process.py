@@ -237,7 +237,7 @@ def main(daemon: Daemon) -> int:
     except UsageError as error:  # so would be each further try
         log.error("%s", error)
         return NOT_AGAIN
-    except PeerUnable as error:  # the disk is full: perhaps only for now
+    except PeerUnable as error:  # perhaps only for now: the disk is full, another has the journal
         log.error("%s", error)
         return 1
     syncing = Background(transport.reactor, threads=1) if safe else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.dfs.messages.files import MakeFolder
 from railyard.dfs.namenode.core import NameNode
 from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
@@ -131,7 +131,7 @@ def test_an_inode_whose_folder_is_missing_is_refused(tmp_path: Path):
 
 def test_one_has_the_journal_at_a_time(tmp_path: Path):
     journal = SqliteJournal(tmp_path / "j")
-    with pytest.raises(UsageError, match="another NameNode has it: need that to end first"):
+    with pytest.raises(PeerUnable, match="another NameNode has it: need that to end first"):
         SqliteJournal(tmp_path / "j")
     journal.close()
     SqliteJournal(tmp_path / "j").close()

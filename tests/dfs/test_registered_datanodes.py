@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from railyard.cluster.errors import Refused
+from railyard.cluster.errors import NotDone, Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.access.roles import NAME_NODE, RESOURCE_MANAGER, ROLES
 from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.topologies.tables import Liveness
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages.blocks import LoseNode
@@ -33,12 +33,20 @@ from railyard.dfs.messages.files import (
     AbandonFile,
     CreateFile,
     FileCreated,
+    GetSafeMode,
+    GetStatus,
+    MakeFolder,
     MoveReplica,
+    Remove,
+    Removed,
     ReplicaMoved,
+    SafeModeStatus,
+    Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode
 from railyard.dfs.namenode.journal import NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
+from tests.dfs.memoryjournal import MemoryJournal
 from tests.dfs.simulated import topology
 
 OF_R0: tuple[Message, ...] = (
@@ -150,3 +158,36 @@ def test_only_the_resourcemanager_has_blocks_moved(
         other.close()
     transport.close()
     folder.remove()
+
+
+def test_in_safe_mode_a_change_waits_until_the_datanodes_have_registered(
+    transport: Transport,
+) -> None:
+    journal = MemoryJournal()
+    journal.starts = 1
+    NameNodeServer(transport, NameNode(topology(), journal, now_s()), tick_s=60.0)
+    link = transport.link("namenode")
+    answers: list[object] = []
+    for path in ("/a", "/a/b"):
+        link.request(MakeFolder(path=path), Done, lambda answer, _: answers.append(answer))
+    link.request(Remove(path="/no"), Removed, lambda answer, _: answers.append(answer))
+    assert link.call(GetSafeMode(), SafeModeStatus).on
+    assert link.call(GetStatus(path="/a"), Status).status is None
+    for rack in topology().rack_list():
+        assert answers == []
+        nodes = {node.id: () for node in rack.nodes}
+        link.call(RegisterDataNode(rack=rack.id, pid=1, nodes=nodes), Done)
+    assert transport.reactor.run_until(lambda: len(answers) == 3, 5)
+    assert answers[:2] == [Done(), Done()]
+    assert answers[2] == Refusal(reason="/no: no such file or folder", kind="missing")
+
+
+def test_a_change_that_has_waited_too_long_is_refused(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.dfs.namenode.process.HELD_S", 0.0)
+    journal = MemoryJournal()
+    journal.starts = 1
+    NameNodeServer(transport, NameNode(topology(), journal, now_s()), tick_s=60.0)
+    with pytest.raises(NotDone, match=r"Cannot create directory /a\. Name node is in safe mode"):
+        transport.link("namenode").call(MakeFolder(path="/a"), Done)

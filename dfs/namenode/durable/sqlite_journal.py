@@ -271,11 +271,15 @@ def _checksum(row: Sequence[object]) -> int:
 
 
 def _lock(path: Path) -> int:
-    """Take the lock beside a journal, which the kernel gives up when this process is dead."""
-    lock = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    """Take the lock beside a journal, which the kernel gives up when this process is dead.
+
+    Raises ``PeerUnable`` while another process has it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    lock = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise UsageError(f"{path}: another NameNode has it: need that to end first") from None
+        raise PeerUnable(f"{path}: another NameNode has it: need that to end first") from None
     return lock
