@@ -83,8 +83,8 @@ def _rows(samples: Samples) -> list[Row]:
             found.mean,
             _MEASURES[measure],
             ok=found.is_flat,
-            note=f"{found.per_hour:+.2f} an hour ({found.low_per_hour:+.2f} to "
-            f"{found.high_per_hour:+.2f})",
+            note=f"{found.per_hour:+.1f} an hour ({found.low_per_hour:+.1f} to "
+            f"{found.high_per_hour:+.1f})",
         )
         for (daemon, measure), found in sorted(samples.growths().items())
     ]
