@@ -28,10 +28,11 @@ CENTRAL = ("Supervisor",)
 _EACH = 4
 #: Kills of each daemon that goes on where it died, and how long it may be away on a quiet machine.
 _RESTARTS = 20
-#: {role: how the job's command says for how many seconds it was away}
+#: {role: how it is said for how many seconds it was away}, by the job's command and by the
+#: ResourceManager's log
 _AWAY = {
-    "ResourceManager": re.compile(r"the ResourceManager was restarted: ([0-9.]+) (m?s)"),
-    "NetworkEmulator": re.compile(r"the network was away for ([0-9.]+) (m?s)"),
+    "ResourceManager": re.compile(r"the ResourceManager was restarted: ([0-9.]+) s"),
+    "NetworkEmulator": re.compile(r"the network was away for ([0-9.]+) s$", re.MULTILINE),
 }
 _FILE_BYTES = 60_000_000
 _AWAY_MEDIAN_S, _AWAY_WORST_S = 2.0, 5.0
@@ -134,7 +135,7 @@ def _survived(role: str, home: Home) -> None:
 
 
 def _restarted(role: str, away_of: dict[str, list[float]], home: Home) -> None:
-    """How long it was away is what the job's command says: until another answered."""
+    """How long it was away is what the job's command or the log says: until another answered."""
     home.up()
     job = home.start_job()
     time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
@@ -142,10 +143,11 @@ def _restarted(role: str, away_of: dict[str, list[float]], home: Home) -> None:
     ran = job.end()
     ran.require_ok()
     ran.require(b"verified" in ran.stdout, "was not verified")
-    for number, unit in _AWAY[role].findall(ran.stdout.decode() + ran.stderr):
-        away_s = float(number) / (1000 if unit == "ms" else 1)
-        away_of.setdefault(role, []).append(away_s)
-    rows = RunFolder(home.run_folder()).processes()
+    folder = RunFolder(home.run_folder())
+    said = ran.stderr + folder.log("resourcemanager").read_text()
+    for seconds in _AWAY[role].findall(said):
+        away_of.setdefault(role, []).append(float(seconds))
+    rows = folder.processes()
     attempts = [row["name"] for row in rows if row["role"] == "Attempt"]
     ran.require(len(attempts) == len(set(attempts)), "an attempt had two processes")
     again = [name for name in attempts if not name.endswith(".0")]

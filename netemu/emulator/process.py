@@ -33,12 +33,7 @@ from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.owners import Owners
 from railyard.netemu.emulator.publisher import Publisher
 from railyard.netemu.emulator.resumable import ResumableFabric
-from railyard.netemu.emulator.statefile import (
-    State,
-    StateFile,
-    changed_capacities,
-    counted_before,
-)
+from railyard.netemu.emulator.statefile import State, StateFile, counted_before
 from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
@@ -102,6 +97,7 @@ class NetworkEmulator:
         self._restarts = 0 if before is None else before.restarts + 1
         self._stats_before = None if before is None else counted_before(before)
         self._fabric = ResumableFabric(topology, scheduler)
+        self._given: dict[str, float] = {}  #: capacities that people gave links
         pasts = None if before is None else before.pasts
         self._ledger = Ledger(self._fabric, topology.scale, pasts)
         if before is not None:
@@ -179,10 +175,12 @@ class NetworkEmulator:
         self._ledger.grow(order.flow, order.by_bytes, order.more)
 
     def _set_capacity(self, order: SetCapacity) -> None:
-        before = self._fabric.capacities_bytes_per_s().get(order.link)
+        given, before = self._given, self._fabric.capacities_bytes_per_s()
         self._ledger.set_capacity(order.link, order.bytes_per_s)
-        if before is not None and (error := self._write()):
-            self._ledger.set_capacity(order.link, before)
+        self._given = {**given, order.link: order.bytes_per_s}
+        if error := self._write():
+            self._given = given
+            self._ledger.set_capacity(order.link, before[order.link])
             raise PeerUnable(f"{order.link} stays as it was: it would be forgotten: {error}")
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
@@ -199,6 +197,8 @@ class NetworkEmulator:
                 self._fabric.set_capacity(link, bytes_per_s)
             except ValueError as error:
                 log.error("%s", error)
+            else:
+                self._given[link] = bytes_per_s
         log.info("in place of an emulator that died: flows and coflows are told anew")
 
     def _keep_if_busy(self) -> None:
@@ -220,9 +220,7 @@ class NetworkEmulator:
         state = State(
             began_s=self._began_s,
             restarts=self._restarts,
-            capacities=changed_capacities(
-                self._fabric.network, self._fabric.capacities_bytes_per_s()
-            ),
+            capacities=self._given,
             stats=self._counted(),
             pasts=self._ledger.pasts(),
         )

@@ -14,7 +14,6 @@ import msgspec
 from railyard.cluster.ids import CoflowId
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.flows import CoflowPast
-from railyard.netemu.model.network import Network
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     began_s: float  #: the network's 0 on the machine's monotonic clock
     restarts: int = 0  #: how many emulators there were before this one
-    #: {link: bytes/s} of the links that were given other capacities than the topology's
+    #: {link: bytes/s} of the links that people gave a capacity
     capacities: dict[str, float] = {}
     stats: NetworkStats | None = None
     pasts: dict[CoflowId, CoflowPast] = {}  #: of coflows
@@ -55,12 +54,6 @@ class StateFile:
         new = self.path.with_suffix(".new")
         new.write_bytes(msgspec.msgpack.encode(state))
         new.replace(self.path)
-
-
-def changed_capacities(network: Network, bytes_per_s: dict[str, float]) -> dict[str, float]:
-    """Those capacities that differ from what the topology says."""
-    stated = {name: float(network.capacities[number]) for name, number in network.number.items()}
-    return {name: rate for name, rate in bytes_per_s.items() if rate != stated[name]}
 
 
 def counted_before(state: State) -> NetworkStats | None:
