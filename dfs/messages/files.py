@@ -179,6 +179,7 @@ class BlockLocation(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Nodes
     #: nodes with a doubtful replica, to be tried last, the most promising first
     doubtful: Nodes = ()
+    draining: Nodes = ()  #: of ``nodes``, those whose replicas are being moved elsewhere
 
 
 class FileBlocks(msgspec.Struct, frozen=True, kw_only=True):

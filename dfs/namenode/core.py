@@ -34,6 +34,7 @@ from railyard.dfs.messages.datanodes import (
     ReplicationFailed,
     ReplicaVerified,
 )
+from railyard.dfs.messages.draining import DrainNodes
 from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
@@ -62,6 +63,7 @@ from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
 from railyard.dfs.namenode.replicas.doubts import Doubts
+from railyard.dfs.namenode.replicas.draining import Draining
 from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
 from railyard.dfs.namenode.replicas.replication import Replication
 from railyard.dfs.namenode.reports import Reports
@@ -192,6 +194,7 @@ class NameNode:
             CompleteFile: once(writing.complete),
             AbandonFile: writing.abandon,
             MoveReplica: self._move_replica,
+            DrainNodes: Draining(self.blocks, self._nodes).drain,
             FileStored: self._file_stored,
             RegisterDataNode: self._datanodes.register,
             DataNodeHeartbeat: self._datanodes.heartbeat,

@@ -34,6 +34,7 @@ from railyard.dfs.messages.datanodes import (
     ReplicationFailed,
     ReplicaVerified,
 )
+from railyard.dfs.messages.draining import DrainNodes
 from railyard.dfs.messages.files import (
     AbandonFile,
     CompleteFile,
@@ -211,7 +212,7 @@ def _comes_again(message: Message) -> bool:
 
 def _senders(kind: type[Message]) -> tuple[str, ...]:
     """The roles that may send messages of a class; () = all."""
-    if kind is MoveReplica:
+    if kind in (MoveReplica, DrainNodes):
         return (RESOURCE_MANAGER,)
     return (DATA_NODE,) if kind in _OF_DATANODES else ()
 

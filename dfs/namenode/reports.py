@@ -112,15 +112,17 @@ class Reports:
         return self._blocks.blocks[block.block]
 
     def _locate(self, inode: Inode) -> FileBlocks:
-        offset, located = 0, []
+        offset, located, draining = 0, [], self._blocks.draining
         for block in inode.blocks:
+            nodes = self._blocks.sound(block.block)
             located.append(
                 BlockLocation(
                     block=block.block,
                     stored_offset=offset,
                     stored_length=block.stored_length,
-                    nodes=self._blocks.sound(block.block),
+                    nodes=nodes,
                     doubtful=self._blocks.doubtful(block.block),
+                    draining=tuple([n for n in nodes if n in draining]) if draining else (),
                 )
             )
             offset += block.stored_length

@@ -223,7 +223,7 @@ class Writing:
                 self.blocks.load,
                 file.uses,
                 writer=opened.writer,
-                exclude=exclude,
+                exclude={*exclude, *self.blocks.draining},
                 hint=opened.hint,
             )
         )

@@ -115,15 +115,15 @@ def _located(block: BlockLocation) -> dict[str, Any]:
         "blockToken": {"urlString": "AAAAAA"},
         "cachedLocations": [],
         "isCorrupt": not block.nodes,
-        "locations": [_datanode(node) for node in block.nodes],
+        "locations": [_datanode(node, node in block.draining) for node in block.nodes],
         "startOffset": block.stored_offset,
         "storageTypes": ["DISK"] * len(block.nodes),
     }
 
 
-def _datanode(node: str) -> dict[str, Any]:
+def _datanode(node: str, is_draining: bool) -> dict[str, Any]:
     return {
-        "adminState": "NORMAL",
+        "adminState": "DECOMMISSION_INPROGRESS" if is_draining else "NORMAL",
         "hostName": node,
         "infoPort": 0,
         "ipAddr": "127.0.0.1",

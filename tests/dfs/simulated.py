@@ -202,6 +202,13 @@ class SimulatedDfs:
             stored.append(StoredBlock(block=added.block, nodes=tuple(nodes[:acknowledged])))
         return self.send(CompleteFile(file=created.file, blocks=tuple(stored))).status
 
+    def complete(self, file: int, added: BlockAdded) -> None:
+        """Write a file's only block to its nodes, and complete it."""
+        for node in added.nodes:
+            self.hold(node, added.block, 100)
+        stored = StoredBlock(block=added.block, nodes=added.nodes)
+        self.send(CompleteFile(file=file, blocks=(stored,)))
+
     def nodes(self, path: str, block: int = 0) -> tuple[NodeId, ...]:
         return self.send(LocateBlocks(path=path)).files[0].blocks[block].nodes
 

@@ -11,6 +11,7 @@ from railyard.dfs.messages.datanodes import (
     RegisterDataNode,
     ReplicateBlock,
 )
+from railyard.dfs.messages.draining import DrainNodes
 from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
@@ -318,7 +319,8 @@ class Chaos:
         self.d = SimulatedDfs(seed=seed, racks=4, nodes=2, replication=3)
         self.written = []
         self.acts = [self.write, self.write, self.remove, self.kill, self.lose, self.revive]
-        self.acts += [self.spoil, self.vanish, self.accuse, self.lock, self.d.report]
+        self.acts += [self.spoil, self.vanish, self.accuse, self.lock, self.d.report, self.drain]
+        self.drained = ()  #: the nodes that are
 
     def step(self):
         self.d.run(self.d.rng.choice([0, 0.5, 2, 5]))
@@ -378,6 +380,11 @@ class Chaos:
             self.d.run(self.d.rng.choice([0, 0.5, 40]))
             self.d.unreadable.clear()
 
+    def drain(self):
+        """A node is drained, instead of the one that was."""
+        self.drained = (self.d.rng.choice(sorted(self.d.disks)),)
+        self.d.send(DrainNodes(nodes=self.drained))
+
     def replica(self):
         """One of a block that has as many as it should, or none."""
         if not self.written or self.faulty:
@@ -393,7 +400,10 @@ def test_whatever_happens_all_is_well_after_the_faults_have_stopped(seed):
     for _ in range(60):
         chaos.step()
     chaos.revive()
-    chaos.d.run(45)
+    for _ in range(3):  # as it is asked again and again
+        chaos.d.run(15)
+        chaos.d.send(DrainNodes(nodes=chaos.drained))
+    chaos.d.run(15)
     report = chaos.d.check()
     assert report.healthy, f"seed {seed}: {report}"
     assert report.over_replicated == 0
@@ -401,6 +411,7 @@ def test_whatever_happens_all_is_well_after_the_faults_have_stopped(seed):
     held = {(node, block) for node, disk in chaos.d.disks.items() for block in disk}
     assert len(held) == 3 * report.blocks, "a replica that nobody knows of"
     assert not held & chaos.d.corrupt
+    assert not [node for node, _ in held if node in chaos.drained]
 
 
 # Starting again ----------------------------------------------------------------------------------

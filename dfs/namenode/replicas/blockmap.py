@@ -101,6 +101,8 @@ class BlockMap:
         self.load = Loads()
         #: complete blocks that replication has to look at again, in the order of their changes
         self.touched: dict[BlockId, None] = {}
+        #: nodes that are to have no replicas; theirs do not count
+        self.draining: frozenset[NodeId] = frozenset()
 
     # Blocks ----------------------------------------------------------------------------------
     def add(self, block: BlockId, stored_length: int, wanted: int) -> None:

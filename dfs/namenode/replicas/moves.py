@@ -63,6 +63,8 @@ class Moves:
         where = f"{request.path}: block {request.number}"
         if not self._blocks.is_alive(target):
             raise PeerError(f"{where}: {target} is lost")
+        if target in self._blocks.draining:
+            raise PeerError(f"{where}: {target} is drained")
         if not known.sound:
             raise PeerError(f"{where}: has no sound replica")
         state = known.state(target)

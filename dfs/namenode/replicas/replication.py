@@ -116,13 +116,17 @@ class Replication:
         if not sound:
             return [], False  # no source; a damaged replica may be all that is left
         # A suspect replica counts as existing until its DataNode has verified it, which is soon.
-        lacking = known.wanted - len(sound) - len(incoming) - len(known.nodes("suspect"))
+        lacking = known.wanted - len(self._staying(known))
         if lacking > 0:
             copies, waits = self._copy(block, known, lacking, now_s)
             return self._delete_damaged(block, known) + copies, waits
         commands = self._delete_damaged(block, known)
-        if len(sound) > known.wanted and not incoming:
-            for node in self._placement.surplus(sound, known.wanted, self._blocks.load):
+        draining = self._blocks.draining
+        staying = [node for node in sound if node not in draining] if draining else sound
+        if len(sound) > known.wanted <= len(staying) and not incoming:
+            leaving = [node for node in sound if node in draining]
+            surplus = self._placement.surplus(staying, known.wanted, self._blocks.load)
+            for node in [*leaving, *surplus]:
                 self._blocks.set_replica(block, node, "leaving")
                 commands.append(DeleteReplicas(node=node, blocks=(block,)))
         return commands, False
@@ -134,7 +138,8 @@ class Replication:
             return []
         # A node with a bad replica cannot get a new one of the same block.
         useless = (*corrupt, *known.nodes("leaving", "unreadable"))
-        possible = min(known.wanted, len(self._blocks.load) - len(useless))
+        useless_nodes = {*useless, *self._blocks.draining.intersection(self._blocks.load)}
+        possible = min(known.wanted, len(self._blocks.load) - len(useless_nodes))
         if not known.sound or len(known.sound) < possible:
             return []
         commands: list[ReplicationCommand] = []
@@ -150,7 +155,8 @@ class Replication:
         if not self._free_sources(known):
             return [], True  # checked first: choosing targets is expensive when many blocks wait
         shunned = {*known.nodes("corrupt", "unreadable", "leaving"), *self._failed.pop(block, ())}
-        present = known.nodes("sound", "incoming", "suspect")
+        present = self._staying(known)
+        shunned |= self._blocks.draining
         targets = self._placement.choose(
             (block, len(present)), lacking, self._blocks.load, {}, present, exclude=shunned
         )
@@ -163,6 +169,12 @@ class Replication:
         if len(targets) < lacking and shunned:
             heapq.heappush(self._later, (now_s + RETRY_S, block))
         return commands, False
+
+    def _staying(self, known: Block) -> tuple[NodeId, ...]:
+        """The nodes with a replica that counts, or will soon."""
+        nodes = known.nodes("sound", "incoming", "suspect")
+        draining = self._blocks.draining
+        return tuple([node for node in nodes if node not in draining]) if draining else nodes
 
     def _begin(
         self, block: BlockId, known: Block, source: NodeId, target: NodeId, now_s: float

@@ -23,6 +23,7 @@ from railyard.dfs.messages.changes import (
     SetAttributes,
     SetReplication,
 )
+from railyard.dfs.messages.draining import DrainNodes
 from railyard.dfs.messages.files import (
     AbandonFile,
     AddBlock,
@@ -52,6 +53,7 @@ REFUSED: dict[type[Message], str] = {
     AddBlock: "Cannot add block to",
     CompleteFile: "Cannot complete file",
     AbandonFile: "Cannot abandon",
+    DrainNodes: "Cannot drain nodes",
     LocateBlocks: "Zero blocklocations for",  # only of a block that nobody has reported yet
 }
 
