@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,14 +135,33 @@ class MapOutput:
             checksum=checksum,
         )
 
+    @property
+    def stored_bytes(self) -> int:
+        """Of all partitions together."""
+        return sum(length for _, length, _ in self._entries)
+
+    def check(self) -> None:
+        """Read all partitions; ``OutputUnreadable`` if one can't be had."""
+        with self._opened() as file:
+            for number in range(len(self._entries)):
+                self._read_part(file, number)
+
     def read(self, number: int) -> memoryview:
         """A partition's bytes, checked.  ``OutputUnreadable`` if they can't be had."""
-        part = self.part(number)
+        with self._opened() as file:
+            return self._read_part(file, number)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
         file = _open(self._path)
         try:
-            data = _read(self._path, file, part.offset, part.stored_bytes)
+            yield file
         finally:
             os.close(file)
+
+    def _read_part(self, file: int, number: int) -> memoryview:
+        part = self.part(number)
+        data = _read(self._path, file, part.offset, part.stored_bytes)
         if crc32c(data, part_seed(AttemptId(self._path.name), number)) != part.checksum:
             raise damaged_part(self._path.name, number)
         return data

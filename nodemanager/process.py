@@ -2,18 +2,18 @@
 
 Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
 which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
-is a ResourceManager again, this process registers again and says what it has.
+is a ResourceManager again, this process registers again and says what it has.  After a death of
+this process, the next one finds its map output on the nodes' disks; attempts died with it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.ids import RackId
+from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
@@ -39,7 +39,7 @@ from railyard.nodemanager.attempts import Attempts
 from railyard.nodemanager.containers.channel import Channel
 from railyard.nodemanager.containers.helper import start_helper
 from railyard.nodemanager.facts import Facts
-from railyard.nodemanager.mapoutput import shuffle_folder
+from railyard.nodemanager.leftovers import Leftovers, find_leftovers
 from railyard.nodemanager.permits import Permits, SharedPermits, permits_of_machine
 from railyard.nodemanager.shuffle import ShuffleService
 
@@ -68,6 +68,7 @@ class _NodeManager:
         self._daemon = daemon
         self._rack = _rack(daemon)
         self._is_registered = False  #: whether it ever was
+        self._left_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
         self._lost = ""  #: what this process can't go on without, and is gone
         self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
@@ -95,10 +96,9 @@ class _NodeManager:
         self._take_orders()
         for node in self._rack.nodes:
             self._daemon.folder.node(node.id).mkdir(mode=0o700, parents=True, exist_ok=True)
-            # what an earlier NodeManager of this rack had run counts as lost
-            left = shuffle_folder(self._daemon.folder, node.id)
-            shutil.rmtree(left, ignore_errors=True)
-        self._manager.call(self._registration(), Done, CENTRAL_PATIENCE_S)
+        found = find_leftovers(self._daemon.folder, [node.id for node in self._rack.nodes])
+        self._left_jobs.update(found.jobs)
+        self._manager.call(self._registration(found), Done, CENTRAL_PATIENCE_S)
         self._facts.tell_again()
         period_s = self._daemon.config.topology.liveness.heartbeat
         self._reactor.call_every(period_s, self._beat)
@@ -115,9 +115,16 @@ class _NodeManager:
             nodes = tuple([node.id for node in self._rack.nodes])
             self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
 
-    def _registration(self, *, again: bool = False) -> RegisterNodeManager:
-        slots = {node.id: node.slots for node in self._rack.nodes}
-        return RegisterNodeManager(rack=self._rack.id, pid=os.getpid(), nodes=slots, again=again)
+    def _registration(self, found: Leftovers | None = None) -> RegisterNodeManager:
+        """The first registration says what was ``found``; those that follow go on with it."""
+        return RegisterNodeManager(
+            rack=self._rack.id,
+            pid=os.getpid(),
+            nodes={node.id: node.slots for node in self._rack.nodes},
+            again=found is None,
+            outputs={} if found is None else found.outputs,
+            jobs=tuple(sorted(self._left_jobs)),
+        )
 
     def _register_again(self) -> None:
         """There is a new connection: to a ResourceManager that was restarted, it may be."""
@@ -137,7 +144,7 @@ class _NodeManager:
                 log.error("the ResourceManager does not take it again: %s", answer.reason)
                 self._stop("its registration")
 
-        self._manager.request(self._registration(again=True), Done, answered)
+        self._manager.request(self._registration(), Done, answered)
 
     def _take_orders(self) -> None:
         orders = self._manager
@@ -151,6 +158,7 @@ class _NodeManager:
         orders.on(DiscardJob, lambda order, _: self._discard(order))
 
     def _discard(self, order: DiscardJob) -> None:
+        self._left_jobs.discard(order.job)
         self._attempts.discard(order)
         self._shuffle.discard(order.job)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -28,12 +28,15 @@ from railyard.cluster.messages.execution import (
     AttemptSucceeded,
     BeginAttempt,
     CancelFlow,
+    DrainStarted,
     FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
+    NodeActivated,
     NodeJoined,
     NodeLost,
+    NodeRestarted,
     SlotsChanged,
     Split,
     StartFlow,
@@ -232,6 +235,29 @@ class TinyCluster:
                 del self._workers[attempt]
         self.feed(NodeLost(node=NodeId(node), reason=reason))
 
+    def restart(self, node: str, lost: Collection[str] = ()) -> None:
+        """Kill a node's NodeManager, which is back at once, without these attempts' output."""
+        for attempt, worker in list(self._workers.items()):
+            if worker.launch.node == node:
+                del self._workers[attempt]
+        found = tuple([output for output in self.outputs_on(node) if output not in lost])
+        self.feed(NodeRestarted(node=NodeId(node), outputs=found))
+
+    def drain(self, node: str, *, kill: bool = False) -> None:
+        """Begin to drain a living node."""
+        self.feed(DrainStarted(node=NodeId(node), kill=kill))
+
+    def activate(self, node: str) -> None:
+        """Give a drained node its slots back."""
+        self.feed(NodeActivated(node=NodeId(node), slots=self.topology.racks.slots))
+
+    def outputs_on(self, node: str) -> list[AttemptId]:
+        """The attempts whose output is on a node's disk, of jobs that have not ended."""
+        stages = [s for job in self.core.state.jobs.values() for s in job.stages.values()]
+        kept = [each for s in stages for task in s.tasks for each in task.kept]
+        done = [each for s in stages for each in s.outputs.get(NodeId(node), ())]
+        return [each.id for each in (*done, *kept) if each.node.id == node]
+
     def join(self, node: str) -> None:
         """Bring a lost node back."""
         rack = RackId(node.split("n", maxsplit=1)[0])
@@ -376,6 +402,7 @@ class TinyCluster:
 
     def _launch(self, launch: LaunchAttempt) -> None:
         attempt = launch.attempt
+        assert not self.core.state.nodes[launch.node].draining, f"{attempt} is on a drained node"
         if launch.begins:
             self._run.placements.append((task_of(attempt), launch.node, self.now_s))
         times = self._durations[job_of(attempt)].by_stage

@@ -63,11 +63,38 @@ class SlotsChanged(Event, frozen=True, kw_only=True):
     slots: Slots
 
 
+class DrainStarted(Event, frozen=True, kw_only=True):
+    """A living node is to be emptied: it gets no attempts any more, as if it had no slots.
+
+    What runs there runs on, or with ``kill`` is asked to end, and is run again elsewhere.
+    """
+
+    node: NodeId
+    kill: bool = False
+
+
+class NodeActivated(Event, frozen=True, kw_only=True):
+    """A node that was being drained, or is drained, gets attempts again."""
+
+    node: NodeId
+    slots: Slots  #: that it has from now on, if it is alive
+
+
 class NodeLost(Event, frozen=True, kw_only=True):
     """A node is lost, with its attempts and its shuffle output."""
 
     node: NodeId
     reason: Text
+
+
+class NodeRestarted(Event, frozen=True, kw_only=True):
+    """A living node's NodeManager died and was started again: what ran there was killed with it."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    node: NodeId
+    #: attempts whose shuffle output was found whole on the node's disk; all other output is lost
+    outputs: Annotated[tuple[AttemptId, ...], ENTRIES] = ()
 
 
 # Events of attempts ------------------------------------------------------------------------------
@@ -141,7 +168,8 @@ class FlowFinished(Event, frozen=True, kw_only=True):
 class FlowFailed(Event, frozen=True, kw_only=True):
     """A fetch failed; ``lost`` are the attempts with output that can't be read any more.
 
-    With ``gone``, the cause is that the NodeManager which served the output is gone.
+    With ``gone``, the cause is that the NodeManager which served the output is gone: nothing is
+    lost yet, since it is started again and finds the output on its disk.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -284,6 +312,9 @@ class RegisterNodeManager(Message, frozen=True, kw_only=True):
     #: it was registered before, over a connection that broke, and goes on with all that it has:
     #: it tells again what may not have arrived, and then sends ``NodeManagerHolds``
     again: bool = False
+    #: {node: attempts whose shuffle output an earlier NodeManager left whole on its disk}
+    outputs: Annotated[dict[NodeId, Annotated[tuple[AttemptId, ...], ENTRIES]], FEW] = {}
+    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: of which there are files on these disks
 
 
 class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):

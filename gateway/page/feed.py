@@ -29,12 +29,15 @@ from railyard.cluster.messages.execution import (
     AttemptSucceeded,
     BeginAttempt,
     CancelFlow,
+    DrainStarted,
     FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
+    NodeActivated,
     NodeJoined,
     NodeLost,
+    NodeRestarted,
     SlotsChanged,
     StartFlow,
 )
@@ -143,11 +146,13 @@ class Feed:
             case NodeJoined(node=node):
                 self._lose(node, at_s)  # what ran there, if it started anew
                 self._node(node, at_s)
-            case SlotsChanged(node=node):
+            case SlotsChanged(node=node) | DrainStarted(node=node) | NodeActivated(node=node):
                 self._node(node, at_s)
             case NodeLost(node=node):
                 self._lose(node, at_s)
                 self._node(node, at_s)
+            case NodeRestarted(node=node):
+                self._lose(node, at_s)
 
     def _take_event(self, step: Step, at_s: float) -> None:
         match step.event:

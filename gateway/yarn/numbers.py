@@ -27,6 +27,8 @@ NODE_PORT = 45454  #: part of a node's id; nobody can connect to it
 VERSION = "3.4.1"  #: of Hadoop, whose interfaces these are
 _STATES = {"running": "RUNNING", "committing": "RUNNING", "succeeded": "FINISHED"}
 _NO_CONTAINER_YET = "ACCEPTED"
+#: {how far a living node is drained: its state}
+_NODE_STATES = {"": "RUNNING", "draining": "DECOMMISSIONING", "drained": "DECOMMISSIONED"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Numbers:
         """
         apps = Counter(self.state(job) for job in self.status.jobs)
         alive = self._alive()
+        drains = Counter(node.drain for node in alive)
         used, total = self._used(), sum(map(_slots, alive))
         pending, running = apps[_NO_CONTAINER_YET], apps["RUNNING"]
         return {
@@ -97,11 +100,11 @@ class Numbers:
                 "containersReserved": 0,
                 "containersPending": 0,
                 "totalNodes": len(self.status.nodes),
-                "activeNodes": len(alive),
+                "activeNodes": drains[""],
                 "lostNodes": len(self.status.nodes) - len(alive),
                 "unhealthyNodes": 0,
-                "decommissioningNodes": 0,
-                "decommissionedNodes": 0,
+                "decommissioningNodes": drains["draining"],
+                "decommissionedNodes": drains["drained"],
                 "rebootedNodes": 0,
                 "shutdownNodes": 0,
             }
@@ -146,13 +149,13 @@ class Numbers:
             used = slots = 0
         return {
             "rack": f"/{node.rack}",
-            "state": "RUNNING" if node.alive else "LOST",
+            "state": _NODE_STATES[node.drain] if node.alive else "LOST",
             "id": node_id(node),
             "nodeHostName": node.node,
             "nodeHTTPAddress": self.node_address(node),
             "lastHealthUpdate": self._ms(self.status.now_s),
             "version": VERSION,
-            "healthReport": node.lost_because,
+            "healthReport": node.lost_because or (node.left and f"drained once rid of {node.left}"),
             "numContainers": used,
             "usedMemoryMB": used * SLOT_MB,
             "availMemoryMB": (slots - used) * SLOT_MB,

@@ -143,7 +143,7 @@ class Fetches:
             return  # cancelled
         outputs = fetch.order.outputs
         if isinstance(answer, PeerLost):
-            self._comes_to_nothing(fetch, str(answer), outputs, gone=True)
+            self._comes_to_nothing(fetch, str(answer), (), gone=True)
         elif isinstance(answer, Refusal):
             self._comes_to_nothing(fetch, str(answer), ())
         elif answer.lost or len(answer.parts) != len(outputs):
@@ -208,13 +208,13 @@ class Fetches:
         return link, transfers
 
     def _source_lost(self, rack: RackId) -> None:
-        """All output of a rack is out of reach."""
+        """All output of a rack is out of reach, until its NodeManager is started again."""
         for flow, fetch in list(self._under_way.items()):
             if fetch.order.rack == rack:
                 del self._under_way[flow]
                 reason = f"nodemanager-{rack} is gone"
                 fetch.incoming.failed(reason)
-                self._failed(fetch.order, reason, fetch.order.outputs, gone=True)
+                self._failed(fetch.order, reason, gone=True)
 
     # Results -----------------------------------------------------------------------------------
     def _finished(self, order: FetchOutput, parts: Sequence[memoryview]) -> None:

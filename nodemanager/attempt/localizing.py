@@ -26,9 +26,14 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _ZIPS = (".zip", ".jar")
 
 
+def localized_folders(folder: RunFolder, node: NodeId) -> Path:
+    """Where a node keeps the files of jobs, a folder for each."""
+    return folder.node(node) / "localized"
+
+
 def localized_folder(folder: RunFolder, node: NodeId, job: JobId) -> Path:
     """Where a node keeps the files of a job."""
-    return folder.node(node) / "localized" / job
+    return localized_folders(folder, node) / job
 
 
 class Localizer:

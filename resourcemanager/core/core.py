@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.ids import CoflowId, FlowId, JobId, TaskId, job_of
+from railyard.cluster.ids import CoflowId, FlowId, JobId, NodeId, TaskId, job_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
     AttemptKilled,
@@ -21,10 +21,13 @@ from railyard.cluster.messages.execution import (
     AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
+    DrainStarted,
     FlowFailed,
     FlowFinished,
+    NodeActivated,
     NodeJoined,
     NodeLost,
+    NodeRestarted,
     SlotsChanged,
 )
 from railyard.cluster.messaging.wire import Command, Event
@@ -51,6 +54,7 @@ from railyard.resourcemanager.core.shuffling.rowmessages import FetchesEnded
 from railyard.resourcemanager.core.shuffling.rowshuffle import RowShuffle
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Node
 from railyard.resourcemanager.core.state.observer import Observer
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import explain, why_waiting
@@ -104,7 +108,10 @@ class Core:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
+            NodeRestarted: self._node_restarted,
             SlotsChanged: self._slots_changed,
+            DrainStarted: self._drain_started,
+            NodeActivated: self._node_activated,
             LinksObserved: self._links_observed,
             JobsPredicted: lambda event: self.state.policies.notify("jobs_predicted", event.jobs),
             DataAnnounced: lambda event: place_data(self.state, event),
@@ -225,14 +232,34 @@ class Core:
             self._attempts.node_lost(node)
             self.state.policies.notify("node_lost", node)
 
+    def _node_restarted(self, event: NodeRestarted) -> None:
+        self._attempts.node_restarted(self._living(event.node), frozenset(event.outputs))
+
     def _slots_changed(self, event: SlotsChanged) -> None:
-        node = self.state.nodes.get(event.node)
-        if node is None or not node.alive:
-            raise PeerError(f"there is no living node {event.node}")
+        node = self._living(event.node)
+        if node.draining:
+            raise PeerError(f"{node.id} is drained: it has no slots until it is activated")
+        self._resize(node, event.slots)
+
+    def _resize(self, node: Node, slots: int) -> None:
         before = node.slots
-        if event.slots != before:
-            self.state.resize_node(node, event.slots)
+        if slots != before:
+            self.state.resize_node(node, slots)
             self.state.policies.notify("slots_changed", node, before)
+
+    def _drain_started(self, event: DrainStarted) -> None:
+        node = self._living(event.node)
+        node.draining = True
+        self._resize(node, 0)
+        self._attempts.drain(node, kill=event.kill)
+
+    def _node_activated(self, event: NodeActivated) -> None:
+        node = self.state.nodes.get(event.node)
+        if node is None or not node.draining:
+            raise PeerError(f"{event.node} is not drained")
+        node.draining = False
+        if node.alive:
+            self._resize(node, event.slots)
 
     def _links_observed(self, event: LinksObserved) -> None:
         state = self.state
@@ -253,6 +280,12 @@ class Core:
             self._outage.timer_fired()
         else:
             self._offers.timer_fired(event)
+
+    def _living(self, name: NodeId) -> Node:
+        node = self.state.nodes.get(name)
+        if node is None or not node.alive:
+            raise PeerError(f"there is no living node {name}")
+        return node
 
     def _task(self, task: TaskId) -> Any:
         job = self.state.jobs.get(job_of(task))

@@ -98,6 +98,9 @@ def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
         yield node.id, f"{node.id}: free = {node.free}, not {free}"
     if node.promised and node.free:
         yield node.id, f"{node.id} has {node.free} free slots, one of which was promised to a copy"
+    if node.draining and (node.slots or node.reserved):
+        reserved = list(node.reserved)
+        yield node.id, f"{node.id} is drained, has {node.slots} slots and reservations {reserved}"
     if not node.alive and node.attempts:
         yield node.id, f"{node.id} is lost and still has attempts"
     for attempt in node.attempts.values():

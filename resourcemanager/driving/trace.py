@@ -34,8 +34,10 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
+    NodeActivated,
     NodeJoined,
     NodeLost,
+    NodeRestarted,
     SlotsChanged,
     StartFlow,
 )
@@ -151,9 +153,9 @@ class _Trace:
             case NodeJoined(node=node, slots=slots):
                 self._lost(node, step.at_s)  # what ran there, if it started anew
                 self._node(node, slots)
-            case SlotsChanged(node=node, slots=slots):
+            case SlotsChanged(node=node, slots=slots) | NodeActivated(node=node, slots=slots):
                 self._node(node, slots)
-            case NodeLost(node=node):
+            case NodeLost(node=node) | NodeRestarted(node=node):
                 self._lost(node, step.at_s)
             case AttemptSucceeded() if step.success is not None:
                 self._succeeded(step.success, step.event, step.at_s)

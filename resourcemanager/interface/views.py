@@ -40,6 +40,10 @@ class SlotView(Protocol):
         """Whether it has joined and was not lost since."""
 
     @property
+    def draining(self) -> bool:
+        """Whether it is, or is being, drained: it has no slots, and nothing may be reserved."""
+
+    @property
     def slots(self) -> int:
         """Number of its slots, held or free; it may change while the node is alive."""
 

@@ -38,12 +38,15 @@ from railyard.resourcemanager.interface.events import (
     JobsPredicted,
     StagePlan,
 )
+from railyard.resourcemanager.process.draining.drains import Drains
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.jobfiles.inputdata import InputData
 from railyard.resourcemanager.process.jobfiles.outputs import Outputs
 from railyard.resourcemanager.process.jobids import JobIds
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import (
+    ActivateNode,
+    DrainNode,
     GetClusterStatus,
     GetJobDetails,
     GetJobFigures,
@@ -131,6 +134,14 @@ class ResourceManager:
         liveness = config.topology.liveness
         self._machine = MachineTime()
         self._managers = NodeManagers(self._driver, self._server, liveness, self._machine)
+        self._drains = Drains(
+            self._driver,
+            self._server,
+            transport.reactor,
+            self._namenode,
+            self._managers,
+            is_restarted=before is not None,
+        )
         self._watchers = Watchers(self._driver, self._server)
         self._network = NetworkOrders(self._driver, transport, self._managers.send)
         self._reports = NetworkReports(
@@ -220,6 +231,8 @@ class ResourceManager:
         server.on(SubmitJob, self._submit)
         server.on(KillJob, self._kill, (CLIENT, GATEWAY))
         server.on(SetSlots, managers.set_slots, (CLIENT,))
+        server.on(DrainNode, self._drains.drain, (CLIENT,))
+        server.on(ActivateNode, self._drains.activate, (CLIENT,))
         server.on(WatchJob, self._watchers.watch)
         server.on(GetClusterStatus, self._status)
         server.on(GetJobDetails, self._details)
@@ -307,9 +320,13 @@ class ResourceManager:
 
     def _status(self, _: Request) -> Message:
         driver, config = self._driver, self._config
-        events = self._history.events
         return cluster_status(
-            driver.core, config.topology, config.flow_scheduler, driver.now_s, events
+            driver.core,
+            config.topology,
+            config.flow_scheduler,
+            driver.now_s,
+            self._history.events,
+            self._drains.replicas,
         )
 
     def _details(self, request: Request) -> Message:

@@ -7,6 +7,8 @@
             --WatchJob-->        Done, then JobProgress a few times a second, JobEnded in the end
             --KillJob-->         Done
             --SetSlots-->        Done
+            --DrainNode-->       Done (or a Refusal that says why it can't be spared)
+            --ActivateNode-->    Done
             --GetClusterStatus-> ClusterStatus
             --GetJobDetails->    JobDetails
             --GetJobFigures-->   JobFigures
@@ -163,6 +165,22 @@ class SetSlots(Message, frozen=True, kw_only=True):
     slots: Slots
 
 
+class DrainNode(Message, frozen=True, kw_only=True):
+    """Empty a node: no new attempts, its replicas are copied elsewhere.  Answered by ``Done``.
+
+    ``NodeStatus.drain`` says when that is done.
+    """
+
+    node: NodeId
+    now: bool = False  #: kill what runs there, so that it is run again elsewhere
+
+
+class ActivateNode(Message, frozen=True, kw_only=True):
+    """Take a node back that is, or is being, drained.  Answered by ``Done``."""
+
+    node: NodeId
+
+
 class GetClusterStatus(Message, frozen=True, kw_only=True):
     """Ask for the state of nodes and jobs; answered by ``ClusterStatus``."""
 
@@ -256,6 +274,8 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     reserved: Annotated[tuple[AttemptId, ...], FEW] = ()
     alive: bool
     lost_because: Text = ""
+    drain: Name = ""  #: "draining" or "drained"; "" = it takes attempts and replicas
+    left: Text = ""  #: what it has yet, as long as it is "draining"
 
 
 class ClusterStatus(Message, frozen=True, kw_only=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, rack_of
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages.execution import (
     AttemptDelayed,
     AttemptFailed,
@@ -29,6 +29,7 @@ from railyard.cluster.messages.execution import (
     NodeLost,
     NodeManagerHeartbeat,
     NodeManagerHolds,
+    NodeRestarted,
     RegisterNodeManager,
     SlotsChanged,
 )
@@ -67,10 +68,11 @@ class _NodeManager:
     late: bool = False  #: it is silent for too long, but its process runs
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
     loaded: set[JobId] = field(default_factory=set)
+    left: set[JobId] = field(default_factory=set)  #: jobs of which one before it has left files
     #: attempts that were written off with their node while they may go on
     strays: list[tuple[AttemptId, NodeId]] = field(default_factory=list)
-    #: it has not said yet what it has, since this process or its connection is new: it is sent
-    #: nothing, and then all that it lacks
+    #: its connection is broken, or it has not said yet what it has since it or this process is new:
+    #: it is sent nothing, and then all that it lacks
     is_away: bool = False
     facts: int = 0  #: that it told and has not heard to be journaled
 
@@ -101,8 +103,6 @@ class NodeManagers:
         self._driver.settle()  # what is still to be sent is for the earlier one
         known = self._by_rack.get(message.rack)
         goes_on = message.again and known is not None
-        if known is not None and not goes_on:
-            self._lose(known, "its NodeManager started anew")
         manager = _NodeManager(
             peer=request.peer,
             pid=message.pid,
@@ -110,12 +110,18 @@ class NodeManagers:
             slots=dict(message.nodes),
             heard_s=self._clock.at_s(now_s()),
             usable=known.usable if known is not None else set(),
+            left=set(message.jobs),
             is_away=message.again,
         )
         self._by_rack[message.rack] = manager
+        for node in sorted(manager.usable - set(manager.slots)):
+            self._lose_node(manager, node, "its NodeManager started anew, without it")
         for node in manager.slots:
             if node not in manager.usable:
                 self._join(manager, node)
+            elif not goes_on:
+                self._restarted(node, message.outputs.get(node, ()))
+        self._discard_left(manager)
         self._driver.settle()
         return Done()
 
@@ -162,6 +168,7 @@ class NodeManagers:
                 self._push(manager, order)
         for event in differences.events:
             self._driver.feed(event)
+        self._discard_left(manager)
         log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
     def heartbeat(self, request: Request) -> None:
@@ -172,6 +179,9 @@ class NodeManagers:
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
         self._heard(manager)
+        if manager.is_away:  # its connection holds, and yet something could not be sent
+            manager.is_away = False
+            self._lose(manager, "an order could not be sent to its NodeManager")
         for node in sorted(manager.usable - set(message.nodes)):
             self._lose_node(manager, node, "its NodeManager can't use it any more")
         if not manager.usable:
@@ -225,14 +235,23 @@ class NodeManagers:
         message = request.message
         assert isinstance(message, SetSlots), "as the server checks"
         node, state = message.node, self._driver.core.state
-        if not any(each.id == node for each in state.topology.nodes()):
-            raise PeerError(f"{node} is no node of this topology")
+        self.slots_of(node)  # there is such a node
+        known = state.nodes.get(node)
+        if known is not None and known.draining:
+            raise PeerError(f"{node} is drained: activate it first")
         self.slots[node] = message.slots
         if node in state.nodes and state.nodes[node].alive:
             self._driver.feed(SlotsChanged(node=node, slots=message.slots))
             self._driver.settle()
         log.info("%s has %d slots now", node, message.slots)
         return Done()
+
+    def slots_of(self, node: NodeId) -> int:
+        """How many slots a node has when it is not drained; ``PeerError`` if there is none."""
+        for stated in self._driver.core.state.topology.nodes():
+            if stated.id == node:
+                return self.slots.get(node, stated.slots)
+        raise PeerError(f"{node} is no node of this topology")
 
     # What they are sent --------------------------------------------------------------------------
     def launch(self, order: LaunchAttempt) -> None:
@@ -256,8 +275,9 @@ class NodeManagers:
         """Have every NodeManager that has loaded a job forget it."""
         self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
-            if order.job in manager.loaded:
-                manager.loaded.remove(order.job)
+            if order.job in manager.loaded | manager.left:
+                manager.loaded.discard(order.job)
+                manager.left.discard(order.job)
                 self._push(manager, order)
 
     # ---------------------------------------------------------------------------------------------
@@ -274,7 +294,29 @@ class NodeManagers:
 
     def _push(self, manager: _NodeManager, message: Message) -> None:
         if not manager.is_away and not self._server.push(manager.peer, message):
-            self._lose(manager, "its NodeManager is gone")
+            manager.is_away = True  # until it, or one in its place, registers
+            log.info("the NodeManager of %s can't be reached: it is waited for", manager.rack)
+
+    def _restarted(self, node: NodeId, found: Sequence[AttemptId]) -> None:
+        """A NodeManager was started in place of one that died, with what that one was to serve."""
+        state = self._driver.core.state
+        known = state.nodes[node]
+        killed = len(known.attempts) + len(known.reserved)
+        outputs = tuple([output for output in found if job_of(output) in state.jobs])
+        log.warning(
+            "the NodeManager of %s was started again: of jobs that run, %d attempts were killed"
+            " with it and %d outputs of maps were found",
+            *(node, killed, len(outputs)),
+        )
+        self._driver.feed(NodeRestarted(node=node, outputs=outputs))
+
+    def _discard_left(self, manager: _NodeManager) -> None:
+        """Have files removed that an earlier NodeManager has left of jobs that have ended."""
+        state = self._driver.core.state
+        if not manager.is_away:
+            for job in sorted(manager.left - state.jobs.keys() - state.draining.keys()):
+                manager.left.remove(job)
+                self._push(manager, DiscardJob(job=job))
 
     def _join(self, manager: _NodeManager, node: NodeId) -> None:
         manager.usable.add(node)

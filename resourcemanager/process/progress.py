@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from railyard.cluster.ids import JobId
+from collections.abc import Mapping
+
+from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.state.jobs import Job, Stage
+from railyard.resourcemanager.core.state.cluster import ClusterState
+from railyard.resourcemanager.core.state.jobs import Job, Node, Stage
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import why_job_waits
+from railyard.resourcemanager.process.draining.left import what_is_left
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobEnded,
@@ -89,9 +93,17 @@ def _mean(stages: list[Stage]) -> float:
 
 
 def cluster_status(
-    core: Core, topology: Topology, flow_scheduler: str, now_s: float, events: int
+    core: Core,
+    topology: Topology,
+    flow_scheduler: str,
+    now_s: float,
+    events: int,
+    replicas: Mapping[NodeId, int],
 ) -> ClusterStatus:
-    """The cluster's nodes and jobs now, after so many events."""
+    """The cluster's nodes and jobs now, after so many events.
+
+    ``replicas``: {drained node: how many it has yet}.
+    """
     cluster = core.state
     return ClusterStatus(
         scheduler=cluster.policies.name,
@@ -100,21 +112,27 @@ def cluster_status(
         now_s=now_s,
         events=events,
         nodes=tuple(
-            NodeStatus(
-                node=node.id,
-                rack=node.rack,
-                slots=node.slots,
-                attempts=tuple(node.attempts),
-                reserved=tuple(node.reserved),
-                alive=node.alive,
-                lost_because=node.lost_because,
-            )
-            for node in cluster.nodes.values()
+            _node_status(cluster, node, replicas.get(node.id)) for node in cluster.nodes.values()
         ),
         jobs=tuple(
             job_status(core, record, cluster.jobs.get(record.id))
             for record in core.records.values()
         ),
+    )
+
+
+def _node_status(cluster: ClusterState, node: Node, replicas: int | None) -> NodeStatus:
+    left = what_is_left(cluster, node, replicas) if node.draining else ""
+    return NodeStatus(
+        node=node.id,
+        rack=node.rack,
+        slots=node.slots,
+        attempts=tuple(node.attempts),
+        reserved=tuple(node.reserved),
+        alive=node.alive,
+        lost_because=node.lost_because,
+        drain="" if not node.draining else "draining" if left else "drained",
+        left=left,
     )
 
 

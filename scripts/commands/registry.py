@@ -18,6 +18,7 @@ COMMANDS = {
     "kill": ("cluster.kill", "End jobs of the cluster that is up."),
     "fs": ("cluster.fs", "Work with the files of the cluster that is up."),
     "network": ("cluster.network", "See and change the links of the cluster that is up."),
+    "nodes": ("cluster.nodes", "See the nodes of the cluster that is up, and drain some."),
     "slots": ("cluster.slots", "See and change the slots of the cluster that is up."),
     "schedulers": ("lists.schedulers", "List the schedulers, and the papers they come from."),
     "topologies": ("lists.topologies", "List the topologies that come with Railyard."),

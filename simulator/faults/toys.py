@@ -124,7 +124,7 @@ class DiceTasks(ClosestTasks):
         if reserved and dice.random() < 0.1:
             yield Withdraw(dice.choice(reserved), "by dice")
         free = [task for task in pending if task.reserved is None]
-        nodes = [node for node in self.cluster.nodes.values() if node.alive]
+        nodes = [node for node in self.cluster.nodes.values() if node.alive and not node.draining]
         if free and nodes:
             task, node = dice.choice(free), dice.choice(nodes)
             if node.id not in task.stage.job.avoid:

@@ -82,8 +82,8 @@ def test_slots_stay_as_they_were_set_when_a_nodemanager_comes_back(cluster, node
     [pid] = [row["pid"] for row in rows if row["name"] == "nodemanager-r0"]
     os.kill(pid, signal.SIGKILL)
     log = RunFolder(cluster.current()).jobs / "events.jsonl"
-    joined = '"type": "node-joined", "node": "r0n0", "rack": "r0", "slots": 3}'
-    wait_for(lambda: joined in log.read_text(), 20, "it is back, with 3 slots")
+    back = '"type": "node-restarted", "node": "r0n0"'
+    wait_for(lambda: back in log.read_text(), 20, "it is back")
     assert nodes()["r0n0"] == (3, 0, True)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages.execution import (
     BeginAttempt,
     CancelFlow,
@@ -31,6 +32,7 @@ from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topologies.tables import Links, Liveness, RackShape
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
+from railyard.dfs.messages.draining import DrainingNodes, DrainNodes
 from railyard.dfs.messages.files import (
     BlockLocation,
     BlocksLocated,
@@ -121,6 +123,8 @@ class Office:
         self.network_said: list[Message] = []
         self.links: dict[str, LinkState] = {}  #: what the network says of its links when asked
         self.namenode_said: list[Message] = []
+        self.replicas: dict[str, int] = {}  #: of nodes that are drained, as the NameNode says
+        self.refuses_drains = ""  #: why it does
         self._namenode()
         if flow_scheduler is None:
             self._network()
@@ -147,6 +151,7 @@ class Office:
 
     def restart(self) -> None:
         """Another ResourceManager in place of this one, of which nothing is sent any more."""
+        self.manager._managers._by_rack.clear()  # its timers fire on in this process
         self.manager.close()
         self._managers.close()
         self._managers = Transport(self.folder, self.reactor)
@@ -197,8 +202,16 @@ class Office:
 
         server.on(LocateBlocks, locate)
         server.on(GetStatus, status)
+        server.on(DrainNodes, self._drain)
         server.on(MoveFiles, noted(Done()))
         server.on(Remove, noted(Removed(files=1, folders=1)))
+
+    def _drain(self, request: Any) -> Message:
+        if self.refuses_drains:
+            raise PeerError(self.refuses_drains)
+        self.namenode_said.append(request.message)
+        nodes = request.message.nodes
+        return DrainingNodes(replicas={node: self.replicas.get(node, 0) for node in nodes})
 
     def _network(self) -> None:
         self._network_server = server = self.transport.server("network")
@@ -242,13 +255,24 @@ NO_PROCESS = 2**22
 class Rack:
     """A stand-in for a NodeManager with this number of nodes, of two slots each."""
 
-    def __init__(self, office: Office, rack: str, nodes: int = 1, pid: int = NO_PROCESS) -> None:
+    def __init__(
+        self,
+        office: Office,
+        rack: str,
+        nodes: int = 1,
+        pid: int = NO_PROCESS,
+        outputs: Sequence[str] = (),
+        jobs: Sequence[str] = (),
+    ) -> None:
+        """``outputs`` and ``jobs``: what one before it has left on its first node."""
         self.office = office
         self.rack = rack
         self.node = f"{rack}n0"
         self.orders: list[Message] = []
         self._pid = pid
         self._slots = {f"{rack}n{number}": 2 for number in range(nodes)}
+        self._outputs = {NodeId(self.node): tuple(map(AttemptId, outputs))}
+        self._jobs = tuple(map(JobId, jobs))
         self._register(again=False)
 
     def _register(self, *, again: bool) -> None:
@@ -257,7 +281,12 @@ class Rack:
         for kind in (LoadJob, *attempts, FetchOutput, CancelFlow, DiscardJob, FactsJournaled):
             self.link.on(kind, lambda order, _: self.orders.append(order))
         registration = RegisterNodeManager(
-            rack=self.rack, pid=self._pid, nodes=self._slots, again=again
+            rack=self.rack,
+            pid=self._pid,
+            nodes=self._slots,
+            again=again,
+            outputs={} if again else self._outputs,
+            jobs=self._jobs,
         )
         self.link.call(registration, Done, timeout_s=5)
 

@@ -154,6 +154,18 @@ def test_a_kept_output_is_lost_with_its_node_and_its_task_runs_again():
     assert c.core.records[JobId("j0")].killed == 1
 
 
+@pytest.mark.parametrize("lost", [(), ("j0.m0.0",)])
+def test_a_kept_output_outlives_a_nodemanager_if_it_is_found_again(lost: tuple[str, ...]):
+    c = tiny_cluster(nodes=3, slots=1, scheduler=keeping())
+    times(c, 1.0, 9.0)
+    c.submit("j0", maps=2, reduces=1)
+    c.at(2.0, lambda: c.restart("r0n0", lost))
+    c.run(until_s=2.5)
+    assert task(c).state == ("running" if lost else "kept")
+    assert c.run().ended == {"j0": ""}
+    assert c.core.records[JobId("j0")].killed == len(lost)
+
+
 def test_a_kept_output_in_the_block_store_outlives_its_node():
     c = tiny_cluster(nodes=3, slots=1, scheduler=keeping())
     times(c, 1.0, 9.0)

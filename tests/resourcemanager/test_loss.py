@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId
 from railyard.cluster.messages.execution import (
     AttemptFailed,
@@ -197,6 +200,48 @@ def test_a_node_that_starts_anew_has_lost_what_it_ran():
     run = c.run()
     assert run.launches("j0") == [("j0.m0", 0.0), ("j0.m0", 1.0)]
     assert run.ended == {"j0": ""}
+
+
+def test_output_is_fetched_on_from_a_nodemanager_that_was_started_again():
+    # m1 is on r0n1; the reduce on r0n0 fetches it from 1 s on, once more from 2 s on.
+    c = tiny_cluster(racks=1, nodes=2, slots=1, flow_s=3.0)
+    c.submit("j0", maps=2, reduces=1, map_s=1, reduce_s=5, max_attempts=1)
+    c.at(2.0, lambda: c.restart("r0n1"))
+    run = c.run()
+    assert run.ended_s == {"j0": 10.0}
+    assert [task for task, _ in run.launches("j0")] == ["j0.m0", "j0.m1", "j0.r0"]
+    fetched = [(when, o.flow, o.outputs) for when, o in flows(c) if o.src == "r0n1"]
+    again = [(1.0, "j0.r0.0:r0n1:1", ("j0.m1.0",)), (2.0, "j0.r0.0:r0n1:2", ("j0.m1.0",))]
+    assert fetched == again
+    assert [o.flow for _, o in c.commands if isinstance(o, CancelFlow)] == ["j0.r0.0:r0n1:1"]
+
+
+def test_output_that_was_not_found_again_is_made_again_and_nobody_is_blamed():
+    c = tiny_cluster(racks=1, nodes=2, slots=2, flow_s=3.0)
+    c.submit("j0", maps=4, reduces=1, map_s=1, reduce_s=5, max_attempts=1)
+    c.run(until_s=2.0)
+    (reader,) = c.core.state.jobs[JobId("j0")].stages["r"].tasks[0].live
+    other = "r0n1" if reader.node.id == "r0n0" else "r0n0"
+    lost, kept = [t for t, node, _ in c.run(until_s=2.0).placements if node == other]
+    c.restart(other, lost=[f"{lost}.0"])
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert sorted(task for task, _ in run.launches("j0.m")).count(lost) == 2
+    assert len(run.launches(kept)) == 1
+    assert (c.core.records[JobId("j0")].failed, c.core.records[JobId("j0")].failures) == (0, [])
+
+
+def test_what_ran_is_run_again_when_its_nodemanager_is_started_again():
+    c = tiny_cluster(nodes=2, slots=1)
+    c.submit("j0", maps=3, map_s=4, max_attempts=1)
+    c.at(5.0, lambda: c.restart("r0n0"))
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    assert run.launches("j0") == [("j0.m0", 0), ("j0.m1", 0), ("j0.m2", 4), ("j0.m2", 5)]
+    record = c.core.records[JobId("j0")]
+    assert (record.launched, record.failed, record.killed) == (4, 0, 1)
+    with pytest.raises(PeerError, match="there is no living node r0n7"):
+        c.restart("r0n7")
 
 
 def test_a_job_avoids_a_node_on_which_it_keeps_failing():

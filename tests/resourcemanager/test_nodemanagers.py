@@ -12,22 +12,28 @@ import pytest
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messages.execution import (
+    AttemptKilled,
     AttemptReady,
     AttemptSucceeded,
     BeginAttempt,
+    DiscardJob,
     FetchOutput,
+    FlowFailed,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
+    LoadJob,
     NodeManagerHeartbeat,
 )
 from railyard.cluster.messaging.wire import Done
 from railyard.jobs.model import StageSpec
+from railyard.netemu.messages import CloseFlow
 from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     GetClusterStatus,
+    KillJob,
     SetSlots,
 )
 from tests.resourcemanager.standins import Office, Rack
@@ -35,19 +41,75 @@ from tests.resourcemanager.toys import ReservesReduces
 from tests.resourcemanager.toys import reserving as reserving_recipe
 
 
-def test_a_node_manager_that_is_gone_is_noticed_when_a_message_is_sent_to_it(office: Office):
+def hang_up(office: Office, rack: Rack) -> None:
+    """The rack's NodeManager dies, and the ResourceManager's socket has noticed."""
+    rack.link.close()
+    peer = office.manager._managers._by_rack[rack.rack].peer
+    office.wait(lambda: not office.manager._server.push(peer, Done()))
+
+
+def test_a_node_manager_that_is_gone_is_waited_for_and_what_it_ran_is_run_again(office: Office):
     racks = [Rack(office, "r0"), Rack(office, "r1")]
     office.store("/in", [(70, "r0n0"), (70, "r1n0")])
-    racks[0].link.close()
-    peer = office.manager._managers._by_rack["r0"].peer
-    office.wait(lambda: not office.manager._server.push(peer, Done()))  # its socket has noticed
     office.submit()
+    racks[0].wait_for(LaunchAttempt)
+    hang_up(office, racks[0])
+    office.submit(output_path="/out2")  # one of its maps is for r0n0, which can't be reached
     racks[1].wait_for(LaunchAttempt, 2)
     nodes = office.client.call(GetClusterStatus(), ClusterStatus).nodes
-    assert [(n.node, n.alive, n.lost_because) for n in nodes] == [
-        ("r0n0", False, "its NodeManager is gone"),
-        ("r1n0", True, ""),
+    assert [(n.node, n.alive, len(n.attempts)) for n in nodes] == [
+        ("r0n0", True, 2),
+        ("r1n0", True, 2),
     ]
+    back = Rack(office, "r0")
+    launched = [launch.attempt for launch in back.wait_for(LaunchAttempt, 2)]
+    assert sorted(launched) == ["j1.m0.1", "j2.m0.1"]
+    assert len(back.ordered(LoadJob)) == 2
+
+
+def test_output_that_a_node_manager_has_found_again_is_fetched_from_it(office: Office):
+    racks = [Rack(office, "r0"), Rack(office, "r1")]
+    office.store("/in", [(70, "r0n0"), (70, "r0n0"), (70, "r1n0")])
+    job = office.submit()
+    for rack, count in ((racks[0], 2), (racks[1], 1)):
+        for launch in rack.wait_for(LaunchAttempt, count):
+            rack.say(AttemptSucceeded(attempt=launch.attempt, partition_bytes=(90,)))
+    office.wait(lambda: sum(len(rack.ordered(FetchOutput)) for rack in racks) == 2)
+    reader = next(rack for rack in racks if rack.ordered(FetchOutput))
+    source = racks[1 - racks.index(reader)]
+    asked = next(o for o in reader.ordered(FetchOutput) if o.src == source.node)
+    hang_up(office, source)
+    gone = FlowFailed(flow=asked.flow, reason=f"nodemanager-{source.rack} is gone", gone=True)
+    reader.say(gone)
+    reader.wait_for(FetchOutput, 3)
+    found = asked.outputs[:1]
+    back = Rack(office, source.rack, outputs=[*found, "j9.m0.0"], jobs=[job, "j9"])
+    assert reader.wait_for(FetchOutput, 4)[3].outputs == found
+    assert back.wait_for(DiscardJob)[0].job == "j9"
+    closed = {each.flow for each in office.network_said if isinstance(each, CloseFlow)}
+    assert closed == {order.flow for order in reader.ordered(FetchOutput)[:3]} - {
+        order.flow for order in reader.ordered(FetchOutput) if order.src == reader.node
+    }
+    lost = len(asked.outputs) - 1
+    launched = [o for rack in (reader, back) for o in rack.ordered(LaunchAttempt)]
+    assert sum(launch.attempt.endswith(".1") for launch in launched) == lost
+    office.client.call(KillJob(job=job), Done)
+    (kill,) = reader.wait_for(KillAttempt)
+    reader.say(AttemptKilled(attempt=kill.attempt))
+    for launch in back.ordered(LaunchAttempt):
+        back.say(AttemptKilled(attempt=launch.attempt))
+    assert back.wait_for(DiscardJob, 2)[1].job == job  # though it has nothing but files of it
+
+
+def test_orders_that_could_not_be_sent_are_made_good_when_the_connection_holds(office: Office):
+    rack = Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    office.submit(stages=(StageSpec(name="m"),))
+    rack.wait_for(LaunchAttempt)
+    office.manager._managers._by_rack["r0"].is_away = True
+    rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
+    assert rack.wait_for(KillAttempt)[0].attempt == "j1.m0.0"
+    assert rack.wait_for(LaunchAttempt, 2)[1].attempt == "j1.m0.1"
 
 
 def test_a_silent_node_manager_is_given_up_and_may_come_back(folder: RunFolder):
@@ -187,6 +249,6 @@ def test_slots_that_are_set_stay_so_when_the_nodemanager_starts_anew(office: Off
     office.store("/in", [(70, "r1n0")])
     office.submit()
     office.client.call(SetSlots(node="r0n0", slots=0), Done)
-    assert len(list(replay(office.folder.jobs / "events.jsonl"))) == 7
+    assert len(list(replay(office.folder.jobs / "events.jsonl"))) == 6
     with pytest.raises(Refused, match="r7n7 is no node of this topology"):
         office.client.call(SetSlots(node="r7n7", slots=1), Done)

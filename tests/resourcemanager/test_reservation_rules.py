@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 from hypothesis import given, settings
@@ -73,7 +74,8 @@ class Obedient(ClosestTasks):
 
 def _may(task: TaskView, node: SlotView) -> bool:
     avoided = node.id in task.stage.job.avoid
-    return task.state == "pending" and task.reserved is None and node.alive and not avoided
+    usable = node.alive and not node.draining and not avoided
+    return task.state == "pending" and task.reserved is None and usable
 
 
 def want(c: TinyCluster, number: int, node: str) -> None:
@@ -89,8 +91,24 @@ def lose(c: TinyCluster, node: str) -> None:
 
 
 def set_slots(c: TinyCluster, node: str, slots: int) -> None:
-    if c.core.state.nodes[NodeId(node)].alive:
+    known = c.core.state.nodes[NodeId(node)]
+    if known.alive and not known.draining:
         c.set_slots(node, slots)
+
+
+def drain(c: TinyCluster, node: str, *, kill: bool) -> None:
+    if c.core.state.nodes[NodeId(node)].alive:
+        c.drain(node, kill=kill)
+
+
+def activate(c: TinyCluster, node: str) -> None:
+    if c.core.state.nodes[NodeId(node)].draining:
+        c.activate(node)
+
+
+def restart(c: TinyCluster, node: str, *, finds: bool) -> None:
+    if c.core.state.nodes[NodeId(node)].alive:
+        c.restart(node, () if finds else c.outputs_on(node))
 
 
 def fail(c: TinyCluster, number: int) -> None:
@@ -114,6 +132,11 @@ ACTIONS = st.one_of(
     st.tuples(st.just(lose), nodes),
     st.tuples(st.just(TinyCluster.join), nodes),
     st.tuples(st.just(set_slots), nodes, st.integers(0, 2)),
+    st.tuples(st.just(partial(drain, kill=True)), nodes),
+    st.tuples(st.just(partial(drain, kill=False)), nodes),
+    st.tuples(st.just(activate), nodes),
+    st.tuples(st.just(partial(restart, finds=True)), nodes),
+    st.tuples(st.just(partial(restart, finds=False)), nodes),
     st.tuples(st.just(fail), numbers),
     st.tuples(st.just(kill)),
 )
@@ -134,6 +157,7 @@ def test_whatever_happens_to_reservations_jobs_end_and_nothing_is_left(actions, 
     for at_s, (action, *about) in actions:
         c.at(at_s, lambda action=action, about=about: action(c, *about))
     for node in NODES:
+        c.at(HEALED_S, lambda node=node: activate(c, node))
         c.at(HEALED_S, lambda node=node: c.join(node))
     for number in range(2):
         common = {"stages": STAGES, "durations": LASTS_S, "max_attempts": 1000}

@@ -48,6 +48,8 @@ def random_scenario(scheduler: str, seed: int, ocs: Ocs | None = None) -> TinyCl
     c.stretch = lambda: dice.uniform(0.5, 2.0)
     add_jobs(c, dice)
     add_faults(c, dice)
+    add_restarts(c, random.Random(f"restarts {seed}"))
+    add_drains(c, random.Random(f"drains {seed}"))
     return c
 
 
@@ -99,8 +101,39 @@ def add_faults(c: TinyCluster, dice: random.Random) -> None:
         c.at(dice.uniform(5, 20), lambda: kill_if_running(c, "j1"))
 
 
+def add_restarts(c: TinyCluster, dice: random.Random) -> None:
+    """NodeManagers die and are back at once, without some of their output."""
+
+    def restart(node: str) -> None:
+        if c.core.state.nodes[NodeId(node)].alive:
+            c.restart(node, [output for output in c.outputs_on(node) if dice.random() < 0.3])
+
+    for node in [node.id for node in c.topology.nodes()]:
+        for _ in range(dice.randint(0, 2)):
+            c.at(dice.uniform(0, FAULTS_END_S), lambda node=node: restart(node))
+
+
+def add_drains(c: TinyCluster, dice: random.Random) -> None:
+    """Nodes are drained for a while, but for the first."""
+
+    def drain(node: str, *, kill: bool) -> None:
+        if c.core.state.nodes[NodeId(node)].alive:
+            c.drain(node, kill=kill)
+
+    def activate(node: str) -> None:
+        if c.core.state.nodes[NodeId(node)].draining:
+            c.activate(node)
+
+    for node in [node.id for node in c.topology.nodes()][1:]:
+        if dice.random() < 0.4:
+            at_s, kill = dice.uniform(0, FAULTS_END_S - 10), dice.random() < 0.5
+            c.at(at_s, lambda node=node, kill=kill: drain(node, kill=kill))
+            c.at(at_s + dice.uniform(0, 9), lambda node=node: activate(node))
+
+
 def set_slots(c: TinyCluster, node: str, slots: int) -> None:
-    if c.core.state.nodes[NodeId(node)].alive:
+    known = c.core.state.nodes[NodeId(node)]
+    if known.alive and not known.draining:
         c.set_slots(node, slots)
 
 

@@ -89,7 +89,7 @@ class ReservesReduces(ClosestTasks):
                     yield Reserve(task, node.id)
 
     def likes(self, job: JobView, node: SlotView) -> bool:
-        return node.alive and node.id not in job.avoid
+        return node.alive and not node.draining and node.id not in job.avoid
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         for attempt in slot.reserved.values():

@@ -11,6 +11,8 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId
@@ -196,11 +198,12 @@ class Attempts:
             task.move("kept")
         self._state.keeping[task.stage.id] = task.stage
 
-    def _lose_kept_on(self, node: Node) -> None:
-        """What is kept on a node is lost with it, but for what is in the block store."""
+    def _lose_kept_on(self, node: Node, whole: Collection[AttemptId] = ()) -> None:
+        """What is kept on a node is lost, but for what is ``whole`` or in the block store."""
         for stage in list(self._state.keeping.values()):
             for task in stage.tasks if stage.readers else ():
-                lost = [attempt for attempt in task.kept if attempt.node is node]
+                on_node = [attempt for attempt in task.kept if attempt.node is node]
+                lost = [attempt for attempt in on_node if attempt.id not in whole]
                 for attempt in lost:
                     attempt.move("lost with its node")
                     attempt.success = None
@@ -214,19 +217,38 @@ class Attempts:
     def node_lost(self, node: Node) -> None:
         """Write off what a node held: its attempts, which did not fail, and its output."""
         self._shuffle.source_lost(node)
-        for reservation in list(node.reserved.values()):
-            self._end_reservation(reservation, "lost with its node")
-        attempts = list(node.attempts.values())
-        for attempt in attempts:
-            self._end(attempt, "lost with its node")
-            attempt.task.stage.job.record.killed += 1
-        self._lose_kept_on(node)
-        for attempt in attempts:
-            self._requeue(attempt.task)
+        self._end_all_on(node)
         for job in self._state.jobs.values():
             self._blame.node_lost(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
+
+    def node_restarted(self, node: Node, whole: Collection[AttemptId]) -> None:
+        """Write off what ran on a node, and the output there that is not ``whole``.
+
+        What is whole is fetched again: who served it is another process now.
+        """
+        readers = self._shuffle.source_lost(node)
+        self._end_all_on(node, whole)
+        for job in self._state.jobs.values():
+            for stage in job.stages.values():
+                for output in stage.outputs.get(node.id, ()):
+                    if output.id not in whole and not output.output_lost:
+                        self._lose_output(output)
+        for reader in readers:
+            if reader.ended_s is None:
+                self._shuffle.try_again(reader, node)
+
+    def drain(self, node: Node, *, kill: bool) -> None:
+        """Leave a node no reservations, and if ``kill`` no attempts; its output stays."""
+        for job in self._state.jobs.values():
+            self._blame.node_lost(job, node)
+        for reservation in list(node.reserved.values()):
+            self._launches.withdraw(reservation, f"{node.id} is drained")
+        if kill:
+            for attempt in node.attempts.values():
+                if not attempt.killing:
+                    self.give_up(attempt, f"{node.id} is drained")
 
     def fetch_failed(self, event: FlowFailed) -> None:
         """A fetch broke off; output that can't be had mostly counts as a failure of who made it."""
@@ -250,6 +272,18 @@ class Attempts:
         if known is None and attempt.split(".", 1)[0] not in self._state.records:
             raise PeerError(f'there is no attempt "{attempt}"')
         return known
+
+    def _end_all_on(self, node: Node, whole: Collection[AttemptId] = ()) -> None:
+        """Write off a node's attempts, and what is kept there but for what is ``whole``."""
+        for reservation in list(node.reserved.values()):
+            self._end_reservation(reservation, "lost with its node")
+        attempts = list(node.attempts.values())
+        for attempt in attempts:
+            self._end(attempt, "lost with its node")
+            attempt.task.stage.job.record.killed += 1
+        self._lose_kept_on(node, whole)
+        for attempt in attempts:
+            self._requeue(attempt.task)
 
     def _end(self, attempt: Attempt, event: str) -> None:
         """The attempt does not hold its slot any more, since it is ``event``."""

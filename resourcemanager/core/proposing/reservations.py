@@ -47,7 +47,7 @@ def _why_not_reserved(task: Task | None, node: Node | None) -> str:
         return "no job that runs has such a task"
     if node is None:
         return "there is no such node"
-    if not node.alive:
+    if not node.alive or node.draining:
         return node.why_not_free
     if task.state != "pending":
         return f"{task.id} is {task.state}, not pending"

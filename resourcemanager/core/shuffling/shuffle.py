@@ -164,6 +164,8 @@ class Shuffle:
         fetch = self._forget(event.flow)
         if fetch is None:
             return [], False
+        if event.gone:  # nobody else closes the flow
+            self._state.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
         reader, node = fetch.progress, fetch.node
         self._ask_again(fetch)  # for what was not lost
         outputs = fetch.outputs.attempts
@@ -207,15 +209,17 @@ class Shuffle:
             for flow in list(attempt.reader.fetches.values()):
                 self._cancel(self.fetches[flow])
 
-    def source_lost(self, node: Node) -> None:
-        """Nothing can be fetched from this node any more.  O(fetches)."""
+    def source_lost(self, node: Node) -> list[Attempt]:
+        """Cancel all fetches from a node; returns whose they were.  O(fetches)."""
         self.name_all()
         fetches = self.fetches.values()
         whole = [fetch for fetch in fetches if fetch.node is node]
         merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
-        for fetch in dict.fromkeys(whole + merged):
+        cancelled = list(dict.fromkeys(whole + merged))
+        for fetch in cancelled:
             self._ask_again(fetch)
             self._cancel(fetch)
+        return [fetch.reader for fetch in cancelled]
 
     def output_lost(self, attempt: Attempt) -> None:
         """What a task made can't be fetched any more."""

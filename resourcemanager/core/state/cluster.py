@@ -84,11 +84,13 @@ class ClusterState:
     def add_node(self, node: NodeId, rack: RackId, slots: int) -> Node:
         """Count a node in, for the first time or again."""
         known = self.nodes.get(node)
+        draining = known is not None and known.draining
+        slots = 0 if draining else slots
         position = self._position(node, rack) if known is None else known.position
         self._joined[rack] += known is None
         if known is not None and slots != known.slots:
             self.slot_history.change(self.now_s, slots - known.slots)
-        fresh = self.nodes[node] = Node(node, rack, slots, position)
+        fresh = self.nodes[node] = Node(node, rack, slots, position, draining=draining)
         self.slots += slots
         self.free += slots
         self.empty_since_s = None
@@ -216,7 +218,7 @@ class ClusterState:
     # ---------------------------------------------------------------------------------------------
     def avoidable(self) -> int:
         """How many nodes a job may avoid: a third, or bad luck could leave it none.  O(nodes)."""
-        return sum(node.alive for node in self.nodes.values()) // 3
+        return sum(node.alive and not node.draining for node in self.nodes.values()) // 3
 
     def start_offers_after(self, node: NodeId) -> None:
         """Go on as if this node had been given a task last."""

@@ -50,6 +50,7 @@ class Node(msgspec.Struct, eq=False):
     free: int = 0  #: slots that nobody holds; 0 once it is not alive
     alive: bool = True
     lost_because: str = ""
+    draining: bool = False  #: it has no slots, and is to have none until it is activated
     attempts: dict[AttemptId, Attempt] = {}  #: those that hold a slot, being killed or not
     reserved: dict[AttemptId, Attempt] = {}  #: reservations, as they were made
     kept_for: list[Job] = []  #: jobs that gave up a reduce's slot here for another task
@@ -66,6 +67,8 @@ class Node(msgspec.Struct, eq=False):
             return f"{self.id} is lost ({self.lost_because})"
         if self.free:
             return ""
+        if self.draining:
+            return f"{self.id} is drained"
         held = " ".join(sorted(self.attempts))
         return f"{self.id} has no free slot ({len(self.attempts)} of {self.slots}: {held})"
 

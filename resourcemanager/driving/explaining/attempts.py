@@ -20,6 +20,7 @@ from railyard.cluster.messages.execution import (
     KillAttempt,
     LaunchAttempt,
     NodeLost,
+    NodeRestarted,
     StartFlow,
 )
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -115,9 +116,9 @@ class AttemptLog:
                 story = self.stories.get(attempt)
                 self._ended(attempt, story.outcome if story else "", step.at_s)
             case NodeLost(node=node, reason=reason):
-                for story in self.stories.values():
-                    if story.node == node and story.ended_s is None:
-                        self._ended(story.attempt, f"lost with {node}: {reason}", step.at_s)
+                self._all_ended(node, f"lost with {node}: {reason}", step.at_s)
+            case NodeRestarted(node=node):
+                self._all_ended(node, f"killed: the NodeManager of {node} died", step.at_s)
             case FlowFinished(flow=flow):
                 self._flow_over(flow, "finished", step.at_s)
             case FlowFailed(flow=flow, reason=reason):
@@ -157,6 +158,11 @@ class AttemptLog:
         for name, success in self._kept.items():
             if success.attempt.state in ("succeeded", "output lost"):
                 self.stories[name].outcome = "succeeded; its output was kept, then taken"
+
+    def _all_ended(self, node: NodeId, outcome: str, now_s: float) -> None:
+        for story in self.stories.values():
+            if story.node == node:
+                self._ended(story.attempt, outcome, now_s)
 
     def _ended(self, attempt: AttemptId, outcome: str, now_s: float) -> None:
         story = self.stories.get(attempt)
