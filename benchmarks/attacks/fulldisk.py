@@ -7,6 +7,7 @@ the same daemons.  The disk is a tmpfs, which only root may mount.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -52,22 +53,31 @@ def trials() -> list[Trial]:
             Trial(name=f"long-{i}", row="the disk is full until a job ends", attack=_long)
             for i in range(2)
         ),
+        Trial(name="node-full", row="one node's disk is full", attack=_node_full),
+        Trial(name="node-read-only", row="one node's disk is read-only", attack=_node_read_only),
     ]
 
 
 @contextmanager
 def _small_disk(home: Home) -> Iterator[None]:
+    with _mounted(home.path):
+        yield
+
+
+@contextmanager
+def _mounted(path: Path) -> Iterator[None]:
+    """Have a small disk at this path."""
     if os.geteuid() != 0:
         raise Skipped("only root can mount a small disk")
     options = f"size={_DISK_BYTES},mode=0700"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "railyard-attacks", str(home.path)]
+    mount = ["mount", "-t", "tmpfs", "-o", options, "railyard-attacks", str(path)]
     mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
     if mounted.returncode != 0:
         raise Skipped(f"mount: {mounted.stderr.strip()}")
     try:
         yield
     finally:
-        subprocess.run(["umount", "--lazy", str(home.path)], check=False)
+        subprocess.run(["umount", "--lazy", str(path)], check=False)
 
 
 @contextmanager
@@ -160,6 +170,43 @@ def _long(home: Home) -> None:
         with _full(home):
             _require_done_or_space(job.end())
         _require_well(home, daemons, {})
+
+
+@contextmanager
+def _disk_of_a_node(home: Home) -> Iterator[Path]:
+    """A node of a cluster that is up has a disk of its own, with the folders that it had."""
+    home.up()
+    disk = home.run_folder() / "nodes" / "r0n1"
+    kept = home.scratch / "disk"
+    shutil.copytree(disk, kept)
+    with _mounted(disk):
+        shutil.copytree(kept, disk, dirs_exist_ok=True)
+        yield disk
+
+
+def _node_full(home: Home) -> None:
+    with _disk_of_a_node(home) as disk:
+        daemons = _daemons(home)
+        ballast = disk / "ballast"
+        _fill(ballast)
+        require_verified(home.start_job("1GB"))  # elsewhere
+        ballast.unlink()
+        _require_well(home, daemons, {})
+
+
+def _node_read_only(home: Home) -> None:
+    with _disk_of_a_node(home) as disk:
+        daemons = _daemons(home)
+        _remount(disk, "ro")
+        require_verified(home.start_job("1GB"))
+        _remount(disk, "rw")
+        _require_well(home, daemons, {})
+
+
+def _remount(disk: Path, how: str) -> None:
+    mount = ["mount", "-o", f"remount,{how}", str(disk)]
+    if (done := subprocess.run(mount, capture_output=True, text=True, check=False)).returncode:
+        raise Skipped(f"mount: {done.stderr.strip()}")
 
 
 def _start(home: Home) -> None:
