@@ -129,6 +129,7 @@ def _put(home: Home) -> None:
         daemons = _daemons(home)
         kept = home.random_file("kept", 2_000_000)
         home.run("fs", "put", kept, "/kept").require_ok()
+        home.run("fs", "put", kept, "/less").require_ok()
         large = home.random_file("large", 10_000_000)  # fits, with its replicas
         command = home.start("fs", "put", large, "/large")
         time.sleep(home.dice.uniform(0.2, 1.2))
@@ -137,6 +138,7 @@ def _put(home: Home) -> None:
             again = home.run("fs", "put", large, "/again")
             again.require(again.status == 2, "should be refused before it begins")
             again.require(_TOO_LITTLE in again.stderr, "should say how much is free")
+            home.run("fs", "rm", "/less").require_ok()  # which gives room back, in time
             cat = home.run("fs", "cat", "/kept")
             cat.require_ok()
             cat.require(cat.stdout == kept.read_bytes(), "WRONG BYTES with exit status 0")

@@ -131,3 +131,19 @@ def test_every_commit_that_was_acknowledged_survives_kill_9(tmp_path):
         journal.close()
         assert len(acknowledged) <= len(numbers) / 2 <= len(acknowledged) + 1
         assert numbers == {n for k in range(1, len(numbers) // 2 + 1) for n in (2 * k, -k)}
+
+
+def test_files_can_be_removed_on_a_full_disk(tmp_path):
+    with small_disk(tmp_path / "disk", 2**23) as disk:
+        journal = SqliteJournal(tmp_path / "disk" / "j")
+        journal.load()
+        journal.commit([Change(number, inode(number, f"f{number}")) for number in range(1, 51)])
+        disk.fill()
+        with pytest.raises(OSError, match="No space left"):
+            (tmp_path / "disk" / "other").write_bytes(bytes(10_000))
+        for number in range(1, 51):
+            journal.commit([Change(number, None)])
+        journal.close()
+        again = SqliteJournal(tmp_path / "disk" / "j")
+        assert again.load().inodes == []
+        again.close()

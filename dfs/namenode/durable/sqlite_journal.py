@@ -17,13 +17,14 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files.lasting import sync_file, sync_folder
+from railyard.cluster.files.reserve import Reserve
 from railyard.cluster.files.resources import cause_of
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.namenode.durable.damage import check_log
@@ -49,6 +50,8 @@ ADVICE = (
     "then write the files again"
 )
 _LAYOUT = 3
+#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
+_RESERVE_BYTES = 2**21
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
@@ -92,6 +95,7 @@ class SqliteJournal:
         self._path = path
         self._lasting = lasting
         self._log_file: int | None = None  #: descriptor of SQLite's write-ahead log
+        self._reserve: Reserve | None = None  #: room for the log, on a disk that is full
         self._lock = _lock(path)
         try:
             if not check_log(path.with_name(f"{path.name}-wal"), ADVICE):
@@ -134,6 +138,8 @@ class SqliteJournal:
         inodes = self._inodes()
         loaded = Loaded(starts, inodes, self._opened(), self._answers())
         self._database.execute("UPDATE about SET starts = starts + 1")
+        self._reserve = Reserve(self._log(), _RESERVE_BYTES)
+        self._keep_reserve()
         if self._lasting:
             self.sync()
             sync_folder(self._path.parent)
@@ -181,11 +187,19 @@ class SqliteJournal:
 
         May run in another thread while more is committed, but only one at a time.
         """
+        sync_file(self._log())
+
+    def _log(self) -> int:
         if self._log_file is None:
             # The log's file stays the same while the database is open; SQLite locks another file.
             path = self._path.with_name(f"{self._path.name}-wal")
             self._log_file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        sync_file(self._log_file)
+        return self._log_file
+
+    def _keep_reserve(self) -> None:
+        if self._reserve is not None:
+            with suppress(OSError):  # the disk is full: what there was is kept
+                self._reserve.keep()
 
     def close(self) -> None:
         """Close the files."""
@@ -222,6 +236,7 @@ class SqliteJournal:
             for note in notes:
                 self._write_note(note)
             self._database.execute("COMMIT")
+            self._keep_reserve()
         except BaseException as error:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
