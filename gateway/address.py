@@ -98,7 +98,8 @@ def gateway_lines(folder: RunFolder) -> list[str]:
         f"           HADOOP_CONF_DIR={folder.client_files}",
     ]
     if gateway.token:
-        lines.append(
-            f"           every request needs the header Authorization: Bearer {gateway.token}"
-        )
+        lines += [
+            f"           every request needs the header Authorization: Bearer {gateway.token}",
+            f"           the page in a browser: {gateway.url}/#token={gateway.token}",
+        ]
     return lines

@@ -24,13 +24,13 @@ from railyard.gateway.address import (
 )
 from railyard.gateway.clientfiles import write_client_files
 from railyard.gateway.http.access import Access
-from railyard.gateway.http.connections import Connections
+from railyard.gateway.http.connections import answer
 from railyard.gateway.http.guard import guard
 from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.page.head import head_of
 from railyard.gateway.page.kept import Kept
 from railyard.gateway.page.live import Live
-from railyard.gateway.page.routes import Page
+from railyard.gateway.page.routes import PAGES, Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import WebHdfs
@@ -80,7 +80,8 @@ class Server:
         nodes = NodeAddresses(config.topology, listening)
         app = application(self._stores, viewers, folder, config, access, nodes)
         self._runner = web.AppRunner(app)
-        self._loop.run_until_complete(self._listen([listening, *nodes.sockets]))
+        answering = answer(self._runner, [listening, *nodes.sockets])
+        self._listening = self._loop.run_until_complete(answering)
 
     def start(self) -> None:
         """Begin to answer."""
@@ -98,14 +99,6 @@ class Server:
         self._loop.close()
         self._stores.close()
 
-    async def _listen(self, sockets: list[socket.socket]) -> None:
-        await self._runner.setup()
-        assert self._runner.server is not None, "it is set up"
-        connections = Connections(self._runner.server, self._loop)
-        self._listening = [
-            await self._loop.create_server(connections, sock=listening) for listening in sockets
-        ]
-
 
 def application(
     stores: Stores,
@@ -116,7 +109,7 @@ def application(
     nodes: NodeAddresses,
 ) -> web.Application:
     """All that the gateway answers."""
-    app = web.Application(middlewares=[guard(access)])
+    app = web.Application(middlewares=[guard(access, PAGES)])
     app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, access.tokens).add_to(app)
     streaming = StreamingRest(stores, folder, config)
@@ -124,7 +117,7 @@ def application(
     Submission(stores, folder, streaming).add_to(app)
     ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
     NodeRest(stores, folder, nodes).add_to(app)
-    HistoryRest(stores, folder).add_to(app)
+    HistoryRest(stores, folder, config.topology.scale).add_to(app)
     Page(viewers, folder.path / "attempts").add_to(app)
     return app
 

@@ -1,17 +1,19 @@
 """Clients of the cluster for the requests: each has one to itself while it is answered.
 
-A client waits for its answers, so its calls run in threads; a client's sockets are used
-by one thread at a time.
+A client waits for its answers, so it has a thread, which makes its calls.  Clients that nobody has
+needed for a while are closed, and freed memory is returned: what requests take lies scattered over
+the arenas of many threads, so that otherwise each burst would leave some more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from functools import cached_property, partial
 from typing import TypeVar
 
+import zmq
 from aiohttp import StreamReader, web
 
 from railyard.cluster.config import ClusterConfig
@@ -21,46 +23,54 @@ from railyard.cluster.messaging.access.roles import GATEWAY
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Message
+from railyard.cluster.processes.memory import return_freed_memory
 from railyard.dfs.client import DfsClient
 from railyard.gateway.downloads import own_socket, pour
 from railyard.gateway.uploads import Upload
+from railyard.gateway.workers import Worker
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32
+#: While requests come, and once after, it is looked so often what can be given back.  A client that
+#: was not needed for so long is closed, but for these few.
+_IDLE_S = 10.0
+_KEPT = 2
+#: Of all clients together: 32 of them, each with links to 60 racks, and what watches these links.
+_SOCKETS_MAX = 8192
 #: Bytes of a file that are held while it is written (one block if that is larger): with the rest
 #: of the process below 100 MB.
-_HELD_BYTES = 32 * 2**20
+_HELD_BYTES = 16 * 2**20
 
 
 class Store:
     """A client of the block store and of the ResourceManager, with its sockets."""
 
-    def __init__(self, folder: RunFolder, config: ClusterConfig, threads: ThreadPoolExecutor):
-        self._threads = threads
-        self._transport = Transport(folder, role=GATEWAY)
+    def __init__(
+        self, folder: RunFolder, config: ClusterConfig, context: zmq.Context[zmq.Socket[bytes]]
+    ) -> None:
+        self.idle_since_s = 0.0  #: on the loop's clock
+        self._worker = Worker("store")
+        self._transport = Transport(folder, role=GATEWAY, shared=context)
         self.client = DfsClient(self._transport, config.topology, held_bytes=_HELD_BYTES)
-        self._manager = LastingLink(self._transport, "resourcemanager")
 
     async def call(self, act: Callable[[DfsClient], T]) -> T:
-        """Run ``act(client)`` in a thread; once more if the NameNode's connection was lost."""
-        loop = asyncio.get_running_loop()
+        """Run ``act(client)`` in its thread; once more if the NameNode's connection was lost."""
         try:
-            return await loop.run_in_executor(self._threads, act, self.client)
+            return await self._worker.call(partial(act, self.client))
         except PeerLost:
-            return await loop.run_in_executor(self._threads, act, self.client)
+            return await self._worker.call(partial(act, self.client))
 
     async def send(self, pieces: Generator[memoryview], request: web.Request) -> None:
         """Send the bytes of a file as the rest of an answer that has begun."""
-        loop = asyncio.get_running_loop()
 
         def run() -> None:
             with closing(pieces):
                 pour(pieces, connection)
 
         async with own_socket(request) as connection:
-            await loop.run_in_executor(self._threads, run)
+            await self._worker.call(run)
 
     async def take(
         self, body: StreamReader, write: Callable[[DfsClient, Iterator[memoryview]], T]
@@ -70,16 +80,15 @@ class Store:
         Raises what the connection raises if the sender goes away; ``write`` gets that, too, and
         leaves nothing.
         """
-        loop = asyncio.get_running_loop()
         upload = Upload(body, self._transport.reactor)
 
         def run() -> T:
             with upload.arriving() as pieces:
                 return write(self.client, pieces)
 
-        feeding = loop.create_task(upload.feed())
+        feeding = asyncio.create_task(upload.feed())
         try:
-            return await loop.run_in_executor(self._threads, run)
+            return await self._worker.call(run)
         finally:
             feeding.cancel()
 
@@ -88,19 +97,32 @@ class Store:
         return await self.call(lambda _: self._manager.call(message, answer))
 
     def close(self) -> None:
-        """Close its sockets."""
+        """Close its sockets, once what it was asked to do is done."""
+        self._worker.call(self._close)
+        self._worker.end()
+
+    def _close(self) -> None:
         self.client.close()
         self._transport.close()
 
+    @cached_property
+    def _manager(self) -> LastingLink:
+        return LastingLink(self._transport, "resourcemanager")
+
 
 class Stores:
-    """Lends a client to each request, and makes more as they are needed."""
+    """Lends a client to each request, and makes more as they are needed.
+
+    The one that was used last is lent first, so that those that are not needed fall idle.
+    """
 
     def __init__(self, folder: RunFolder, config: ClusterConfig) -> None:
         self._folder = folder
         self._config = config
-        self._threads = ThreadPoolExecutor(STORES_MAX, thread_name_prefix="store")
-        self._free: list[Store] = []
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self._context.set(zmq.MAX_SOCKETS, _SOCKETS_MAX)
+        self._free: list[Store] = []  #: the one that has been idle for longest first
+        self._tidying: asyncio.TimerHandle | None = None
         self._turns = asyncio.Semaphore(STORES_MAX)
 
     @asynccontextmanager
@@ -111,17 +133,33 @@ class Stores:
             try:
                 yield store
             except asyncio.CancelledError:
-                raise  # a thread may be using it still: it is not lent again
-            except BaseException:
-                self._free.append(store)
+                store.close()  # its thread may be using it still
                 raise
-            self._free.append(store)
+            except BaseException:
+                self._take_back(store)
+                raise
+            self._take_back(store)
 
     def close(self) -> None:
         """Close all clients that are not lent."""
         for store in self._free:
             store.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _new(self) -> Store:
-        return Store(self._folder, self._config, self._threads)
+        return Store(self._folder, self._config, self._context)
+
+    def _take_back(self, store: Store) -> None:
+        loop = asyncio.get_running_loop()
+        store.idle_since_s = loop.time()
+        self._free.append(store)
+        if self._tidying is None:
+            self._tidying = loop.call_later(_IDLE_S, self._tidy)
+
+    def _tidy(self) -> None:
+        """Close clients that are idle, and return memory, once more if there are others still."""
+        loop = asyncio.get_running_loop()
+        while len(self._free) > _KEPT and self._free[0].idle_since_s <= loop.time() - _IDLE_S:
+            self._free.pop(0).close()
+        again = len(self._free) > _KEPT
+        self._tidying = loop.call_later(_IDLE_S, self._tidy) if again else None
+        loop.run_in_executor(None, return_freed_memory)

@@ -31,7 +31,10 @@ _GROUPS_PER_REPORT = 4096
 FETCHED_SHARE = 1 / 3
 _LINES = Lines()
 #: What these count, as "m.records_in".
-COUNTED = ("records_in", "pairs_out", "keys_in", "combined_away", "combine_in", "combine_out")
+COUNTED = (
+    *("records_in", "pairs_out", "bytes_out", "keys_in"),
+    *("combined_away", "combine_in", "combine_out"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

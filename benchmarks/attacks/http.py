@@ -46,6 +46,8 @@ _KEPT_BYTES = 1_000_000
 _JOB_SIZE = "10GB"
 _QUICK_JOB_SIZE = "500MB"
 _JOB_TIMEOUT_S = 600.0
+#: So long after the last request the gateway has closed what it needs no more.
+_SETTLED_S = 25.0
 #: What the gateway's memory may grow by after the first tenth of the requests.
 _GROWTH_MB_MAX = 16.0
 _CONTINUE = 100
@@ -102,12 +104,12 @@ class _Attack:
             first, rest = self._numbers[: len(self._numbers) // 10], self._numbers
             rest = rest[len(first) :]
             self._send(url, first)
-            before = gateway.memory_info().rss
+            before_mb = _settled_mb(gateway)
             self._send(url, rest)
+            grown_mb = _settled_mb(gateway) - before_mb
         finally:
             self._over.set()
             jobs.join()
-        grown_mb = (gateway.memory_info().rss - before) / 1e6
         after = self._broken_afterwards(url, kept.read_bytes(), gateway)
         return [
             *(self._row_of_kind(kind) for kind in sorted(self._tried)),
@@ -198,6 +200,12 @@ class _Attack:
         except (Broken, OSError) as broken:
             return [str(broken)]
         return []
+
+
+def _settled_mb(gateway: psutil.Process) -> float:
+    """Its memory once nobody has asked it for a while."""
+    time.sleep(_SETTLED_S)
+    return float(gateway.memory_info().rss) / 1e6
 
 
 def _connections(gateway: psutil.Process) -> int:

@@ -1,7 +1,8 @@
 """kill -9 of each role at random moments of a job.
 
-Any daemon, a helper or an attempt may go: the job is verified all the same.  The supervisor may
-not: the command says what died, with exit status 3.  Nothing is left behind by either.
+Any daemon, a helper or an attempt may go: the job is verified all the same; and what clients ask of
+the gateway once more is done.  The supervisor may not: the command says what died, with exit
+status 3.  Nothing is left behind by either.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import time
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks.attacks._grounds.home import Command, Home, require
+from railyard.benchmarks.attacks._grounds.home import Command, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.webclients import WebClients
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
@@ -38,6 +40,8 @@ _FILE_BYTES = 60_000_000
 _AWAY_MEDIAN_S, _AWAY_WORST_S = 2.0, 5.0
 #: A job of the usual size takes about 5 s from its cluster's being up.
 _MOMENT_S_MAX = 4.0
+#: Kills of the gateway during one job.
+_GATEWAY_KILLS_MAX = 3
 #: Without any node a job may wait for one for this long.
 _NO_NODES_TIMEOUT_S = 150.0
 
@@ -81,6 +85,10 @@ def trials(away_of: dict[str, list[float]] | None = None) -> list[Trial]:
     every += [
         Trial(name=f"NameNode-{i}", row=row, attack=partial(_namenode, away_of), quick=i < 2)
         for i in range(_RESTARTS)
+    ]
+    row = "kill -9 of Gateway, and what its clients put is there, whole"
+    every += [
+        Trial(name=f"Gateway-{i}", row=row, attack=_gateway, quick=i == 0) for i in range(_EACH)
     ]
     for role in ("NodeManager", "DataNode"):
         row = f"kill -9 of every {role}"
@@ -147,13 +155,35 @@ def _restarted(role: str, away_of: dict[str, list[float]], home: Home) -> None:
     said = ran.stderr + folder.log("resourcemanager").read_text()
     for seconds in _AWAY[role].findall(said):
         away_of.setdefault(role, []).append(float(seconds))
-    rows = folder.processes()
+    _require_nothing_twice(home, ran)
+    home.run("down").require_ok()
+    home.require_nothing_left()
+
+
+def _gateway(home: Home) -> None:
+    home.up()
+    job = home.start_job()
+    with WebClients(home):
+        for _ in range(home.dice.randint(1, _GATEWAY_KILLS_MAX)):
+            time.sleep(home.dice.uniform(0, _MOMENT_S_MAX / _GATEWAY_KILLS_MAX))
+            kill_one(home, job, "Gateway")
+    ran = job.end()
+    ran.require_ok()
+    ran.require(b"verified" in ran.stdout, "was not verified")
+    _require_nothing_twice(home, ran)
+    gateways = [row for row in RunFolder(home.run_folder()).processes() if row["role"] == "Gateway"]
+    ran.require(len(gateways) > 1, "it ended before the gateway could be killed")
+    home.run("down").require_ok()
+    home.require_nothing_left()
+
+
+def _require_nothing_twice(home: Home, ran: Ran) -> None:
+    """No task was run again."""
+    rows = RunFolder(home.run_folder()).processes()
     attempts = [row["name"] for row in rows if row["role"] == "Attempt"]
     ran.require(len(attempts) == len(set(attempts)), "an attempt had two processes")
     again = [name for name in attempts if not name.endswith(".0")]
     ran.require(not again, f"tasks were run again: {', '.join(again)}")
-    home.run("down").require_ok()
-    home.require_nothing_left()
 
 
 def _namenode(away_of: dict[str, list[float]], home: Home) -> None:

@@ -10,11 +10,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
+from railyard.benchmarks.attacks._grounds.webclients import WebClients
 from railyard.benchmarks.attacks.kills import require_verified
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.access.epochs import Epochs
@@ -60,7 +62,8 @@ def _stop(role: str, stop_s: float, home: Home) -> None:
     home.wait_for(role, lambda: home.rows(role) or not job.running)
     if rows := home.rows(role):
         pid = pid_of(home.dice.choice(rows))
-        _stop_process(pid, stop_s, partial(_require_one_of_each, home))
+        with WebClients(home) if role == "Gateway" else nullcontext():
+            _stop_process(pid, stop_s, partial(_require_one_of_each, home))
     require_verified(job)
     home.wait_for("a healthy cluster", lambda: _is_healthy(home), _HEALTH_TIMEOUT_S)
     require_verified(home.start_job("500MB"))

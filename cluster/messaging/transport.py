@@ -99,6 +99,8 @@ class Transport:
 
     Make it after the last fork: a context must not be shared between processes.  Over TCP its links
     use the key of ``role``.  With ``for_tests``, servers accept daemons' messages from clients.
+    One of several in a process, each with a thread of its own, may use a ``shared`` context, which
+    outlives it; it has links alone.
 
     With ``daemon``, this process is the latest of that name: see ``access.epochs``.
     """
@@ -111,13 +113,15 @@ class Transport:
         *,
         daemon: str | None = None,
         for_tests: bool = False,
+        shared: zmq.Context[zmq.Socket[bytes]] | None = None,
     ) -> None:
         self.folder = folder
         self.reactor = reactor or Reactor()
-        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._shares = shared is not None
+        self.context: zmq.Context[zmq.Socket[bytes]] = shared or zmq.Context()
         self.for_tests = for_tests
         self._keys = Keys.load(folder.keys, role)
-        if self._keys is not None:
+        if self._keys is not None and not self._shares:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
         self._epochs = Epochs(folder.epochs, daemon)
@@ -138,6 +142,7 @@ class Transport:
 
     def server(self, name: str) -> Server:
         """Make a server with the address ``name``."""
+        assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)
         configure_server(socket)
         self._epochs.identify_server(socket)
@@ -187,7 +192,8 @@ class Transport:
         self._epochs.close()
         if self._keys is not None:
             self._keys.stop_admitting()
-        self.context.term()
+        if not self._shares:
+            self.context.term()
 
     def _keep(self, end: E) -> E:
         """Keep a server or link for ``close``, and drop those that are closed already."""

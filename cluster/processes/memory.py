@@ -1,4 +1,4 @@
-"""Tuning of the memory allocator for processes that carry bulk bytes."""
+"""Tuning of the memory allocator: for processes that carry bulk bytes, or have many threads."""
 
 from __future__ import annotations
 
@@ -20,3 +20,15 @@ def keep_freed_memory(kept_bytes: int = 64 * 2**20) -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 4 * 2**20)  # so chunks of 1 MiB come from the heap
         mallopt(_M_TRIM_THRESHOLD, kept_bytes)
+
+
+def return_freed_memory() -> None:
+    """Return to the system what is freed, and lies between what is in use.
+
+    The C library returns only the end of each of its arenas by itself, of which a process with many
+    threads has many.  Takes some milliseconds, during which other threads go on; does nothing where
+    the C library is not glibc.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -9,7 +9,9 @@ import asyncio
 import functools
 import json
 import logging
+import socket
 import time
+from collections.abc import Iterable
 from ipaddress import ip_address
 
 from aiohttp import web
@@ -34,6 +36,15 @@ _HELD_BYTES = 2**20
 #: A line in the log for refused requests, at most so often.
 _SAID_EVERY_S = 10.0
 _LETTERS_MAX = 300
+
+
+async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> list[asyncio.Server]:
+    """Begin to answer with an application where the sockets listen already."""
+    await runner.setup()
+    assert runner.server is not None, "it is set up"
+    loop = asyncio.get_running_loop()
+    connections = Connections(runner.server, loop)
+    return [await loop.create_server(connections, sock=listening) for listening in sockets]
 
 
 class Connection(web.RequestHandler):

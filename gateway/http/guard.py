@@ -2,13 +2,15 @@
 
 On the loopback only requests for this machine's own names are answered, so that no page of another
 site can reach the gateway by a name of its own (DNS rebinding).  At any other address each request
-has to bring a token.  A page of another site may not change anything at either.
+has to bring a token, but for a page that has nothing of the cluster in it.  A page of another site
+may not change anything at either.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -24,13 +26,16 @@ _LOOPBACK = re.compile(r"127(\.\d{1,3}){3}", re.ASCII)
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
-def guard(access: Access | None = None) -> Middleware:
-    """The check of every request, and what is told of its errors; None: as on the loopback."""
+def guard(access: Access | None = None, pages: Collection[str] = ()) -> Middleware:
+    """The check of every request, and what is told of its errors; None: as on the loopback.
+
+    ``pages``: paths that can be read without a token.
+    """
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _check(request, access)
+            _check(request, access, pages)
             return await handler(request)
         except web.HTTPException as error:
             return RemoteError(error.status, "IOException", error.reason).response()
@@ -49,9 +54,10 @@ def guard(access: Access | None = None) -> Middleware:
     return check
 
 
-def _check(request: web.Request, access: Access | None) -> None:
+def _check(request: web.Request, access: Access | None, pages: Collection[str]) -> None:
     if access is not None and access.token:
-        access.check(request)
+        if request.method not in _READING or request.path not in pages:
+            access.check(request)
     elif not _is_own(_name(request.host)):
         why = f"Host {request.host[:80]!r}: need {', '.join(_OWN_NAMES)}"
         raise RemoteError(403, "AccessControlException", why)

@@ -12,6 +12,7 @@ from railyard.gateway.page.theme import css_variables
 
 #: What the live page is made of besides, the last of which begins.
 LIVE_PARTS = (
+    "asking.js",
     "model.js",
     "matrix.js",
     "jobtable.js",

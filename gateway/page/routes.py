@@ -14,6 +14,8 @@ from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.page.assets import LIVE_PARTS, live_page, script
 from railyard.gateway.page.viewers import Viewers
 
+#: Where the page is.  It has nothing of the cluster in it, so nobody needs a token to open it.
+PAGES = frozenset(("/", "/cluster"))
 #: Of what an attempt has written, the end.
 _LOG_BYTES_MAX = 2**16
 _LOGS = ("stderr", "stdout")
@@ -36,14 +38,18 @@ class Page:
 
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""
-        for path in ("/", "/cluster"):
+        for path in sorted(PAGES):
             app.router.add_get(path, self._page)
         app.router.add_get("/page/feed", self._viewers.serve)
         app.router.add_get("/page/log", self._log)
         app.on_shutdown.append(self._shut_down)
 
     async def _page(self, _: web.Request) -> web.Response:
-        headers = {"Content-Security-Policy": self._policy, "Cache-Control": "no-cache"}
+        headers = {
+            "Content-Security-Policy": self._policy,
+            "Cache-Control": "no-cache",
+            "Referrer-Policy": "no-referrer",
+        }
         return web.Response(text=self._text, content_type="text/html", headers=headers)
 
     async def _log(self, request: web.Request) -> web.Response:

@@ -20,8 +20,6 @@ VIEWERS_MAX = 32
 #: Messages that wait for a viewer.
 _WAITING_MAX = 256
 _SILENCE_S_MAX = 10.0
-#: Milliseconds after which a browser comes back.
-_RETRY_MS = 1000
 
 
 class Viewers:
@@ -58,7 +56,7 @@ class Viewers:
             response.headers["Cache-Control"] = "no-store"
             await response.prepare(request)
             head = msgspec.json.encode(self.kept.head)
-            await response.write(b"retry: %d\n" % _RETRY_MS + _message("whole", head))
+            await response.write(_message("whole", head))
             for piece in whole:
                 await response.write(_message("rows", piece))
             await response.write(_message("ready", b"true"))

@@ -8,6 +8,7 @@ from railyard.resourcemanager.process.messages import JobFigures
 _FRAMEWORK = {
     "m.records_in": "Map input records",
     "m.pairs_out": "Map output records",
+    "m.bytes_out": "Map output bytes",
     "m.combine_in": "Combine input records",
     "m.combine_out": "Combine output records",
     "r.keys_in": "Reduce input groups",

@@ -101,7 +101,7 @@ class StreamingMap:
         writer = rules.writer(task.partitions, aggregate.combined if self.job.aggregate else None)
         held: list[Pair] = []
         made = 0
-        for pair in rules.pairs(written):
+        for pair in rules.pairs(_counted(written, counters)):
             made += 1
             if not self.job.combiner:
                 writer.add(*pair)
@@ -249,6 +249,13 @@ def _output(
         made += block.count(b"\n")
         yield separate(block)
     counters[f"{stage}.pairs_out"] = made
+
+
+def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:
+    """What a mapper writes, unchanged, its bytes counted before a combiner has made fewer of it."""
+    for piece in written:
+        _count(counters, "m.bytes_out", len(piece))
+        yield piece
 
 
 def _separated(block: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import zlib
 
 import pytest
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from railyard.gateway.http import connections
 from railyard.gateway.http.bodies import JSON_BYTES_MAX, json_body
-from railyard.gateway.http.connections import Connections
+from railyard.gateway.http.connections import answer
 from railyard.gateway.http.guard import guard
 
 SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -39,11 +40,10 @@ def run(act):
         app.router.add_route("*", "/", handle)
         app.router.add_put("/json", take)
         runner = web.AppRunner(app)
-        await runner.setup()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(Connections(runner.server, loop), "127.0.0.1")
+        listening = socket.create_server(("127.0.0.1", 0))
+        [server] = await answer(runner, [listening])
         try:
-            await act(server.sockets[0].getsockname()[1])
+            await act(listening.getsockname()[1])
         finally:
             server.close()
             await runner.cleanup()
@@ -59,6 +59,19 @@ def test_a_client_that_falls_silent_is_closed(monkeypatch, begun):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(begun)
         await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+
+    run(act)
+
+
+def test_another_user_of_this_machine_gets_nothing(monkeypatch):
+    monkeypatch.setattr(connections, "is_of_this_user", lambda _: False)
+
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(SOUND)
+        status, error = await told(reader)
+        assert (status, error["exception"]) == (403, "AccessControlException")
         writer.close()
 
     run(act)

@@ -25,6 +25,8 @@ import railyard.gateway.main
 from railyard.gateway.address import gateway_lines, known
 from railyard.gateway.http.neighbours import is_of_this_user
 from railyard.gateway.shell.web import Web
+from tests.browser import BROWSER
+from tests.chromium import in_chromium
 from tests.dfs.conftest import Dfs, small_topology
 
 DATA = random.Random(3).randbytes(350_000)
@@ -92,6 +94,31 @@ def test_without_the_token_nothing_is_answered(gateway):
     other_site = gateway.headers | {"Origin": "http://evil.example"}
     made = requests.put(f"{gateway.url}/webhdfs/v1/x?op=MKDIRS", headers=other_site)
     assert made.status_code == 403
+
+
+def test_the_page_has_nothing_of_the_cluster_in_it(gateway):
+    page = requests.get(gateway.url)
+    assert (page.status_code, page.headers["Referrer-Policy"]) == (200, "no-referrer")
+    assert gateway.token not in page.text
+    for path in ("/page/feed", "/page/log?attempt=j1.m0.0", "/cluster/", "//"):
+        assert requests.get(gateway.url + path).status_code == 401
+    assert requests.put(gateway.url).status_code == 401
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
+def test_the_page_takes_the_token_out_of_its_address(gateway, tmp_path):
+    assert gateway.ask("PUT", "/on-the-page", "CREATE", b"x", data="true").status_code == 201
+    [link] = [line.split()[-1] for line in gateway_lines(gateway.dfs.folder) if "#token=" in line]
+
+    async def look(tab):
+        await tab.open(link)
+        for _ in range(2):
+            await tab.until("document.querySelector('#state').textContent === 'live'")
+            await tab.until("/on-the-page/.test(document.querySelector('#blocks').textContent)")
+            assert await tab.value("location.hash") == ""
+            await tab.call("Page.reload")
+
+    in_chromium(tmp_path, look)
 
 
 def test_clients_find_the_token_in_their_files(gateway, monkeypatch):

@@ -80,6 +80,11 @@ def test_counters_of_a_map_with_a_combiner():
     assert (told["Counters"], told["g"]) == ({"words": 3}, {"n": 2})
 
 
+def test_what_a_program_wrote_counts_in_the_models_bytes():
+    told = counters_of("m", attempt(counters={"m.bytes_out": 40}), is_map=True, scale=1000)
+    assert told[TASKS] == {"MAP_OUTPUT_BYTES": 40_000}
+
+
 def test_nothing_is_guessed():
     read = counters_of("m", attempt(read_bytes=(1, 2, 4), shuffle_bytes=9), is_map=True)
     assert read[TASKS] == {"MAP_OUTPUT_MATERIALIZED_BYTES": 9, "MAP_OUTPUT_BYTES": 9}

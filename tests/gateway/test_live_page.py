@@ -120,13 +120,23 @@ def test_the_page_runs_its_own_script_and_no_other(cluster):
 
 
 @needs_browser
-def test_a_job_is_watched_its_attempt_read_and_it_is_killed(railyard, cluster, tmp_path):
+def test_a_sort_is_watched_to_its_end_and_a_job_is_killed(railyard, cluster, tmp_path):
     url, _ = cluster
-    job = railyard.start("run", "wordcount", "--size", "4GB")
+    sorting = railyard.start("run", "terasort", "--size", "60MB")
+    started = []
 
     async def look(tab):
         await tab.open(url)
         await tab.until("document.querySelector('#state').textContent === 'live'")
+        sort = ROW.format(words="terasort")  # the latest: others check its output afterwards
+        await tab.until(f"/runs/.test({sort}?.textContent)")
+        await tab.until("document.querySelectorAll('#over svg path[class*=place-]').length > 0")
+        await tab.until(f"/succeeded/.test({sort}.textContent)")
+        ended = await tab.value("document.querySelector('#over').textContent")
+        assert "slots by rack" in ended
+        assert "terasort" in ended
+
+        started.append(railyard.start("run", "wordcount", "--size", "4GB"))
         row = ROW.format(words="wordcount.*runs")
         await tab.until(f"Boolean({row}?.querySelector('.bar'))")
         await tab.until("document.querySelectorAll('.decisions li').length > 2")
@@ -151,8 +161,11 @@ def test_a_job_is_watched_its_attempt_read_and_it_is_killed(railyard, cluster, t
         await tab.until(f"Boolean({ROW.format(words='wordcount.*killed')})")
 
     in_chromium(tmp_path, look)
-    out, errors = job.communicate(timeout=60)
-    assert job.returncode == 1
+    out, errors = sorting.communicate(timeout=60)
+    assert sorting.returncode == 0, errors
+    assert "verified" in out
+    out, errors = started[0].communicate(timeout=60)
+    assert started[0].returncode == 1
     assert "killed over HTTP" in out + errors
 
 
@@ -175,8 +188,11 @@ def test_a_finished_run_is_viewed_at_any_time_of_it(railyard, cluster, tmp_path)
             at_end = await tab.until(bars)
             await tab.value(MOVE.format(at=100))
             assert await tab.value(bars) < at_end
-            table = await tab.value("document.querySelector('.jobs').textContent")
-            assert "runs" in table
+            tables = []
+            for at in range(100, 1000, 100):  # between two jobs none runs
+                await tab.value(MOVE.format(at=at))
+                tables.append(await tab.value("document.querySelector('.jobs').textContent"))
+            assert any("runs" in table for table in tables)
             await tab.value(MOVE.format(at=1000))
             assert await tab.value(bars) == at_end
             assert "runs" not in await tab.value("document.querySelector('.jobs').textContent")

@@ -146,6 +146,7 @@ def test_words_are_counted(combiner):
     counters = ran.counters
     assert counters["m.records_in"] == 400
     assert counters["m.pairs_out"] == counters["text,words"] == 1200
+    assert counters["m.bytes_out"] == sum(len(word) + 3 for word in TEXT.split())
     assert counters["r.keys_in"] == counters["r.pairs_out"] == len(want)
     combined = counters["m.combine_out"] if combiner else 1200
     assert counters["r.records_in"] == combined

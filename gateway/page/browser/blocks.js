@@ -8,9 +8,9 @@ function makeBlocks(host, racks) {
   const form = html("form", { class: "tools" }, path, open);
   const note = html("p", { class: "note" }), list = html("ul", { class: "files" }), map = html("div", { class: "blocks" });
   host.append(form, note, list, map);
-  const ask = async (at, op) => {
+  const look = async (at, op) => {
     const names = at.split("/").map(encodeURIComponent).join("/");
-    const answer = await fetch(`webhdfs/v1${names}?op=${op}`);
+    const answer = await ask(`webhdfs/v1${names}?op=${op}`);
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.RemoteException?.message ?? answer.statusText);
     return body;
@@ -20,13 +20,13 @@ function makeBlocks(host, racks) {
     list.replaceChildren();
     map.replaceChildren();
     try {
-      const { FileStatus: about } = await ask(at, "GETFILESTATUS");
+      const { FileStatus: about } = await look(at, "GETFILESTATUS");
       if (about.type === "DIRECTORY") {
-        const entries = (await ask(at, "LISTSTATUS")).FileStatuses.FileStatus;
+        const entries = (await look(at, "LISTSTATUS")).FileStatuses.FileStatus;
         note.textContent = entries.length ? "" : `${at} is empty.`;
         list.replaceChildren(...entries.map((one) => entry(at, one, show)));
       } else {
-        const blocks = (await ask(at, "GET_BLOCK_LOCATIONS")).LocatedBlocks.locatedBlocks;
+        const blocks = (await look(at, "GET_BLOCK_LOCATIONS")).LocatedBlocks.locatedBlocks;
         note.textContent = `${at}: ${size(about.length)} stored, ${blocks.length} block${blocks.length === 1 ? "" : "s"}, ${about.replication} replicas each. A row is a block, a column a rack.`;
         map.replaceChildren(blockMap(blocks.slice(0, BLOCKS_SHOWN), racks));
       }

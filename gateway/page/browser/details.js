@@ -48,7 +48,7 @@ function makeDetails(host, close) {
   const fetchLog = async () => {
     const name = shown;
     if (!name) return;
-    const answer = await fetch(`page/log?attempt=${encodeURIComponent(name)}&file=${choice.value}`).catch(() => null);
+    const answer = await ask(`page/log?attempt=${encodeURIComponent(name)}&file=${choice.value}`).catch(() => null);
     const text = answer?.status === 200 ? await answer.text() : null;
     if (name !== shown) return;
     log.textContent = text === null ? `${name} has left no ${choice.value} here.` : text || `${choice.value} is empty.`;

@@ -170,26 +170,26 @@ function startLive() {
     });
   };
 
-  const source = new EventSource("page/feed");
-  source.addEventListener("whole", (event) => begin(JSON.parse(event.data)));
-  source.addEventListener("rows", (event) => {
-    model.take(JSON.parse(event.data));
-    if (isReady) drawSoon();
-  });
-  source.addEventListener("now", (event) => {
-    offsetMs = 1000 * JSON.parse(event.data) - performance.now();
-    say("live", "on");
-    drawSoon();
-  });
-  source.addEventListener("ready", () => {
-    if (model.head.live) say("live", "on");
-    else {
-      say(model.head.clock === "virtual" ? "simulated" : "emulated", "recorded");
-      source.close();
-    }
-    ready();
-  });
-  source.addEventListener("error", () => say("the cluster does not answer; trying again", "off"));
+  const on = {
+    whole: begin,
+    rows(rows) {
+      model.take(rows);
+      if (isReady) drawSoon();
+    },
+    now(nowS) {
+      offsetMs = 1000 * nowS - performance.now();
+      say("live", "on");
+      drawSoon();
+    },
+    ready() {
+      if (model.head.live) say("live", "on");
+      else say(model.head.clock === "virtual" ? "simulated" : "emulated", "recorded");
+      ready();
+    },
+  };
+  const goesOn = () => !isReady || model.head.live;
+  const lost = (status) => say(status === 401 ? "this address needs its token: open the page by the link that railyard status prints" : "the cluster does not answer; trying again", "off");
+  follow("page/feed", on, goesOn, lost);
 }
 
 const firstOf = (model) => Math.min(...[...model.jobs.values()].map((job) => job.begin_s), model.lastS);
@@ -198,7 +198,7 @@ async function killJob(id, head, say) {
   const app = `application_${head.begun_ms}_${id.slice(1).padStart(4, "0")}`;
   const body = JSON.stringify({ state: "KILLED" });
   const headers = { "Content-Type": "application/json" };
-  const answer = await fetch(`ws/v1/cluster/apps/${app}/state`, { method: "PUT", headers, body }).catch(() => null);
+  const answer = await ask(`ws/v1/cluster/apps/${app}/state`, { method: "PUT", headers, body }).catch(() => null);
   if (!answer?.ok) say(`${id} could not be killed`, "off");
 }
 

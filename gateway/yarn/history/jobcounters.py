@@ -51,7 +51,8 @@ def _of_task(job: MapReduceJob, task: TaskReport) -> Groups:
 
 def _of_attempt(job: MapReduceJob, task: TaskReport, attempt: AttemptReport) -> Groups:
     stage = task.task.rpartition(".")[2].rstrip("0123456789")
-    return counters_of(stage, attempt, is_map=job.ids.kind(task.task) == "m")
+    is_map = job.ids.kind(task.task) == "m"
+    return counters_of(stage, attempt, is_map=is_map, scale=job.scale)
 
 
 def _launched(job: MapReduceJob) -> dict[str, int]:

@@ -75,6 +75,7 @@ class MapReduceJob:
     begun_ms: int
     tasks: Sequence[TaskReport] = ()
     network_bytes: Mapping[str, int] = field(default_factory=dict)
+    scale: int = 1  #: the cluster's
 
     @property
     def status(self) -> JobStatus:

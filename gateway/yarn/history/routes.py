@@ -58,9 +58,11 @@ Answer = dict[str, Any]
 class HistoryRest:
     """Answers about jobs, their tasks and attempts."""
 
-    def __init__(self, stores: Stores, folder: RunFolder) -> None:
+    def __init__(self, stores: Stores, folder: RunFolder, scale: int) -> None:
+        """``scale``: the topology's."""
         self._stores = stores
         self._begun_ms = int(folder.made_s * 1000)
+        self._scale = scale
 
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""
@@ -205,7 +207,7 @@ class HistoryRest:
                 page = await _page(store, job, len(tasks), TASKS_AT_ONCE)
                 tasks += page.tasks
                 if not page.left:
-                    return MapReduceJob(job.details, self._begun_ms, tasks)
+                    return replace(job, tasks=tasks)
 
     async def _one_task(self, request: web.Request) -> tuple[MapReduceJob, TaskReport]:
         name = request.match_info["task"]
@@ -234,7 +236,7 @@ class HistoryRest:
             details = await store.ask(GetJobDetails(job=job), JobDetails)
         except Refused as refused:
             raise not_found(str(refused)) from None
-        found = MapReduceJob(details, self._begun_ms)
+        found = MapReduceJob(details, self._begun_ms, scale=self._scale)
         in_history_only = request is not None and "app" not in request.match_info
         if in_history_only and details.status.finished_s is None:
             raise not_found(f"job, {found.id}, is not found: it runs still")

@@ -41,12 +41,17 @@ _OF_REDUCES = {
 _COMBINED_AWAY = "combined_away"
 
 
-def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool) -> Groups:
-    """The counters of an attempt that succeeded; of others, those that are known."""
+def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
+    """The counters of an attempt that succeeded; of others, those that are known.
+
+    ``scale``: the model's bytes of each that a program has written.
+    """
     groups: Groups = {TASKS: {}, FILES: {}, RAILYARD: {}}
     _add_counted(groups, stage, attempt.counters, is_map=is_map)
     tasks = groups[TASKS]
     if is_map:
+        if "MAP_OUTPUT_BYTES" in tasks:
+            tasks["MAP_OUTPUT_BYTES"] *= scale
         groups[FILES]["HDFS_BYTES_READ"] = sum(attempt.read_bytes)
         if attempt.shuffle_bytes:
             tasks["MAP_OUTPUT_MATERIALIZED_BYTES"] = attempt.shuffle_bytes

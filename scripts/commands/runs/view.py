@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import socket
 import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
+from aiohttp import web
 
+from railyard.gateway.address import LOOPBACK, listen, url_of
+from railyard.gateway.http.connections import answer
+from railyard.gateway.http.guard import guard
+from railyard.gateway.page.recorded import events_of, recorded
+from railyard.gateway.page.routes import Page
+from railyard.gateway.page.viewers import Viewers
 from railyard.scripts.results.folder import NETWORK, SUMMARY
 
 
@@ -20,16 +30,8 @@ def view(folder: str, port: int, opens: bool) -> None:
     """Show a finished run in the browser, as the page of a cluster shows one that goes on.
 
     DIR is what run or simulate wrote with --out, or an events.jsonl file.  The page is served to
-    this machine alone, until Ctrl-C.
+    your processes on this machine alone, until Ctrl-C.
     """
-    from aiohttp import web
-
-    from railyard.gateway.address import LOOPBACK, listen, url_of
-    from railyard.gateway.http.guard import guard
-    from railyard.gateway.page.recorded import events_of, recorded
-    from railyard.gateway.page.routes import Page
-    from railyard.gateway.page.viewers import Viewers
-
     events = events_of(Path(folder))
     beside = events.parent
     kept = recorded(events, beside / NETWORK, **_about(beside))
@@ -40,7 +42,19 @@ def view(folder: str, port: int, opens: bool) -> None:
     click.echo(f"{url}  (until Ctrl-C)")
     if opens:
         webbrowser.open(url)
-    web.run_app(app, sock=listening, print=None, access_log=None, shutdown_timeout=1.0)
+    asyncio.run(_serve(app, listening))
+
+
+async def _serve(app: web.Application, listening: socket.socket) -> None:
+    """Answer, as the gateway does, until somebody asks this process to end."""
+    over = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, over.set)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
+    [server] = await answer(runner, [listening])
+    await over.wait()
+    server.close()
+    await runner.cleanup()
 
 
 def _about(folder: Path) -> dict[str, Any]:
