@@ -57,7 +57,8 @@ def topology_for(workload: str, name: str, network: TextPairs) -> Topology:
         return topology
     made = load_topology(name, (*coarse_network(topology, tasks, machines), *network))
     racks, before = made.racks, topology.racks
-    said = f"{racks.nodes} machines a rack with {racks.slots} slots each, as fast together as "
+    slots = f"{racks.slots} {'slot' if racks.slots == 1 else 'slots'}"
+    said = f"{racks.nodes} machines a rack with {slots} each, as fast together as "
     said += f"{before.nodes} with {before.slots}"
     notice(f"grain={tasks}: {tasks} tasks are one; {said}")
     return made
