@@ -1,106 +1,165 @@
-"""Random small clusters, jobs and faults under every scheduler: how many break a rule.
+"""Schedules of faults by seed under every scheduler: how many break a law, how many run a second.
 
-Besides the schedulers, "dice" proposes by dice all that can be (``simulator.faults.toys``).
-See ``simulator.scenarios`` for the rules.  One is repeated, with its events, by
+Daemons die at any event and are restarted, nodes, disks and links fail; the laws are checked after
+every event (``simulator.faults.laws``).  Besides the schedulers, "dice" proposes by dice all that
+can be (``simulator.faults.toys``).  Bugs of several kinds are planted, too
+(``benchmarks._faults.planted``): so many schedules find each.
 
-    python -m railyard.benchmarks.faults SCHEDULER SEED [events.jsonl]
+    python -m railyard.benchmarks.faults --schedules 1000000
+    python -m railyard.benchmarks.faults small fair 4711            repeats one
+    python -m railyard.benchmarks.faults small fair 4711 --shrink   makes it short, if it fails
+    python -m railyard.benchmarks.faults small fair 4711 f0,f2,j1   repeats these parts of it
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.cluster.errors import RailyardError
+from railyard.benchmarks._faults.planted import PLANTED, planted
+from railyard.benchmarks._faults.running import (
+    again,
+    broken_law,
+    made_short,
+    named,
+    schedule_of,
+    schedulers,
+)
 from railyard.resourcemanager.driving.eventlog import EventLog
-from railyard.resourcemanager.schedulers import all_recipes
 from railyard.scripts.terminal.steps import steps_done
-from railyard.simulator.faults import toys
 from railyard.simulator.faults.scenarios import Scenario
+from railyard.simulator.faults.shrinking import in_words, of_parts
 
-SCENARIOS = 100_000
+SCHEDULES = 100_000
 QUICK = 2_000
-_BATCH = 100
+#: A planted bug is to be found by fewer schedules than these.
+FOUND_BY = 10_000
+_BATCH = 200
 _SHOWN = 5
+_LETTERS = 160  #: of what is said of a law that was broken
 
 
 def run(quick: bool = False) -> list[Row]:
-    """Run them, spread over the cores; ``quick`` runs fewer."""
-    wanted = QUICK if quick else SCENARIOS
-    schedulers = [*all_recipes(), toys.RECIPE.name]
-    batches = [(scheduler, seeds) for seeds in _seeds(wanted) for scheduler in schedulers]
-    batches = batches[: -(-wanted // _BATCH)]
-    broken: dict[str, list[str]] = {scheduler: [] for scheduler in schedulers}
-    counts = dict.fromkeys(broken, 0)
+    """Run them, spread over the cores; ``quick`` runs fewer, and plants no bugs."""
+    rows = _kept(QUICK if quick else SCHEDULES)
+    return rows if quick else [*rows, *_found()]
+
+
+def _kept(wanted: int) -> list[Row]:
+    """How many of so many schedules break a law, and how many run a second on a core."""
+    among = schedulers()
+    starts = range(0, wanted, _BATCH)
+    broken: list[str] = []
     cpu_s = 0.0
     with (
         ProcessPoolExecutor(max_workers=os.cpu_count()) as pool,
-        steps_done("checking", "checked", len(batches), "part") as advance,
+        steps_done("checking", "checked", len(starts), "part") as advance,
     ):
-        for (scheduler, seeds), (texts, took_s) in zip(
-            batches, pool.map(_batch, batches), strict=True
-        ):
-            broken[scheduler] += texts
-            counts[scheduler] += len(seeds)
+        ends = [min(start + _BATCH, wanted) for start in starts]
+        for texts, took_s in pool.map(_batch, starts, ends):
+            broken += texts
             cpu_s += took_s
             advance()
-    rows = [_row(scheduler, counts[scheduler], texts) for scheduler, texts in broken.items()]
-    each = {"name": "CPU time of one", "value": 1000 * cpu_s / sum(counts.values()), "unit": "ms"}
-    return [*rows, each | dict.fromkeys(("reference", "ratio", "bound")) | {"ok": True}]
+    rate = wanted / cpu_s
+    return [
+        bench_row(
+            f"of {wanted:,} schedules over {len(among)} schedulers, those that break a law",
+            len(broken),
+            bound=0,
+            note="; ".join(broken[:_SHOWN]),
+        ),
+        bench_row("schedules a second of CPU time", round(rate), "1/s", ok=True),
+    ]
 
 
-def again(scheduler: str, seed: int) -> str:
-    """The command that repeats one."""
-    return f"again with: python -m railyard.benchmarks.faults {scheduler} {seed}"
-
-
-def broken_rule(scheduler: str, seed: int) -> str:
-    """What rule a scenario breaks, and how to repeat it; "" if it keeps them all."""
-    try:
-        Scenario(scheduler, seed).go()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}; {again(scheduler, seed)}"
-    return ""
-
-
-def _seeds(wanted: int) -> Iterator[range]:
-    """As many batches of seeds as are enough for any scheduler."""
-    return (range(first, first + _BATCH) for first in range(0, wanted, _BATCH))
-
-
-def _batch(batch: tuple[str, range]) -> tuple[list[str], float]:
-    scheduler, seeds = batch
-    begun_s = time.process_time()
-    texts = [text for seed in seeds if (text := broken_rule(scheduler, seed))]
+def _batch(start: int, end: int) -> tuple[list[str], float]:
+    among, begun_s = schedulers(), time.process_time()
+    texts = []
+    for number in range(start, end):
+        schedule = schedule_of(number, among)
+        if text := broken_law(schedule):
+            texts.append(
+                f"{schedule.name}: {text.splitlines()[0][:_LETTERS]}; again with: {again(schedule)}"
+            )
     return texts, time.process_time() - begun_s
 
 
-def _row(scheduler: str, scenarios: int, broken: list[str]) -> Row:
-    return bench_row(
-        f"{scheduler}: of {scenarios} scenarios, those that break a rule",
-        len(broken),
-        bound=0,
-        note="; ".join(broken[:_SHOWN]),
-    )
+def _found() -> list[Row]:
+    """By how many schedules each planted bug is found."""
+    with (
+        ProcessPoolExecutor(max_workers=os.cpu_count()) as pool,
+        steps_done("planting", "planted", len(PLANTED), "bug") as advance,
+    ):
+        rows = []
+        for bug, (count, law) in zip(PLANTED, pool.map(found_by, PLANTED), strict=True):
+            name = f"{bug}: found by so many schedules"
+            rows.append(bench_row(name, count, bound=FOUND_BY - 1, ok=bool(law), note=law))
+            advance()
+    return rows
 
 
-def _main(scheduler: str, seed: str, events: str = "") -> int:
-    scenario = Scenario(scheduler, int(seed))
-    if events:
-        scenario.log = EventLog(Path(events), scenario.run.config)
+def found_by(bug: str) -> tuple[int, str]:
+    """How many schedules it took to find a planted bug, and which law it broke; "" for none."""
+    among = schedulers()
+    with planted(bug):
+        for number in range(FOUND_BY - 1):
+            if text := broken_law(schedule_of(number, among)):
+                return number + 1, text.splitlines()[0][:_LETTERS]
+    return FOUND_BY, ""
+
+
+def _options() -> argparse.Namespace:
+    options = argparse.ArgumentParser(prog="python -m railyard.benchmarks.faults")
+    options.add_argument("--schedules", type=int, help="run so many, by all schedulers in turn")
+    options.add_argument("size", nargs="?", choices=("small", "large"))
+    options.add_argument("scheduler", nargs="?")
+    options.add_argument("seed", nargs="?", type=int)
+    options.add_argument("parts", nargs="?", help="such as f0,f2,j1: these faults and jobs alone")
+    options.add_argument("--bug", choices=PLANTED, help="with this bug planted")
+    options.add_argument("--shrink", action="store_true", help="find the least that fails")
+    options.add_argument("--events", help="write the events to this file")
+    return options.parse_args()
+
+
+def _main() -> int:
+    options = _options()
+    if options.schedules:
+        rows = _kept(options.schedules)
+        for row in rows:
+            print(f"{row['name']}: {row['value']:,}  {row['note']}")
+        return int(rows[0]["value"] > 0)
+    if options.seed is None:
+        print("need --schedules N, or a size, a scheduler and a seed", file=sys.stderr)
+        return 2
+    with planted(options.bug) if options.bug else nullcontext():
+        return _one(options)
+
+
+def _one(options: argparse.Namespace) -> int:
+    schedule = named(options.size, options.scheduler, options.seed)
+    if options.parts:
+        parts = [(each[0], int(each[1:])) for each in options.parts.split(",")]
+        schedule = of_parts(schedule, parts)
+    print("\n".join(in_words(schedule)))
+    scenario = Scenario(schedule)
+    if options.events:
+        scenario.log = EventLog(Path(options.events), schedule.config)
     try:
         scenario.go()
-    except RailyardError as error:
+    except Exception as error:
         print(f"{type(error).__name__}: {error}")
+        if options.shrink:
+            print("\n".join(made_short(schedule)[1]))
         return 1
-    print(f"all rules are kept; {scenario.run.jobs.ended} jobs ended")
+    print(f"all laws are kept; {scenario.run.jobs.ended} jobs ended")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:]))
+    sys.exit(_main())

@@ -39,6 +39,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.coarsening import mean_fetches
 from railyard.simulator.driver import VirtualDriver
+from railyard.simulator.faults.daemonfaults import DaemonFault, DaemonFaults
 from railyard.simulator.faults.faults import Fault, Faults
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.linkwatch import LinkWatch
@@ -46,6 +47,8 @@ from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.restarts.driver import RestartableDriver
+from railyard.simulator.restarts.resourcemanager import Settling
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
@@ -85,8 +88,15 @@ class Simulation:
         self.config = config
         self.workload = workload
         self.heap = EventHeap()
-        self.core = Core(topology, recipe, config.scheduler_options, seed)
-        self.driver = VirtualDriver(self.core, self.heap, log, stopwatch)
+
+        def make_core() -> Core:
+            return Core(topology, recipe, config.scheduler_options, seed)
+
+        has_restarts = any(isinstance(fault, DaemonFault) for fault in faults)
+        if has_restarts:
+            self.driver: VirtualDriver = RestartableDriver(make_core, self.heap, log, stopwatch)
+        else:
+            self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
         name = config.flow_scheduler
         flows = flow_scheduler(name)
         if rows is None:
@@ -114,14 +124,42 @@ class Simulation:
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
             self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
-        self.faults = Faults(faults, topology, self.heap, self.workers)
+        daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
+        other_faults = [fault for fault in faults if not isinstance(fault, DaemonFault)]
+        self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
         links = self.core.state.policies.links
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
+        if isinstance(self.driver, RestartableDriver):
+            self.store.keep_journal()
+
+            def make_fabric() -> Fabric:
+                return Fabric(
+                    topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
+                )
+
+            Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
+            slots_of = self.faults.slots_of
+            DaemonFaults(
+                daemon_faults, topology, self.heap, self.driver, self.workers, make_fabric, slots_of
+            )
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
         self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
         self._steps = self._plan_submissions()
         self.heap.at(0.0, self.jobs.report_inputs, priority=EventPriority.FAULT)
+
+    @property
+    def core(self) -> Core:
+        """The core of the ResourceManager that is there now, or was last."""
+        return self.driver.core
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all daemons and nodes are up, and have said what they have."""
+        driver = self.driver
+        if isinstance(driver, RestartableDriver) and (driver.is_down or driver.away):
+            return False
+        return not (self.store.is_down or self.network.is_down)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.

@@ -2,12 +2,19 @@
 
 Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, or one of its nodes
 went down.  For a cancelled flow there is no call.
+
+The network may die: its flows then stop where they are, and are told to a new fabric by those who
+send, for what they have not sent yet.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
+from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
@@ -42,6 +49,12 @@ class SimulatedNetwork:
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
         self._active_s = 0.0
         self._room_bytes = 0.0
+        self._coflows: dict[CoflowId, None] = {}  #: those that are open
+        #: {flow: itself, for what it has not sent} of those that wait for a new fabric
+        self._waiting: dict[FlowId, FlowSpec] = {}
+        self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
+        self._dead: list[Fabric] = []
+        self.is_down = False
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
@@ -59,6 +72,8 @@ class SimulatedNetwork:
         ended = fabric.advance_all(now_s)
         self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
         self.arrived_bytes += fabric.finished_bytes - before
+        if self._sent_before:
+            self._check_sizes(ended, fabric.finished_bytes - before)
         if self._latency_s:
             for end in ended:
                 assert isinstance(end, Finished), "rows have no latency"
@@ -111,7 +126,10 @@ class SimulatedNetwork:
             else:
                 crossing.append(spec)
         self.opened += len(crossing)
-        self.fabric.start_all(crossing)
+        if self.is_down:
+            self._waiting |= {spec.flow: spec for spec in crossing}
+        else:
+            self.fabric.start_all(crossing)
 
     def carry_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
         """Start flows that have numbers for names; see ``Fabric.start_rows``.
@@ -137,25 +155,96 @@ class SimulatedNetwork:
         if known is not None:
             self._close(known[0])
 
+    def open_coflow(self, coflow: CoflowId) -> None:
+        """Register a coflow, before its flows start."""
+        self._coflows[coflow] = None
+        self.fabric.register_coflow(coflow)
+
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
-        for flow in list(self.fabric.coflow(coflow).flows):
+        del self._coflows[coflow]
+        waiting = [flow for flow, spec in self._waiting.items() if spec.coflow == coflow]
+        for flow in [*self.fabric.coflow(coflow).flows, *waiting]:
             self.cancel(flow)
         self.fabric.finish_coflow(coflow)
 
-    def end_flows_of(self, node: NodeId, reason: str) -> None:
-        """End all flows from or to a node, with the reason.  O(flows)."""
-        broken = [flow for flow, (at, _) in self._flows.items() if node in (at.src, at.dst)]
+    def end_flows_of(
+        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
+    ) -> None:
+        """End all flows from or to a node, or some of them, with the reason.  O(flows)."""
+        broken = [
+            flow
+            for flow, (at, on_end) in self._flows.items()
+            if node in (at.src, at.dst) and which(on_end)
+        ]
         for flow in broken:
             known = self._flows.pop(flow, None)
             if known is None:
                 continue  # the end of another flow has cancelled this one
             spec, on_end = known
-            missing = spec.size_bytes
+            missing = spec.size_bytes - self._sent_before.get(flow, 0)
             if self.fabric.is_open(flow):
                 missing -= self.fabric.sent_bytes(flow)
-                self._close(spec)
+            self._close(spec)
             on_end(missing, reason)
+
+    def flows(self) -> dict[FlowId, tuple[FlowSpec, OnEnd]]:
+        """All flows that have not ended, and how their ends are to be reported; read only."""
+        return self._flows
+
+    def coflows(self) -> list[CoflowId]:
+        """The coflows that are open."""
+        return list(self._coflows)
+
+    # How it dies and comes back ------------------------------------------------------------------
+    def go_down(self, fresh: Fabric) -> None:
+        """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
+        dead, self.fabric, self.is_down = self.fabric, fresh, True
+        self._dead.append(dead)
+        fresh.advance(self._heap.now_s)
+        for link, bytes_per_s in dead.capacities_bytes_per_s().items():
+            if math.isfinite(bytes_per_s):
+                fresh.set_capacity(link, bytes_per_s)
+        for coflow in self._coflows:
+            fresh.register_coflow(coflow)
+        for flow, (spec, _) in self._flows.items():
+            if dead.is_open(flow):
+                self._waiting[flow] = self._rest(spec, dead.sent_bytes(flow))
+
+    @property
+    def deaths(self) -> int:
+        """How many times the network has died."""
+        return len(self._dead)
+
+    def come_back(self) -> None:
+        """The flows that wait are told to the fabric, and sent from where they stopped."""
+        self.is_down = False
+        waiting, self._waiting = list(self._waiting.values()), {}
+        self.fabric.start_all(waiting)
+
+    def _check_sizes(self, ended: Iterable[Finished | Numbers], sent_bytes: int) -> None:
+        """Over all fabrics together, each flow that has ended has sent its size."""
+        rest_bytes = 0
+        for end in ended:
+            assert isinstance(end, Finished), "rows are not told again"
+            size_bytes = self._flows[end.flow][0].size_bytes
+            rest_bytes += size_bytes - self._sent_before.get(end.flow, 0)
+        if sent_bytes != rest_bytes:
+            raise InvariantError(f"flows were granted {sent_bytes} bytes of {rest_bytes} to send")
+
+    def _rest(self, spec: FlowSpec, sent_bytes: int) -> FlowSpec:
+        """What is left of a flow of which so much was sent since the fabric that died was told."""
+        self.arrived_bytes += sent_bytes
+        sent = self._sent_before[spec.flow] = self._sent_before.get(spec.flow, 0) + sent_bytes
+        return msgspec.structs.replace(spec, size_bytes=spec.size_bytes - sent)
+
+    def bytes_by_category(self) -> dict[str, int]:
+        """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
+        return _sums([fabric.bytes_by_category() for fabric in (*self._dead, self.fabric)])
+
+    def bytes_by_link(self) -> dict[str, int]:
+        """The same for each link."""
+        return _sums([fabric.bytes_by_link() for fabric in (*self._dead, self.fabric)])
 
     def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
         """A flow's source, destination and size in bytes; ``KeyError`` if it is not open."""
@@ -165,11 +254,11 @@ class SimulatedNetwork:
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
         fabric = self.fabric
-        by_link = fabric.bytes_by_link()
+        by_link = self.bytes_by_link()
         return NetworkStats(
             active_s=self._active_s,
             cross_rack_room_bytes=self._room_bytes,
-            bytes=fabric.bytes_by_category(),
+            bytes=self.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
             ports={name: by_link[name] for name in fabric.network.ports},
             grant_lags=(),
@@ -183,11 +272,17 @@ class SimulatedNetwork:
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
-        if self.fabric.cancel(spec.flow):
+        waiting = self._waiting.pop(spec.flow, None)
+        if self.fabric.cancel(spec.flow) or waiting is not None:
             self.cancelled += 1
-            self.lost_bytes += spec.size_bytes
+            self.lost_bytes += spec.size_bytes - self._sent_before.get(spec.flow, 0)
 
     def _arrived(self, flow: FlowId) -> None:
         known = self._flows.pop(flow, None)
         if known is not None:
             known[1](0, "")
+
+
+def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sums of the values of each key."""
+    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -6,19 +6,19 @@ by the workload's own distribution over sites, or by the block store's default r
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId, NodeId, RackId, rack_id
 from railyard.cluster.messages.execution import DiscardJob, Split
-from railyard.cluster.messaging.wire import Refusal
+from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.files import PlacementHint, Remove, ReplicaMoved
+from railyard.dfs.messages.files import GetStatus, PlacementHint, Remove, ReplicaMoved
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.skew import rack_of_each
-from railyard.resourcemanager.core.output import commit_of
+from railyard.resourcemanager.core.joblife import commit_order
+from railyard.resourcemanager.core.output import SUCCESS, commit_of, commit_refused
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.datamoves import move_ended, move_request
 from railyard.resourcemanager.driving.datastored import report_data
@@ -26,7 +26,6 @@ from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveB
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataBlock,
-    JobCommitFailed,
     JobCommitted,
     JobsPredicted,
     JobSubmitted,
@@ -49,6 +48,7 @@ class Submissions:
         self, topology: Topology, driver: CoreDriver, store: BlockStore, workers: Workers
     ) -> None:
         self.ended = 0  #: number of jobs that have ended
+        self._over: dict[JobId, None] = {}  #: these jobs
         self._topology = topology
         self._driver = driver
         self._store = store
@@ -97,6 +97,9 @@ class Submissions:
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
+        if self._store.is_down:  # it is to say where the input is
+            self._store.when_back(partial(self.submit, job, wanted))
+            return
         for file in wanted.files:
             self._report_data(file.path)
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
@@ -115,6 +118,29 @@ class Submissions:
                 shuffle_flows=self._workers.behaviour.shuffle_flows,
             )
         )
+
+    def resume(self) -> None:
+        """Have done what a ResourceManager that died may not have done any more.
+
+        As ``resourcemanager.process.main`` has: jobs are committed and discarded again, blocks
+        moved again, and clients told of the ends of jobs.
+        """
+        core = self._driver.core
+        state = core.state
+        for job in list(self._workers.jobs):
+            record = state.records.get(job)
+            if record is None or job in state.jobs:
+                continue
+            if job not in self._over:
+                ok, path = bool(record.ok), self._outputs.get(job, "")
+                self._end(EndJob(job=job, ok=ok, reason=record.reason, output_path=path))
+            if job not in state.draining:
+                self._discard(DiscardJob(job=job))
+        for known in list(state.jobs.values()):
+            if known.state == "committing":
+                self._commit(commit_order(known))
+        for order in core.moves:
+            self._move(order)
 
     # Input ---------------------------------------------------------------------------------------
     def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
@@ -168,24 +194,37 @@ class Submissions:
             offset += size_bytes
 
     def _move(self, order: MoveBlock) -> None:
+        epoch = self._driver.epoch
+
         def ended(answer: ReplicaMoved | Refusal) -> None:
-            self._driver.feed(move_ended(order, answer))
+            if self._driver.epoch == epoch:
+                self._driver.feed(move_ended(order, answer))
 
         self._store.move(move_request(order), ended)
 
     # The core's commands -------------------------------------------------------------------------
     def _commit(self, command: CommitJob) -> None:
         """Move the winning attempts' files into the output folder, as the ResourceManager does."""
-        folder = command.output_path
+        folder, epoch = command.output_path, self._driver.epoch
+
+        def looked(refused: Refusal, answer: Message | Refusal | None) -> None:
+            if self._driver.epoch == epoch:
+                self._driver.feed(commit_refused(command.job, refused, answer))
+
+        def ended(answer: Message | Refusal | None) -> None:
+            if isinstance(answer, Refusal):  # it may have been done, if it was asked for before
+                success = GetStatus(path=f"{folder}/{SUCCESS}")
+                self._store.ask(success, partial(looked, answer))
+            elif self._driver.epoch == epoch:
+                self._driver.feed(JobCommitted(job=command.job))
+
         if folder:
-            try:
-                self._store.send(commit_of(folder, command.winners))
-            except PeerError as error:
-                self._driver.feed(JobCommitFailed(job=command.job, reason=str(error)))
-                return
-        self._driver.feed(JobCommitted(job=command.job))
+            self._store.ask(commit_of(folder, command.winners), ended)
+        else:
+            self._driver.feed(JobCommitted(job=command.job))
 
     def _end(self, command: EndJob) -> None:
+        self._over[command.job] = None
         if not command.ok and command.job in self._outputs:
             self._failed[command.job] = None
         if command.ok:
@@ -206,5 +245,5 @@ class Submissions:
         path = self._outputs.pop(command.job, "")
         if command.job in self._failed:
             del self._failed[command.job]
-            with contextlib.suppress(PeerError):  # the job may have written nothing
-                self._store.send(Remove(path=path, recursive=True))
+            # refused if the job has written nothing
+            self._store.ask(Remove(path=path, recursive=True), lambda _: None)

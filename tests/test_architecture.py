@@ -88,6 +88,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *NETEMU_PURE,
         *DFS_PURE,
         "dfs.namenode.journal",
+        "resourcemanager.process.restart.settling",
     ),
     "scripts": (*PARTS, "benchmarks"),
 }
@@ -159,7 +160,7 @@ ROOMS = (
     ("gateway.http", "gateway.page"),
     ("gateway.http", "gateway.webhdfs", "gateway.yarn"),
     ("gateway.shell.fs",),
-    ("simulator.nodes", "simulator.faults"),
+    ("simulator.nodes", "simulator.restarts", "simulator.faults"),
     (
         "scripts.terminal",
         "scripts.clusters",

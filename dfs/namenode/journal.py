@@ -151,3 +151,45 @@ class NoJournal:
 
     def note(self, notes: Sequence[Note]) -> None:
         """Do nothing."""
+
+
+class MemoryJournal:
+    """A journal in memory, for simulations of a NameNode that is restarted."""
+
+    def __init__(self) -> None:
+        self._starts = 0
+        self._inodes: dict[int, Inode] = {}
+        self._opened: dict[int, tuple[Opened, dict[BlockId, int]]] = {}
+        self._answers: dict[str, AnswerChange] = {}
+
+    def load(self) -> Loaded:
+        self._starts += 1
+        opened = [(each, blocks.copy()) for each, blocks in self._opened.values()]
+        answers = list(self._answers.values())
+        return Loaded(self._starts - 1, list(self._inodes.values()), opened, answers)
+
+    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
+        """Keep these."""
+        for change in changes:
+            if change.inode is None:
+                self._inodes.pop(change.number, None)
+            else:
+                self._inodes[change.number] = change.inode
+        self.note(notes)
+
+    def note(self, notes: Sequence[Note]) -> None:
+        """Keep these."""
+        for note in notes:
+            if isinstance(note, OpenFileChange):
+                self._opened.pop(note.number, None)
+                if note.opened is not None:
+                    self._opened[note.number] = note.opened, {}
+            elif isinstance(note, OpenBlockChange):
+                blocks = self._opened[note.file][1]
+                blocks.pop(note.block, None)
+                if note.stored_length is not None:
+                    blocks[note.block] = note.stored_length
+            elif note.answer is None:
+                self._answers.pop(note.token, None)
+            else:
+                self._answers[note.token] = note

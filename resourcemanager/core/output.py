@@ -10,9 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from railyard.cluster.ids import AttemptId, RackId
-from railyard.dfs.messages.files import Gather, MoveFiles
-from railyard.resourcemanager.interface.events import JobSubmitted
+from railyard.cluster.ids import AttemptId, JobId, RackId
+from railyard.cluster.messaging.wire import Message, Refusal
+from railyard.dfs.messages.files import Gather, MoveFiles, Status
+from railyard.resourcemanager.interface.events import (
+    JobCommitFailed,
+    JobCommitted,
+    JobSubmitted,
+)
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_temporary"
@@ -48,3 +53,15 @@ def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:
         markers=(f"{folder}/{SUCCESS}",),
         remove=(temporary,),
     )
+
+
+def commit_refused(
+    job: JobId, refused: Refusal, success: Message | Refusal | None
+) -> JobCommitted | JobCommitFailed:
+    """What became of a commit that the NameNode has refused, by the status of ``SUCCESS``.
+
+    It was done if that is there: a ResourceManager that died may have asked for it before.
+    """
+    if isinstance(success, Status) and success.status is not None:
+        return JobCommitted(job=job)
+    return JobCommitFailed(job=job, reason=refused.reason)

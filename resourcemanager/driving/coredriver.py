@@ -15,6 +15,7 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.events import TimerFired
 
 C = TypeVar("C", bound=Command)
 #: Fewer commands than this are carried out one by one.
@@ -34,6 +35,7 @@ class CoreDriver(ABC):
 
     def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float] | None) -> None:
         self.core = core
+        self.epoch = 1  #: one more after each restart; answers to an earlier one are lost
         self.event_s = 0.0  #: when the event happened that is being handled, by the core's clock
         self.deciding_s = 0.0  #: seconds spent in the core, if there is a stopwatch
         self.deciding_s_max = 0.0  #: of these, the most for one event
@@ -114,3 +116,12 @@ class CoreDriver(ABC):
             handler = self._handlers[kind]
             for command in those:
                 handler(command)
+
+
+def follow_timers(timers_s: dict[str, float], event: Event, commands: Sequence[Command]) -> None:
+    """Keep {timer that has not fired: its time} up to date: what a restart sets again."""
+    if isinstance(event, TimerFired):
+        timers_s.pop(event.timer, None)
+    for command in commands:
+        if isinstance(command, SetTimer):
+            timers_s[command.timer] = command.at_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -140,25 +141,40 @@ def _sections(recipe: Recipe) -> dict[str, type[msgspec.Struct]]:
 
 def _read_sections(recipe: Recipe, options: Mapping[str, Option]) -> dict[str, msgspec.Struct]:
     """{prefix: its settings}"""
-    sections = _sections(recipe)
+    given = {**recipe.settings, **options}
+    typed = tuple((name, type(value), value) for name, value in given.items())  # as 1 is not True
+    return dict(_made(recipe.name, tuple(_sections(recipe).items()), typed))
+
+
+@functools.lru_cache(maxsize=256)  # it takes longer than the shortest simulations
+def _made(
+    recipe: str,
+    sections: tuple[tuple[str, type[msgspec.Struct]], ...],
+    given: tuple[tuple[str, type, Option], ...],
+) -> tuple[tuple[str, msgspec.Struct], ...]:
+    """Each prefix and its settings, which nobody changes."""
+    known = dict(sections)
     nested: dict[str, dict[str, Any]] = {}
-    for name, value in {**recipe.settings, **options}.items():
+    for name, _, value in given:
         section, _, rest = name.partition(".")
         field, _, key = rest.partition(".")
-        if section not in sections or field not in _fields(sections[section]):
-            raise unknown_name("scheduler option", name, _names(sections))
+        if section not in known or field not in _fields(known[section]):
+            raise unknown_name("scheduler option", name, _names(known))
         table = nested.setdefault(section, {})
         if key:
             table.setdefault(field, {})[key] = value
         else:
             table[field] = value
-    return {
-        section: getattr(
-            build({section: nested.get(section, {})}, _wrapped(section, config), recipe.name),
-            _FIELD,
+    return tuple(
+        (
+            section,
+            getattr(
+                build({section: nested.get(section, {})}, _wrapped(section, config), recipe),
+                _FIELD,
+            ),
         )
-        for section, config in sections.items()
-    }
+        for section, config in sections
+    )
 
 
 def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]:

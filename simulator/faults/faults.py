@@ -106,19 +106,23 @@ class Faults:
     """Begins and ends each fault at its time."""
 
     def __init__(
-        self, faults: Sequence[Fault], topology: Topology, heap: EventHeap, workers: Workers
+        self,
+        faults: Sequence[Fault],
+        topology: Topology,
+        heap: EventHeap,
+        workers: Workers,
+        others: Sequence[Fault] = (),
     ) -> None:
-        """Raises ``UsageError`` as ``check_faults`` does."""
+        """``others``: faults that somebody else begins.  Raises as ``check_faults`` does."""
         self._heap = heap
         self._workers = workers
         self._store = workers.store
-        self._fabric = workers.network.fabric
+        self._network = workers.network
         self._liveness = topology.liveness
         self._slots = {node.id: node.slots for node in topology.nodes()}
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
-        self._capacities = self._fabric.capacities_bytes_per_s()
+        self._capacities = self._network.fabric.capacities_bytes_per_s()
         check_faults(faults, topology, list(self._capacities))
-        self._outages = dict.fromkeys(self._slots, 0)  #: {node: faults that keep it down now}
         self._shares: dict[str, list[float]] = {}  #: {link: shares of its present faults}
         self._factors: dict[NodeId, list[float]] = {}  #: {node: factors of its present faults}
         #: {node: shares of its present faults of slots}
@@ -133,10 +137,10 @@ class Faults:
         }
         for fault in faults:
             heap.at(fault.at_s, begin[type(fault)], fault, priority=EventPriority.FAULT)
-        if faults:
-            changes_s = [s for f in faults for s in (f.at_s, _end_s(f)) if math.isfinite(s)]
+        if every := [*faults, *others]:
+            changes_s = [s for f in every for s in (f.at_s, _end_s(f)) if math.isfinite(s)]
             self._last_s = max(changes_s)
-            heap.at(min(fault.at_s for fault in faults), self._tick, priority=EventPriority.FAULT)
+            heap.at(min(fault.at_s for fault in every), self._tick, priority=EventPriority.FAULT)
 
     # Nodes and racks -----------------------------------------------------------------------------
     def _node_down(self, fault: NodeDown) -> None:
@@ -147,9 +151,8 @@ class Faults:
 
     def _go_down(self, nodes: Sequence[NodeId], fault: Fault, unnoticed_s: float) -> None:
         for node in nodes:
-            self._outages[node] += 1
-            if self._outages[node] == 1:
-                self._store.down[node] = None
+            self._store.down.begin(node)
+            self._workers.down.begin(node)
         for node in nodes:
             self._workers.go_down(node)
         self._heap.after(unnoticed_s, self._notice, nodes)
@@ -157,22 +160,22 @@ class Faults:
 
     def _notice(self, nodes: Sequence[NodeId]) -> None:
         """Report the nodes that are still down to the core and to the NameNode."""
-        down = [node for node in nodes if node in self._store.down]
+        down = [node for node in nodes if node in self._workers.down]
         for node in down:
             self._workers.report(NodeLost(node=node, reason="it was silent for too long"))
-        for rack in dict.fromkeys(map(rack_of, down)):
+        for rack in dict.fromkeys(rack_of(node) for node in nodes if node in self._store.down):
             self._store.send_heartbeat(rack)
 
     def _come_back(self, nodes: Sequence[NodeId]) -> None:
-        for node in nodes:
-            self._outages[node] -= 1
-        up = [node for node in nodes if not self._outages[node]]
-        for node in up:
-            del self._store.down[node]
+        up = [node for node in nodes if self._store.down.end(node)]
         for rack in dict.fromkeys(map(rack_of, up)):
             self._store.register(rack)
-        for node in up:
-            slots = self._slots_now(node)
+        back = [node for node in nodes if self._workers.down.end(node)]
+        if len(back) > 1:  # as ``resourcemanager.process.nodemanagers`` does
+            for node in back:
+                self._workers.report(NodeLost(node=node, reason="its NodeManager started anew"))
+        for node in back:
+            slots = self.slots_of(node)
             self._workers.report(NodeJoined(node=node, rack=rack_of(node), slots=slots))
 
     # Slots ---------------------------------------------------------------------------------------
@@ -187,10 +190,11 @@ class Faults:
 
     def _report_slots(self, node: NodeId) -> None:
         """Report it to the core; for a node that is down, once that comes back."""
-        if node not in self._store.down:
-            self._workers.report(SlotsChanged(node=node, slots=self._slots_now(node)))
+        if node not in self._workers.down:
+            self._workers.report(SlotsChanged(node=node, slots=self.slots_of(node)))
 
-    def _slots_now(self, node: NodeId) -> int:
+    def slots_of(self, node: NodeId) -> int:
+        """How many slots a node has now."""
         share = math.prod(self._slot_shares.get(node, ()))
         return max(1, math.floor(self._slots[node] * share + 0.5)) if share else 0
 
@@ -221,10 +225,15 @@ class Faults:
         self._shares[fault.link].remove(fault.share)
         self._update_capacity(fault.link)
 
+    def capacity_of(self, link: str) -> float:
+        """What a link can carry now, in bytes/s."""
+        whole = self._capacities[link]
+        return whole if math.isinf(whole) else whole * math.prod(self._shares.get(link, ()))
+
     def _update_capacity(self, link: str) -> None:
-        if math.isfinite(self._capacities[link]):
-            capacity = self._capacities[link] * math.prod(self._shares[link])
-            self._fabric.set_capacity(link, capacity)
+        capacity = self.capacity_of(link)
+        if math.isfinite(capacity):
+            self._network.fabric.set_capacity(link, capacity)
 
     def _at_end(self, fault: Fault, action: Callable[..., None], *args: object) -> None:
         if math.isfinite(_end_s(fault)):

@@ -155,6 +155,16 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if not self.missing and not self.over:
             self._read_all()
 
+    @property
+    def has_slot(self) -> bool:
+        """Whether it may compute."""
+        return self._begins
+
+    @property
+    def early(self) -> tuple[FlowId, ...]:
+        """Fetches that ended before it started, and are not reported yet."""
+        return tuple([flow for flow, *_ in self._early])
+
     def begin(self) -> None:
         """It has a slot: compute, once all input has arrived."""
         self._begins = True
@@ -175,6 +185,9 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if self.over:
             return
         workers = self._workers
+        if workers.store.is_down:
+            workers.store.when_back(partial(self._read_rest, rest_bytes))
+            return
         block, _ = self._work.blocks[self.task.index]
         source = workers.store.nearest(block, self.node)
         if source is None:

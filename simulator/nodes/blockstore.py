@@ -9,7 +9,9 @@ Unlike in the real one, readers know at once that a node is down.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -32,17 +34,29 @@ from railyard.dfs.messages.datanodes import (
     VerifyReplica,
 )
 from railyard.dfs.messages.files import MoveReplica, PlacementHint, ReplicaMoved
+from railyard.dfs.messages.once import OnceOnly
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import Journal, MemoryJournal, NoJournal
 from railyard.dfs.placement.nearest import nearest
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
+from railyard.simulator.nodes.outages import Outages
 
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
 _NO_HINT = PlacementHint()
+#: Pause before a NameNode that can't do something yet is asked again.
+_AGAIN_S = 0.25
 OnMoved = Callable[[ReplicaMoved | Refusal], None]
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """How a NameNode dies."""
+
+    lasts_s: float  #: until its successor runs
+    after_requests: int = 0  #: it answers so many more requests before the one at which it dies
+    is_journaled: bool = False  #: whether that one is done, and only its answer is missing
 
 
 class BlockStore:
@@ -55,9 +69,16 @@ class BlockStore:
         unscaled = msgspec.structs.replace(topology, scale=1, storage=storage)
         self.heap = heap
         self.network = network
-        self.namenode = NameNode(unscaled, NoJournal(), heap.now_s, seed)
+        self._topology = unscaled
+        self._seed = seed
+        self._journal: Journal = NoJournal()
+        self.namenode = NameNode(unscaled, self._journal, heap.now_s, seed)
+        self.is_down = False  #: whether there is no NameNode just now
+        self._is_stopped = False
+        self._crash: Crash | None = None  #: the next of the NameNode
+        self._waiting: list[Callable[[], None]] = []  #: what is asked once there is one again
         self.disks = Disks()
-        self.down: dict[NodeId, None] = {}  #: nodes that are down now
+        self.down = Outages()  #: nodes whose disks can't be reached now
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
         self._moving: dict[MoveReplica, OnMoved] = {}  #: what to call at the end of moves
@@ -129,11 +150,51 @@ class BlockStore:
         self.disks.remove(block, node)
 
     # The NameNode --------------------------------------------------------------------------------
+    def ask(self, message: Message, then: Callable[[Message | Refusal | None], None]) -> None:
+        """Ask the NameNode, now or once there is one; ``then`` gets its answer.
+
+        As ``dfs.client`` does, it is asked again while it is in safe mode, and what is to be done
+        once has a token.
+        """
+        journaled = isinstance(self._journal, MemoryJournal)
+        if journaled and isinstance(message, OnceOnly) and not message.token:
+            self._names += 1
+            message = msgspec.structs.replace(message, token=f"request-{self._names}")
+        if self.is_down:
+            self.when_back(partial(self.ask, message, then))
+            return
+        if (crash := self._dies()) is not None:
+            if crash.is_journaled:  # but not answered
+                with contextlib.suppress(PeerError):
+                    self.namenode.handle(message, self.heap.now_s)
+            if not isinstance(message, MoveReplica):  # moves are asked for again in any case
+                self.when_back(partial(self.ask, message, then))
+            self._go_down(crash)
+            return
+        answer: Message | Refusal | None
+        try:
+            answer = self.send(message)
+        except PeerError as error:
+            answer = Refusal.because(error)
+            if answer.unable:
+                self.heap.after(_AGAIN_S, self.ask, message, then)
+                return
+        then(answer)
+
+    def when_back(self, call: Callable[[], None]) -> None:
+        """Have this called once there is a NameNode again."""
+        self._waiting.append(call)
+
     def send(self, message: Message) -> Message | None:
         """Send the NameNode a message, carry out its commands, and return its reply.
 
-        Raises ``PeerError`` if it refuses.
+        Raises ``PeerError`` if it refuses.  What DataNodes and readers tell one that is dead is
+        lost: they tell its successor all that they have.  One that is stopped hears it later.
         """
+        if self.is_down:
+            if self._is_stopped:
+                self.when_back(partial(self.ask, message, lambda _: None))
+            return None
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
             if isinstance(each.command, ReplicateBlock):
@@ -149,14 +210,64 @@ class BlockStore:
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
         """Move a block; ``on_end`` gets the NameNode's answer."""
+        if self.is_down:
+            self.when_back(partial(self.move, wanted, on_end))
+            return
         self._moving[wanted] = on_end
-        try:
-            reply = self.send(wanted)
-        except PeerError as error:
-            reply = Refusal.because(error)
-        if isinstance(reply, ReplicaMoved | Refusal):
-            del self._moving[wanted]
-            on_end(reply)
+
+        def answered(answer: Message | Refusal | None) -> None:
+            if isinstance(answer, ReplicaMoved | Refusal):
+                del self._moving[wanted]
+                on_end(answer)
+
+        self.ask(wanted, answered)
+
+    # How it dies ---------------------------------------------------------------------------------
+    def keep_journal(self) -> None:
+        """Have a journal from which the NameNode can be restarted; before anything is stored."""
+        self._journal = MemoryJournal()
+        self.namenode = NameNode(self._topology, self._journal, self.heap.now_s, self._seed)
+        for rack in self._racks:
+            self.register(rack)
+
+    def die(self, crash: Crash) -> None:
+        """Have the NameNode die at a request to come, unless it is about to, or is dead."""
+        if self._crash is None and not self.is_down:
+            self._crash = crash
+
+    def stop(self, lasts_s: float) -> None:
+        """It is stopped, and goes on later with what it is asked meanwhile."""
+        if not self.is_down:
+            self.is_down = self._is_stopped = True
+            self.heap.after(lasts_s, self._go_on)
+
+    def _dies(self) -> Crash | None:
+        crash = self._crash
+        if crash is not None and crash.after_requests:
+            self._crash = msgspec.structs.replace(crash, after_requests=crash.after_requests - 1)
+            return None
+        self._crash = None
+        return crash
+
+    def _go_down(self, crash: Crash) -> None:
+        self.is_down = True
+        self.heap.after(crash.lasts_s, self._restart)
+
+    def _restart(self) -> None:
+        self.namenode = NameNode(self._topology, self._journal, self.heap.now_s, self._seed)
+        moving, self._moving = self._moving, {}
+        self.is_down = False
+        for rack in self._racks:
+            self.register(rack)
+        self._go_on()
+        for wanted, on_end in moving.items():
+            self.move(wanted, on_end)
+
+    def _go_on(self) -> None:
+        self.is_down = self._is_stopped = False
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
 
     def new_name(self) -> FlowId:
         """A new id for a flow of the block store."""

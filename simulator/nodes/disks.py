@@ -50,6 +50,11 @@ class Disks:
         known = self._blocks.get(block)
         return known is not None and node in known.nodes
 
+    def nodes_of(self, block: BlockId) -> tuple[NodeId, ...]:
+        """The nodes with a replica of a block."""
+        known = self._blocks.get(block)
+        return () if known is None else known.nodes
+
     def held(self, nodes: Sequence[NodeId]) -> dict[NodeId, tuple[HeldBlock, ...]]:
         """The replicas on each of these nodes.  O(blocks)."""
         held: dict[NodeId, list[HeldBlock]] = {node: [] for node in nodes}

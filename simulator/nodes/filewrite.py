@@ -13,6 +13,7 @@ from functools import partial
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId
+from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.files import (
     AbandonFile,
@@ -51,6 +52,7 @@ class FileWrite:
         self._replication = replication
         self._writer = writer
         self._on_end = on_end
+        self._is_over = False  #: whether its writer has ended
         self._file = 0  #: the NameNode's number of the file, once the write has begun
         self._stored: tuple[StoredBlock, ...] = ()
         self._failed: tuple[NodeId, ...] = ()
@@ -68,10 +70,13 @@ class FileWrite:
             replication=self._replication,
             first_stored_length=self._length,
         )
-        try:
-            created = self._store.send(create)
-        except PeerError as error:
-            self._on_end(f"a block could not be written: {error}")
+        self._store.ask(create, self._created)
+
+    def _created(self, created: Message | Refusal | None) -> None:
+        if self._is_over:
+            return
+        if isinstance(created, Refusal):
+            self._on_end(f"a block could not be written: {created.reason}")
             return
         assert isinstance(created, FileCreated)
         self._file = created.file
@@ -82,6 +87,7 @@ class FileWrite:
 
     def abort(self) -> None:
         """Abandon the file, because its writer has ended."""
+        self._is_over = True
         for flow in self._hops.values():
             self._store.network.cancel(flow)
         self._hops.clear()
@@ -89,25 +95,31 @@ class FileWrite:
             self._store.send(AbandonFile(file=self._file))
 
     def _complete(self) -> None:
-        try:
-            self._store.send(CompleteFile(file=self._file, blocks=self._stored))
-        except PeerError as error:  # all nodes with one of its blocks have been lost
-            self._on_end(f"the file could not be completed: {error}")
+        complete = CompleteFile(file=self._file, blocks=self._stored)
+        self._store.ask(complete, self._completed)
+
+    def _completed(self, answer: Message | Refusal | None) -> None:
+        if self._is_over:
+            return
+        if isinstance(answer, Refusal):  # say all nodes with one of its blocks have been lost
+            self._on_end(f"the file could not be completed: {answer.reason}")
         else:
             self._on_end("")
 
     def _ask(self, instead_of: BlockId | None) -> None:
-        try:
-            added = self._store.send(
-                AddBlock(
-                    file=self._file,
-                    stored_length=self._length,
-                    instead_of=instead_of,
-                    exclude=self._failed,
-                )
-            )
-        except PeerError as error:
-            self._on_end(f"a block could not be written: {error}")
+        add = AddBlock(
+            file=self._file,
+            stored_length=self._length,
+            instead_of=instead_of,
+            exclude=self._failed,
+        )
+        self._store.ask(add, self._block_added)
+
+    def _block_added(self, added: Message | Refusal | None) -> None:
+        if self._is_over:
+            return
+        if isinstance(added, Refusal):
+            self._on_end(f"a block could not be written: {added.reason}")
             return
         assert isinstance(added, BlockAdded)
         self._send(added)

@@ -8,15 +8,30 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import (
+    AttemptId,
+    FlowId,
+    JobId,
+    NodeId,
+    RackId,
+    TaskId,
+    job_of,
+    rack_of,
+    stage_of,
+    task_index,
+    task_of,
+)
 from railyard.cluster.messages.execution import (
     AttemptKilled,
     BeginAttempt,
     CancelFlow,
     FlowFailed,
     FlowFinished,
+    HeldAttempt,
     KillAttempt,
     LaunchAttempt,
+    NodeManagerHolds,
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Event
@@ -31,6 +46,7 @@ from railyard.simulator.nodes.attempt import SimulatedAttempt
 from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import JobWork
+from railyard.simulator.nodes.outages import Outages
 
 
 class Reports(Protocol):
@@ -69,7 +85,8 @@ class _Fetch(msgspec.Struct, eq=False):
             failed = FlowFailed(flow=command.flow, reason=reason, lost=command.outputs)
             self.workers.report(failed)
         else:
-            reader.fetched(command.flow, len(command.outputs), command.size_bytes, self.began_s)
+            outputs, size_bytes = self.workers.news_of(command)
+            reader.fetched(command.flow, outputs, size_bytes, self.began_s)
 
 
 class Workers:
@@ -104,15 +121,32 @@ class Workers:
         self.jobs: dict[JobId, JobWork] = {}
         self.slowness: dict[NodeId, float] = {}  #: {slow node: factor of its computing times}
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
+        #: {attempt that was asked to end, and has not reported it: its node}
+        self.dying: dict[AttemptId, NodeId] = {}
+        self.down = Outages()  #: nodes whose NodeManager is down now
+        #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
+        #: ever launched; None if none does
+        self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
         #: fetches that were rows, and whose flows have ended, but not for their readers so far
         self._named: dict[int, FlowId] = {}
 
+    def expect_repeats(self) -> None:
+        """Some of the core's commands will come again, as a ResourceManager is restarted."""
+        self._fetched_by = {}
+
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
-        """Launch an attempt; does nothing on a node that is down."""
-        if command.node not in self.store.down:
+        """Launch an attempt; does nothing on a node that is down.
+
+        Raises ``InvariantError`` if it was launched before.
+        """
+        if command.node not in self.down:
             work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
             name, task = command.attempt, command.task
+            if self._fetched_by is not None:
+                if name in self._fetched_by:
+                    raise InvariantError(f"{name} is launched a second time")
+                self._fetched_by[name] = set()
             attempt = SimulatedAttempt(
                 name, command.node, task, task.inputs, self, work, command.begins
             )
@@ -130,8 +164,8 @@ class Workers:
         attempt = self.running.pop(command.attempt, None)
         if attempt is not None:
             attempt.stop()
-            killed = AttemptKilled(attempt=command.attempt)
-            self.heap.after(self.behaviour.end_s, self._report_if_up, command.node, killed)
+            self.dying[command.attempt] = command.node
+            self.heap.after(self.behaviour.end_s, self._killed, command.attempt)
 
     def start_flow(self, command: StartFlow) -> None:
         """Start the flow of a fetch."""
@@ -139,7 +173,7 @@ class Workers:
 
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
-        down, now_s = self.store.down, self.heap.now_s
+        down, now_s = self.down, self.heap.now_s
         if not down:
             self.network.carry_all([(_spec(each), _Fetch(self, each, now_s)) for each in commands])
             return
@@ -192,7 +226,7 @@ class Workers:
 
     def open_coflow(self, command: OpenCoflow) -> None:
         """Register a coflow, before its flows start."""
-        self.network.fabric.register_coflow(command.coflow)
+        self.network.open_coflow(command.coflow)
 
     def close_coflow(self, command: CloseCoflow) -> None:
         """Cancel a coflow's open flows and close it."""
@@ -203,13 +237,74 @@ class Workers:
         grid_s = self.behaviour.together_s
         return round(time_s / grid_s) * grid_s if grid_s else time_s
 
+    def news_of(self, command: StartFlow) -> tuple[int, int]:
+        """How many outputs a fetch has brought that its reader lacked, and their bytes.
+
+        As in ``nodemanager.attempt.fetches``, a reader takes the output of each task once.
+        """
+        if self._fetched_by is None:
+            return len(command.outputs), command.size_bytes
+        have = self._fetched_by[command.reader]
+        tasks = {task_of(output): output for output in command.outputs}
+        new = [output for task, output in tasks.items() if task not in have]
+        have.update(tasks)
+        if len(new) == len(command.outputs):
+            return len(new), command.size_bytes
+        stages = self.jobs[job_of(command.reader)].stages
+        parts = [
+            stages[stage_of(output).split(".")[1]].partition_bytes(task_index(output))
+            for output in new
+        ]
+        return len(new), sum(part[command.partition] for part in parts)
+
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
         """Drop a node's attempts and flows, without a report."""
+        self.end_attempts(node)
+        self.network.end_flows_of(node, f"{node} is down")
+
+    def end_work(self, node: NodeId) -> None:
+        """Drop a node's attempts and fetches, without a report; flows of its blocks go on."""
+        self.end_attempts(node)
+        self.network.end_flows_of(node, f"the NodeManager of {node} is gone", is_fetch)
+
+    def end_attempts(self, node: NodeId) -> None:
+        """Drop a node's attempts, without a report."""
         for attempt in [a for a in self.running.values() if a.node == node]:
             self.forget(attempt)
             attempt.stop()
-        self.network.end_flows_of(node, f"{node} is down")
+        for name in [name for name, at in self.dying.items() if at == node]:
+            del self.dying[name]
+
+    def holds(self, rack: RackId) -> NodeManagerHolds:
+        """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
+        attempts = [
+            HeldAttempt(attempt=one.id, node=one.node, has_slot=one.has_slot, killed=False)
+            for one in self.running.values()
+            if rack_of(one.node) == rack
+        ]
+        attempts += [
+            HeldAttempt(attempt=name, node=node, has_slot=True, killed=True)
+            for name, node in self.dying.items()
+            if rack_of(node) == rack
+        ]
+        flows = [
+            flow
+            for flow, (spec, on_end) in self.network.flows().items()
+            if isinstance(on_end, _Fetch) and rack_of(spec.dst) == rack
+        ]
+        flows += [
+            flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
+        ]
+        return NodeManagerHolds(rack=rack, attempts=tuple(attempts), flows=tuple(flows), jobs=())
+
+    def fetches(self) -> list[FlowId]:
+        """The flows between two nodes that jobs have in the network."""
+        return [
+            flow
+            for flow, (spec, on_end) in self.network.flows().items()
+            if isinstance(on_end, _Fetch) and spec.src != spec.dst
+        ]
 
     def forget(self, attempt: SimulatedAttempt) -> None:
         """Remove an attempt that is over."""
@@ -223,7 +318,7 @@ class Workers:
         reader = self.running.get(command.reader)
         if reader is None:
             return  # as in ``_Fetch``
-        sent, size_bytes = len(command.outputs), command.size_bytes
+        sent, size_bytes = self.news_of(command)
         if not reader.note_fetched(command.flow, sent, size_bytes, ended.began_s):
             return
         reports.feed_fetched(FlowFinished(flow=command.flow))
@@ -278,9 +373,14 @@ class Workers:
             self._reports.start_waiting()
 
     # ---------------------------------------------------------------------------------------------
-    def _report_if_up(self, node: NodeId, fact: Event) -> None:
-        if node not in self.store.down:
-            self.report(fact)
+    def _killed(self, attempt: AttemptId) -> None:
+        if self.dying.pop(attempt, None) is not None:
+            self.report(AttemptKilled(attempt=attempt))
+
+
+def is_fetch(on_end: OnEnd) -> bool:
+    """Whether that is called at the end of a fetch, and not of a flow of the block store."""
+    return isinstance(on_end, _Fetch)
 
 
 def _spec(command: StartFlow) -> FlowSpec:

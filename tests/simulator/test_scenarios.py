@@ -1,4 +1,7 @@
-"""What holds for one scheduler holds for all, whatever goes wrong: 2,000 scenarios by seed."""
+"""What holds for one scheduler holds for all, whatever goes wrong: 2,000 schedules by seed.
+
+Most are small, with daemons that die at any event; some are large (``simulator.faults.schedules``).
+"""
 
 from __future__ import annotations
 
@@ -8,42 +11,43 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from railyard.benchmarks.faults import broken_rule
+from railyard.benchmarks._faults.running import again, broken_law, schedule_of, schedulers
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messages.execution import AttemptStarted, LaunchAttempt, NodeJoined, TaskSpec
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.observed import LinkState
-from railyard.resourcemanager.schedulers import all_recipes
 from railyard.simulator.faults import toys
+from railyard.simulator.faults.laws import Laws
 from railyard.simulator.faults.scenarios import Scenario
+from railyard.simulator.faults.schedules import large_schedule
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 
-SCENARIOS = 2_000
+SCHEDULES = 2_000
 BATCH = 100
-SCHEDULERS = sorted(all_recipes())
+SCHEDULERS = schedulers()
 
 
-@pytest.mark.parametrize("first", range(0, SCENARIOS, BATCH))
-def test_rules_hold_under_faults(first: int):
+@pytest.mark.parametrize("first", range(0, SCHEDULES, BATCH))
+def test_laws_hold_under_faults(first: int):
     broken = []
-    for seed in range(first, first + BATCH):
-        text = broken_rule(SCHEDULERS[seed % len(SCHEDULERS)], seed)
-        if text:
-            broken.append(text)
+    for number in range(first, first + BATCH):
+        schedule = schedule_of(number, SCHEDULERS)
+        if text := broken_law(schedule):
+            broken.append(f"{text}; again with: {again(schedule)}")
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("first", range(0, 3 * BATCH, BATCH))
-def test_rules_hold_whatever_is_proposed(first: int):
-    broken = [broken_rule(toys.RECIPE.name, seed) for seed in range(first, first + BATCH)]
-    assert not any(broken), "\n".join(filter(None, broken))
+def test_laws_hold_in_large_schedules_too():
+    large = [large_schedule(SCHEDULERS[seed % len(SCHEDULERS)], seed) for seed in range(200)]
+    broken = [f"{text}; again with: {again(one)}" for one in large if (text := broken_law(one))]
+    assert not broken, "\n".join(broken)
 
 
 def test_toys_propose_all_that_can_be_proposed():
     seen: Counter[str] = Counter()
     for seed in range(20):
-        records = Scenario(toys.RECIPE.name, seed).go().core.records.values()
+        records = Scenario(large_schedule(toys.RECIPE.name, seed)).go().core.records.values()
         for record in records:
             seen["copies"] += record.copies
             seen["chosen"] += record.copies_chosen
@@ -57,7 +61,7 @@ def test_rules_hold_where_fetches_are_merged(flows: int):
     merged = 0
     for seed in range(60):
         name = toys.RECIPE.name if seed % 3 == 0 else SCHEDULERS[seed % len(SCHEDULERS)]
-        scenario = Scenario(name, seed, shuffle_flows=flows)
+        scenario = Scenario(large_schedule(name, seed, shuffle_flows=flows))
         scenario.go()
         merged += any(job.shuffle_bytes for job in scenario.jobs.jobs)
     assert merged > 30
@@ -66,7 +70,7 @@ def test_rules_hold_where_fetches_are_merged(flows: int):
 # Each of these breaks a rule on purpose, to show that the check works ----------------------------
 def sound_scenario() -> Scenario:
     """A scenario with shuffles that keeps all rules."""
-    return Scenario("fair", 109)
+    return Scenario(large_schedule("fair", 109))
 
 
 def test_the_unbroken_scenario_keeps_all_rules():
@@ -85,7 +89,7 @@ def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
 
 def scenario_with_circuits() -> Scenario:
     """A scenario with shuffles through circuits."""
-    return Scenario("fair", 302)
+    return Scenario(large_schedule("fair", 302))
 
 
 def test_the_unbroken_scenario_with_circuits_keeps_all_rules():
@@ -114,17 +118,17 @@ def test_a_port_with_two_circuits_is_found(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_links_that_are_known_wrongly_are_found(monkeypatch: pytest.MonkeyPatch):
-    assert Scenario("dice", 26).go().core.state.links
+    assert Scenario(large_schedule("dice", 26)).go().core.state.links
     monkeypatch.setattr(
         "railyard.netemu.model.observed._state",
         lambda capacity, free: LinkState(capacity_bytes_per_s=capacity, free_bytes_per_s=free / 2),
     )
     with pytest.raises(InvariantError, match="is known as LinkState"):
-        Scenario("dice", 26).go()
+        Scenario(large_schedule("dice", 26)).go()
 
 
 def test_links_that_are_reported_too_often_are_found():
-    scenario = Scenario("dice", 26)
+    scenario = Scenario(large_schedule("dice", 26))
     scenario.run.heap.now_s = 0.5
     scenario.write(0.5, LinksObserved(links={}))
     with pytest.raises(InvariantError, match=r"links are reported at 0\.5 s and 0\.5 s"):
@@ -133,7 +137,7 @@ def test_links_that_are_reported_too_often_are_found():
 
 def test_links_that_nobody_uses_are_not_reported():
     with pytest.raises(InvariantError, match="no policy uses the network"):
-        Scenario("fair", 3).write(0.0, LinksObserved(links={}))
+        Scenario(large_schedule("fair", 3)).write(0.0, LinksObserved(links={}))
 
 
 def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
@@ -157,16 +161,16 @@ def test_bytes_out_of_nowhere_are_found():
 def test_a_slot_that_two_attempts_hold_is_found():
     scenario = sound_scenario()
     first = scenario.run.config.topology.nodes()[0].id
-    scenario.count(NodeJoined(node=first, rack="r0", slots=1), [])
+    scenario.laws.slots.count(NodeJoined(node=first, rack="r0", slots=1), [])
     orders = [LaunchAttempt(attempt=f"j1.m{n}.0", node=first, task=SPEC) for n in range(2)]
     with pytest.raises(InvariantError, match=r"has 1 slots for j1\.m0\.0, j1\.m1\.0"):
-        scenario.count(AttemptStarted(attempt="j1.m0.0"), orders)
+        scenario.laws.slots.count(AttemptStarted(attempt="j1.m0.0"), orders)
 
 
 def test_what_was_not_written_is_found(monkeypatch: pytest.MonkeyPatch):
     scenario = sound_scenario()
     jobs = tuple(msgspec.structs.replace(job, stages=grown(job)) for job in scenario.jobs.jobs)
-    scenario.jobs = replace(scenario.jobs, jobs=jobs)
+    scenario.laws = Laws(scenario.run, replace(scenario.jobs, jobs=jobs))
     with pytest.raises(InvariantError, match=r"has written \d+ bytes of \d+"):
         scenario.go()
 

@@ -13,9 +13,9 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.dfs.messages.files import GetStatus, Remove, Removed, Status
-from railyard.resourcemanager.core.output import SUCCESS, commit_of
+from railyard.resourcemanager.core.output import SUCCESS, commit_of, commit_refused
 from railyard.resourcemanager.interface.commands import CommitJob
-from railyard.resourcemanager.interface.events import JobCommitFailed, JobCommitted
+from railyard.resourcemanager.interface.events import JobCommitted
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.restart.submissions import Submissions
 
@@ -94,10 +94,7 @@ class Outputs:
         """Look whether a commit that is refused was done: the order may have been sent before."""
 
         def looked(answer: Status | Refusal, _: object) -> None:
-            if isinstance(answer, Status) and answer.status is not None:
-                self._driver.feed(JobCommitted(job=order.job))
-            else:
-                self._driver.feed(JobCommitFailed(job=order.job, reason=refused.reason))
+            self._driver.feed(commit_refused(order.job, refused, answer))
 
         path = f"{order.output_path}/{SUCCESS}"
         self._namenode.insist(GetStatus(path=path), Status, looked)

@@ -12,6 +12,7 @@ from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messages.execution import SlotsChanged
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.coredriver import follow_timers
 from railyard.resourcemanager.driving.eventlog import (
     Diverged,
     Step,
@@ -20,8 +21,7 @@ from railyard.resourcemanager.driving.eventlog import (
     replay_on,
 )
 from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.interface.commands import SetTimer
-from railyard.resourcemanager.interface.events import JobSubmitted, TimerFired
+from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.process.restart.journal import whole_mark
 from railyard.resourcemanager.process.taskhistory.kept import TaskHistory
 
@@ -51,15 +51,11 @@ class Recovered:
         """Follow an event that the core has handled."""
         self.events += 1
         event = step.event
-        if isinstance(event, TimerFired):
-            self.timers_s.pop(event.timer, None)
-        elif isinstance(event, JobSubmitted):
+        follow_timers(self.timers_s, event, step.commands)
+        if isinstance(event, JobSubmitted):
             self.job_number = max(self.job_number, int(event.job[1:]))
         elif isinstance(event, SlotsChanged):
             self.slots[event.node] = event.slots
-        for command in step.commands:
-            if isinstance(command, SetTimer):
-                self.timers_s[command.timer] = command.at_s
         self.history.take(step.at_s, event, step.commands)
 
 

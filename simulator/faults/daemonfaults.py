@@ -1,0 +1,175 @@
+"""Faults of daemons: they die at a chosen message and are restarted, or are stopped for a while.
+
+    resourcemanager   its successor replays its journal, and settles the rest with all others
+    namenode          its successor has its journal's files; DataNodes register with their blocks
+    network           flows stop where they are, and go on once they are told again
+    nodemanager-r0    its attempts and map output are gone; blocks on its disks stay readable
+    datanode-r0       its blocks can't be read; attempts go on
+
+One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.
+
+Not here: faults of nodes, disks and links; see ``faults.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.messages.execution import NodeJoined, NodeLost
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.simulator.faults.faults import Fault
+from railyard.simulator.heap import EventHeap, EventPriority
+from railyard.simulator.nodes import blockstore
+from railyard.simulator.nodes.workers import Workers, is_fetch
+from railyard.simulator.restarts import driver as restarts
+
+_CENTRAL = ("resourcemanager", "namenode", "network")
+_NODE_MANAGER, _DATA_NODE = "nodemanager-", "datanode-"
+
+
+class DaemonFault(Fault, frozen=True, kw_only=True):
+    """A fault of one daemon, by its name."""
+
+    daemon: str
+
+
+class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
+    """A daemon dies, and its successor runs ``lasts_s`` later.
+
+    The ResourceManager dies at an event, the NameNode at a request: the n-th from ``at_s`` on.
+    See ``simulator.restarts.driver.Crash`` and ``simulator.nodes.blockstore.Crash``.
+    """
+
+    after: int = 0  #: events or requests that are handled before
+    sent: int = 0  #: of the last event's commands, or of the last request, whether it is journaled
+    lost: int = 0  #: events that are in no journal
+    again: int = 0  #: journaled facts that are told again
+    rejoin_s: float = 0.0  #: from one NodeManager's return to the next one's
+
+
+class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
+    """A daemon does nothing for a while: the ResourceManager or the NameNode."""
+
+
+def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> None:
+    """Raise ``UsageError`` for a value out of range, or a daemon that there is not."""
+    racks = [rack.id for rack in topology.rack_list()]
+    known = [*_CENTRAL, *(name + rack for name in (_NODE_MANAGER, _DATA_NODE) for rack in racks)]
+    for fault in faults:
+        names = known if isinstance(fault, DaemonDown) else list(_CENTRAL[:2])
+        if fault.daemon not in names:
+            raise unknown_name("daemon", fault.daemon, names)
+        require(fault.at_s > 0, "DaemonFault: at_s", fault.at_s, "seconds > 0")
+        require(0 <= fault.lasts_s < 1e9, "DaemonFault: lasts_s", fault.lasts_s, "finite seconds")
+
+
+class DaemonFaults:
+    """Begins each fault at its time."""
+
+    def __init__(
+        self,
+        faults: Sequence[DaemonFault],
+        topology: Topology,
+        heap: EventHeap,
+        driver: restarts.RestartableDriver,
+        workers: Workers,
+        make_fabric: Callable[[], Fabric],
+        slots_of: Callable[[NodeId], int],
+    ) -> None:
+        """Raises ``UsageError`` as ``check_daemon_faults`` does."""
+        check_daemon_faults(faults, topology)
+        self._heap = heap
+        self._driver = driver
+        self._workers = workers
+        self._make_fabric = make_fabric
+        self._notice_s = topology.liveness.heartbeat
+        self._nodes = [node.id for node in topology.nodes()]
+        self._slots_of = slots_of
+        for fault in faults:
+            heap.at(fault.at_s, self._begin, fault, priority=EventPriority.FAULT)
+
+    def _begin(self, fault: DaemonFault) -> None:
+        store = self._workers.store
+        if isinstance(fault, DaemonStopped):
+            stop = self._driver.stop if fault.daemon == "resourcemanager" else store.stop
+            stop(fault.lasts_s)
+            return
+        assert isinstance(fault, DaemonDown)
+        if fault.daemon == "resourcemanager":
+            self._driver.die(_crash(fault))
+        elif fault.daemon == "namenode":
+            store.die(
+                blockstore.Crash(
+                    lasts_s=fault.lasts_s,
+                    after_requests=fault.after,
+                    is_journaled=bool(fault.sent),
+                )
+            )
+        elif fault.daemon == "network":
+            self._network_down(fault)
+        elif fault.daemon.startswith(_NODE_MANAGER):
+            self._node_manager_down(fault)
+        else:
+            self._data_node_down(fault)
+
+    def _network_down(self, fault: DaemonDown) -> None:
+        network = self._workers.network
+        if not network.is_down:
+            network.go_down(self._make_fabric())
+            self._heap.after(fault.lasts_s, network.come_back)
+
+    def _node_manager_down(self, fault: DaemonDown) -> None:
+        """Its attempts die with it, and its map output is gone; see ``nodemanager.process``."""
+        workers, nodes = self._workers, self._nodes_of(fault.daemon)
+        for node in nodes:
+            workers.down.begin(node)
+        for node in nodes:
+            workers.end_work(node)
+        self._heap.after(self._notice_s, self._notice, nodes)
+        self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
+
+    def _notice(self, nodes: Sequence[NodeId]) -> None:
+        for node in nodes:
+            if node in self._workers.down:
+                self._workers.report(NodeLost(node=node, reason="its NodeManager is gone"))
+
+    def _node_manager_back(self, nodes: Sequence[NodeId]) -> None:
+        up = [node for node in nodes if self._workers.down.end(node)]
+        for node in up:  # all of them first, as ``resourcemanager.process.nodemanagers`` does
+            self._workers.report(NodeLost(node=node, reason="its NodeManager started anew"))
+        for node in up:
+            slots = self._slots_of(node)
+            self._workers.report(NodeJoined(node=node, rack=rack_of(node), slots=slots))
+
+    def _data_node_down(self, fault: DaemonDown) -> None:
+        store, nodes = self._workers.store, self._nodes_of(fault.daemon)
+        for node in nodes:
+            store.down.begin(node)
+        for node in nodes:
+            reason = f"the DataNode of {node} is gone"
+            self._workers.network.end_flows_of(node, reason, lambda end: not is_fetch(end))
+        self._heap.after(fault.lasts_s, self._data_node_back, nodes)
+
+    def _data_node_back(self, nodes: Sequence[NodeId]) -> None:
+        store = self._workers.store
+        up = [node for node in nodes if store.down.end(node)]
+        if up:
+            store.register(rack_of(nodes[0]))
+
+    def _nodes_of(self, daemon: str) -> list[NodeId]:
+        rack = daemon.split("-", 1)[1]
+        return [node for node in self._nodes if rack_of(node) == rack]
+
+
+def _crash(fault: DaemonDown) -> restarts.Crash:
+    return restarts.Crash(
+        lasts_s=fault.lasts_s,
+        after_events=fault.after,
+        sent_commands=fault.sent,
+        lost_events=fault.lost,
+        told_again=fault.again,
+        rejoin_s=fault.rejoin_s,
+    )

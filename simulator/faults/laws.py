@@ -1,0 +1,287 @@
+"""The laws that every schedule of faults keeps.
+
+After each event:
+    slots     no node has more attempts than slots, by an account of our own and by the core's
+    state     all that the core knows fits together (``resourcemanager.core.invariants``)
+    input     an attempt that succeeded has read all its input, the output of each task once
+    winners   a job is committed once, with one winner for each task of its last stages
+    commits   a commit is called failed only if it was not done
+    observed  links are reported once a period, and are known as they are then
+While flows are open, every few steps, and always where there are circuits:
+    links     no link carries more than faults have left of its capacity, no port has two circuits
+When a daemon was restarted:
+    replay    the journal leads to the same commands, and to the same state
+    launches  no attempt is launched a second time (``simulator.nodes.workers``)
+    grants    each flow has sent its size, over all networks together (``simulator.network``)
+At the end:
+    jobs      all jobs have ended, all slots are free, no fetch is open
+    bytes     as many bytes were carried as have arrived or were cancelled
+    output    a job that ended well has written the workload's size, and says so
+    replicas  each replica on a disk that can be reached is known, if its file is there
+
+Never here: what runs, and what goes wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of, stage_of, task_index, task_of
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptSucceeded,
+    BeginAttempt,
+    LaunchAttempt,
+    NodeJoined,
+    NodeLost,
+    SlotsChanged,
+)
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.dfs.messages.files import GetStatus, GetUsage, Status, Usage
+from railyard.jobs.workloads.model import Workload, WorkloadJob
+from railyard.netemu.messages import LinksObserved
+from railyard.resourcemanager.core.output import SUCCESS
+from railyard.resourcemanager.interface.commands import CommitJob
+from railyard.resourcemanager.interface.events import JobCommitFailed
+from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.drawing import CIRCUITS
+
+#: Steps between two checks of the links' loads.
+_STEPS_PER_LINK_CHECK = 16
+#: By how many bytes a link's counter, and by which share a time or a rate, may be off by rounding.
+_ROUNDING_BYTES, _ROUNDING = 100, 1e-6
+
+
+class SlotAccount:
+    """The attempts on each node by events and commands alone, independent of the core's account."""
+
+    def __init__(self) -> None:
+        self._held: dict[NodeId, dict[AttemptId, None]] = {}
+        self._slots: dict[NodeId, int] = {}
+        self._where: dict[AttemptId, NodeId] = {}
+        self._reserved: dict[AttemptId, NodeId] = {}  #: attempts launched without a slot
+
+    def count(self, event: Event, commands: Sequence[Command]) -> None:
+        """Follow an event; ``InvariantError`` if a node has more attempts than slots."""
+        match event:
+            case NodeJoined(node=node, slots=slots):
+                self._held[node], self._slots[node] = {}, slots
+            case SlotsChanged(node=node, slots=slots):
+                self._slots[node] = slots
+            case NodeLost(node=node):
+                self._held[node] = {}
+            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
+                if self._reserved.pop(event.attempt, None) is None:
+                    where = self._where.pop(event.attempt, None)  # None: it is told again
+                    if where is not None:
+                        self._held[where].pop(event.attempt, None)
+        for command in commands:
+            self._count_command(command)
+
+    def _count_command(self, command: Command) -> None:
+        match command:
+            case LaunchAttempt(attempt=attempt, node=node, begins=False):
+                self._reserved[attempt] = node
+            case LaunchAttempt(attempt=attempt, node=node):
+                self._count_held(attempt, node)
+            case BeginAttempt(attempt=attempt, node=node):
+                if self._reserved.pop(attempt, "") != node:
+                    raise InvariantError(f"{attempt} begins on {node}, where it was not")
+                self._count_held(attempt, node)
+
+    def _count_held(self, attempt: AttemptId, node: NodeId) -> None:
+        self._where[attempt] = node
+        held = self._held[node]
+        held[attempt] = None
+        if len(held) > self._slots[node]:
+            raise InvariantError(f"{node} has {self._slots[node]} slots for {', '.join(held)}")
+
+
+class Laws:
+    """The laws of one run.  Each check raises ``InvariantError`` with what is wrong."""
+
+    def __init__(self, run: Simulation, jobs: Workload) -> None:
+        self.slots = SlotAccount()
+        self.is_late: Callable[[], bool] = lambda: False  #: whether events come late just now
+        self._run = run
+        self._jobs = jobs
+        self._has_circuits = run.config.flow_scheduler in CIRCUITS
+        self._committed_bytes: dict[JobId, int] = {}  #: {job: output of its winners}
+        self._observed_s = -math.inf  #: when links were reported last
+        self._steps = 0
+        #: the last check of links with circuits: its time, {link: bytes carried by then},
+        #: {link: capacity in bytes/s from then on}
+        self._last_check: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
+
+    # After each event ----------------------------------------------------------------------------
+    def check(self, event: Event, commands: Sequence[Command]) -> None:
+        """After an event and its commands."""
+        self.slots.count(event, commands)
+        if isinstance(event, AttemptSucceeded):
+            self._check_input(event)
+        elif isinstance(event, LinksObserved) and not self.is_late():
+            self._check_observed()
+        elif isinstance(event, JobCommitFailed):
+            self._check_not_committed(event.job)
+        for command in commands:
+            if isinstance(command, CommitJob):
+                self._check_winners(command)
+        self._run.core.check_invariants()
+
+    def restarted(self, journal: Sequence[tuple[Event, Sequence[Command]]]) -> None:
+        """The core was rebuilt: what is in no journal has not happened."""
+        self.slots = SlotAccount()
+        for event, commands in journal:
+            self.slots.count(event, commands)
+        self._observed_s = -math.inf
+
+    def _check_input(self, event: AttemptSucceeded) -> None:
+        job = self._run.workers.jobs.get(job_of(event.attempt))
+        known = self._run.core.state.jobs.get(job_of(event.attempt))
+        if job is None or known is None:
+            return  # the job ended before this attempt
+        name, task = stage_of(event.attempt).split(".")[1], task_index(event.attempt)
+        stage = next(stage for stage in job.job.stages if stage.name == name)
+        work = job.stages[name]
+        wanted = work.blocks[task][1] if work.blocks else 0
+        for source in stage.reads:
+            tasks = [t.index for t in known.stages[source].tasks if t.counted]
+            wanted += sum(job.stages[source].partition_bytes(t)[task] for t in tasks)
+        if event.input_bytes != wanted:
+            raise InvariantError(f"{event.attempt} read {event.input_bytes} bytes of {wanted}")
+
+    def _check_winners(self, command: CommitJob) -> None:
+        job = self._run.core.state.jobs[command.job]
+        last = [stage for stage in job.stages.values() if not stage.readers]
+        wanted = Counter(task.id for stage in last for task in stage.tasks)
+        winners = Counter(map(task_of, command.winners))
+        if winners != wanted:
+            raise InvariantError(f"{command.job} is committed with {dict(winners)}: need one each")
+        work = self._run.workers.jobs[command.job].stages
+        output = [(stage_of(name).split(".")[1], task_index(name)) for name in command.winners]
+        self._committed_bytes[command.job] = sum(
+            work[stage].output_bytes[task] for stage, task in output
+        )
+
+    def _check_not_committed(self, job: JobId) -> None:
+        if self._is_committed(job):
+            raise InvariantError(f"{job} is committed, and its commit is called failed")
+
+    def _is_committed(self, job: JobId) -> bool:
+        store = self._run.store
+        answer = None if store.is_down else store.send(GetStatus(path=f"/out/{job}/{SUCCESS}"))
+        return isinstance(answer, Status) and answer.status is not None
+
+    def _check_observed(self) -> None:
+        """Links are reported once a period, and then nothing known is off by more than a change."""
+        run, config = self._run, self._run.core.state.policies.links
+        if config is None:
+            raise InvariantError("links are reported, and no policy uses the network")
+        now_s = run.heap.now_s
+        if now_s < self._observed_s + config.period_s * (1 - _ROUNDING):
+            raise InvariantError(f"links are reported at {self._observed_s} s and {now_s} s")
+        self._observed_s = now_s
+        fabric = run.network.fabric
+        capacities, free = fabric.capacities_bytes_per_s(), fabric.free_bytes_per_s()
+        for name, link in run.core.state.links.items():
+            off = abs(link.free_bytes_per_s - free[name])
+            most = (config.change + _ROUNDING) * capacities[name]
+            if link.capacity_bytes_per_s != capacities[name] or off > most:
+                raise InvariantError(f"{name} is known as {link}, and has {free[name]} bytes/s")
+
+    # While flows are open ------------------------------------------------------------------------
+    def check_step(self) -> None:
+        """After each step: of the network."""
+        self._steps += 1
+        if self._has_circuits:
+            self._check_circuits()
+        elif self._steps % _STEPS_PER_LINK_CHECK == 0:
+            self._check_links()
+
+    def _check_links(self) -> None:
+        """Sum up the flows' rates on each link, independent of the fabric's own sums."""
+        network = self._run.network
+        fabric = network.fabric
+        load = [0.0] * len(fabric.network.number)
+        for flow, rate in fabric.rates_bytes_per_s().items():
+            src, dst, _ = network.ends(flow)
+            for link in fabric.network.route(src, dst).links:
+                load[link] += rate
+        for name, capacity in fabric.capacities_bytes_per_s().items():
+            left = self._run.faults.capacity_of(name)
+            if capacity > left:
+                raise InvariantError(f"{name} has {capacity} bytes/s: faults have left {left}")
+            carried = load[fabric.network.number[name]]
+            if carried > capacity * (1 + 1e-6) + 1e-3:
+                raise InvariantError(f"{name} carries {carried} of {capacity} bytes/s")
+
+    def _check_circuits(self) -> None:
+        """Each port has at most one circuit, and no link has carried more than it could.
+
+        The fabric alone knows which flows use circuits, so this compares the links' bytes.
+        """
+        fabric = self._run.network.fabric
+        ports = Counter(end for one in fabric.circuits() for end in (f"{one.src} out", one.dst))
+        if any(circuits > 1 for circuits in ports.values()):
+            raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
+        before_s, before, capacities = self._last_check
+        carried = self._run.network.bytes_by_link()
+        for name, bytes_per_s in capacities.items():
+            most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES
+            new = carried[name] - before[name]
+            if new > most:
+                raise InvariantError(f"{name} has carried {new} bytes where {most} were possible")
+        self._last_check = (fabric.now_s, carried, fabric.capacities_bytes_per_s())
+
+    # At the end ----------------------------------------------------------------------------------
+    def check_end(self) -> None:
+        """Once all jobs have ended, and all daemons are up."""
+        run = self._run
+        state = run.core.state
+        if state.free != state.slots or run.core.fetches or state.jobs:
+            raise InvariantError(f"{state.slots - state.free} slots are held at the end")
+        self._check_bytes()
+        if len(run.core.records) != len(self._jobs.jobs):
+            raise InvariantError(f"{len(run.core.records)} jobs of {len(self._jobs.jobs)} ran")
+        for record in run.core.records.values():
+            job = self._jobs.jobs[int(record.id[1:]) - 1]
+            if record.ok and job.output_bytes:
+                self._check_output(record.id, job)
+        self._check_replicas()
+
+    def _check_output(self, name: JobId, job: WorkloadJob) -> None:
+        if not self._is_committed(name):
+            raise InvariantError(f"{name} ended well, and its output does not say so")
+        usage = self._run.store.send(GetUsage(path=f"/out/{name}"))
+        assert isinstance(usage, Usage)
+        needs_all = not any(stage.needed for stage in job.stages)
+        wanted_bytes = job.output_bytes if needs_all else self._committed_bytes[name]
+        if usage.stored_bytes != wanted_bytes:
+            written = f"{usage.stored_bytes} bytes of {wanted_bytes}"
+            raise InvariantError(f"{name} has written {written}")
+
+    def _check_bytes(self) -> None:
+        network = self._run.network
+        bytes_ = network.bytes_by_category()
+        carried = bytes_["rack"] + bytes_["cross_rack"]
+        open_ = network.fabric.rates_bytes_per_s()
+        under_way = sum(network.ends(flow)[2] for flow in open_)
+        least = network.arrived_bytes
+        most = least + network.lost_bytes + under_way
+        slack = network.opened * (1 + network.deaths) + 1  # one byte of rounding per flow
+        if not least - slack <= carried <= most + slack:
+            raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
+
+    def _check_replicas(self) -> None:
+        store = self._run.store
+        for block, known in store.namenode.blocks.blocks.items():
+            if not known.complete:
+                continue
+            there = {node for node in store.disks.nodes_of(block) if node not in store.down}
+            forgotten = there - set(known.holders)
+            if forgotten:
+                raise InvariantError(f"block {block} on {sorted(forgotten)} is forgotten")

@@ -1,0 +1,167 @@
+"""Schedules of faults as data: a cluster, its jobs and what goes wrong, drawn from a seed.
+
+A large one has up to nine nodes, four jobs and faults of nodes, disks, links and slots.  A small
+one has few nodes and one or two jobs, and daemons die, too: thousands of them run in the time of
+a few hundred large ones.
+
+Not here: running them (``scenarios.py``), and making a failing one smaller (``shrinking.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.topology import Topology
+from railyard.jobs.workloads.model import WorkloadJob
+from railyard.resourcemanager.interface.policies import CopyPolicy
+from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
+from railyard.resourcemanager.interface.speculation import Speculation
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.faults import drawing, toys
+from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
+from railyard.simulator.faults.faults import Fault
+from railyard.simulator.faults.faultspec import random_faults
+from railyard.simulator.nodes.behaviour import Behaviour
+
+#: All faults have ended by this time, in seconds.
+LARGE_END_S, SMALL_END_S = 30.0, 12.0
+#: How many clusters small schedules have; they are made once.
+_SMALL_CLUSTERS = 64
+_FAULTS_MAX = 5
+#: Settings of schedulers that are tried because of what is off, or hardly ever done, by default.
+_TRIED: dict[str, Option] = {
+    "iridium.move_data": True,
+    "shadow.duplicates_max": 1.0,
+    "kmn.extra": 1.0,
+}
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs, and what goes wrong."""
+
+    name: str  #: as ``simulator.faults.shrinking`` finds it again
+    config: ClusterConfig
+    jobs: tuple[WorkloadJob, ...]
+    faults: tuple[Fault, ...]
+    behaviour: Behaviour
+    ends_s: float  #: all faults have ended by then
+
+    def only(self, jobs: Sequence[int], faults: Sequence[int]) -> Schedule:
+        """The same with some of the jobs and faults, by their places."""
+        return msgspec.structs.replace(
+            self,
+            jobs=tuple([self.jobs[place] for place in jobs]),
+            faults=tuple([self.faults[place] for place in faults]),
+        )
+
+
+@functools.cache  # the search for other packages' schedulers takes longer than a schedule
+def recipe_of(scheduler: str) -> Recipe:
+    """The recipe of that name; the toys' is found here alone."""
+    return toys.RECIPE if scheduler == toys.RECIPE.name else recipe_named(scheduler)
+
+
+def large_schedule(scheduler: str, seed: int, shuffle_flows: int = 0) -> Schedule:
+    """A large one; ``shuffle_flows``: see ``Behaviour``."""
+    dice = random.Random(seed)
+    topology = drawing.topology(dice)
+    flow_scheduler = dice.choice(drawing.flow_schedulers(topology))
+    jobs = _suited(drawing.jobs(dice), recipe_of(scheduler), seed, topology.racks.count)
+    faults = random_faults(dice, topology, LARGE_END_S)
+    behaviour = msgspec.structs.replace(drawing.behaviour(dice), shuffle_flows=shuffle_flows)
+    return Schedule(
+        name=f"large {scheduler} {seed}",
+        config=_config(scheduler, seed, topology, flow_scheduler),
+        jobs=tuple(jobs),
+        faults=tuple(faults),
+        behaviour=behaviour,
+        ends_s=LARGE_END_S,
+    )
+
+
+def small_schedule(scheduler: str, seed: int) -> Schedule:
+    """A small one."""
+    dice = random.Random(seed)
+    topology, flow_schedulers = _small_cluster(dice.randrange(_SMALL_CLUSTERS))
+    flow_scheduler = dice.choice(flow_schedulers)
+    jobs = drawing.jobs(dice, many=2, maps=3)
+    jobs = _suited(jobs, recipe_of(scheduler), seed, topology.racks.count)
+    faults = [_fault(dice, topology) for _ in range(dice.randint(1, _FAULTS_MAX))]
+    return Schedule(
+        name=f"small {scheduler} {seed}",
+        config=_config(scheduler, seed, topology, flow_scheduler),
+        jobs=tuple(jobs),
+        faults=tuple(faults),
+        behaviour=drawing.behaviour(dice),
+        ends_s=SMALL_END_S,
+    )
+
+
+@functools.cache
+def _small_cluster(number: int) -> tuple[Topology, list[str]]:
+    """A cluster of two to four nodes, and the flow schedulers that fit it."""
+    topology = drawing.small_topology(random.Random(f"cluster {number}"))
+    return topology, drawing.flow_schedulers(topology)
+
+
+def _fault(dice: random.Random, topology: Topology) -> Fault:
+    """A fault of a daemon, mostly; else one of a node, a disk, a link or slots."""
+    if dice.random() < 0.3:
+        return dice.choice(random_faults(dice, topology, SMALL_END_S))
+    at_s = dice.uniform(0.001, 8.0)
+    lasts_s = dice.choice((0.01, 0.2, 1.0, 3.0))
+    racks = [rack.id for rack in topology.rack_list()]
+    kind = dice.choices(
+        ("resourcemanager", "namenode", "network", "nodemanager", "datanode"), (5, 3, 3, 2, 1)
+    )[0]
+    daemon = f"{kind}-{dice.choice(racks)}" if kind in ("nodemanager", "datanode") else kind
+    if kind in ("resourcemanager", "namenode") and dice.random() < 0.2:
+        return DaemonStopped(daemon=daemon, at_s=at_s, lasts_s=lasts_s)
+    return DaemonDown(
+        daemon=daemon,
+        at_s=at_s,
+        lasts_s=lasts_s,
+        after=dice.randrange(6),
+        sent=dice.choice((0, 0, 1, 2, 100)),
+        lost=dice.choice((0, 0, 1, 3)),
+        again=dice.choice((0, 4)),
+        rejoin_s=dice.choice((0.0, 0.0, 0.3)),
+    )
+
+
+def _suited(jobs: list[WorkloadJob], recipe: Recipe, seed: int, racks: int) -> list[WorkloadJob]:
+    """The jobs, with what schedulers look at that do more than place tasks."""
+    if recipe.copies.first_counts is not CopyPolicy.first_counts:
+        toss = random.Random(f"{seed} toys")
+        jobs = [drawing.in_few_racks(drawing.needing_less(j, toss), racks, toss) for j in jobs]
+    if recipe.uses_forecasts and recipe.uses_data:
+        toss = random.Random(f"{seed} forecasts")
+        jobs = [drawing.predicted(job, toss) for job in jobs]
+    return jobs
+
+
+def _config(scheduler: str, seed: int, topology: Topology, flow_scheduler: str) -> ClusterConfig:
+    return ClusterConfig(
+        topology=topology,
+        scheduler=scheduler,
+        flow_scheduler=flow_scheduler,
+        seed=seed,
+        scheduler_options=_options(recipe_of(scheduler), seed),
+    )
+
+
+def _options(recipe: Recipe, seed: int) -> dict[str, Option]:
+    """Copies of slow tasks in every third schedule, much sooner than they would be made.
+
+    Settings of ``_TRIED`` count in every other one.
+    """
+    known = option_names(recipe) if seed % 2 else ()
+    options = {name: value for name, value in _TRIED.items() if name in known}
+    if Speculation in recipe.with_settings() and not seed % 3:
+        options |= {"speculation.on": True, "speculation.after_s": 1.0, "speculation.cap": 0.3}
+    return options

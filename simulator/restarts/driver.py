@@ -1,0 +1,246 @@
+"""A driver of a core that can die at any event, and its journal: a ResourceManager's process.
+
+While it is dead, or stopped, whoever has something to tell keeps it, as NodeManagers do
+(``nodemanager.facts``) and clients.  Answers to the dead process are lost.
+
+Never here: what is settled after a restart; see ``resourcemanager.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.cluster.messages.execution import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptProgressed,
+    AttemptReady,
+    AttemptStarted,
+    AttemptSucceeded,
+    BeginAttempt,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    NodeJoined,
+    SlotsChanged,
+    StartFlow,
+)
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.netemu.messages import LinksObserved
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.coredriver import Log, follow_timers
+from railyard.resourcemanager.interface.commands import SetTimer
+from railyard.resourcemanager.interface.events import (
+    InputMoved,
+    InputNotMoved,
+    JobCommitFailed,
+    JobCommitted,
+    TimerFired,
+)
+from railyard.resourcemanager.process.restart.settling import reader_of
+from railyard.simulator.driver import VirtualDriver
+from railyard.simulator.heap import EventHeap
+from railyard.simulator.restarts.replay import Journaled, check_same, rebuilt
+
+#: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
+_LOST_WITH_IT = (
+    TimerFired,
+    LinksObserved,
+    JobCommitted,
+    JobCommitFailed,
+    InputMoved,
+    InputNotMoved,
+)
+#: What NodeManagers tell.
+_FACTS = (
+    AttemptStarted,
+    AttemptProgressed,
+    AttemptReady,
+    AttemptSucceeded,
+    AttemptFailed,
+    AttemptKilled,
+    FlowFinished,
+    FlowFailed,
+)
+#: Orders for a NodeManager, which are not sent while that has not said what it has.
+_FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """How a ResourceManager dies."""
+
+    lasts_s: float  #: until its successor runs
+    after_events: int = 0  #: it handles so many more events before the one at which it dies
+    #: so many of that event's commands go out; with none, the event may be lost, too
+    sent_commands: int = 0
+    #: events that led to nothing are not journaled at once: so many of the last are lost
+    lost_events: int = 0
+    told_again: int = 0  #: so many of the last that are journaled are told again
+    rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
+
+
+class RestartableDriver(VirtualDriver):
+    """A driver that may be replaced in the middle of an event.
+
+    ``make_core`` makes a core as the first one was.
+    """
+
+    def __init__(
+        self,
+        make_core: Callable[[], Core],
+        heap: EventHeap,
+        log: Log | None,
+        stopwatch: Callable[[], float] | None,
+    ) -> None:
+        super().__init__(make_core(), heap, log, stopwatch)
+        self._make_core = make_core
+        self.journal: list[Journaled] = []
+        self.is_down = False
+        self._is_stopped = False
+        self.hears_late = False  #: whether what it is told now was said while it was stopped
+        self.away: dict[RackId, None] = {}  #: racks whose NodeManagers are not back yet
+        self._kept: list[Event] = []  #: what others have to tell, in order
+        self._crash: Crash | None = None  #: the next
+        #: called with the journal once a core has been rebuilt from it
+        self.on_rebuilt: Callable[[Sequence[Journaled]], None] = lambda _: None
+        #: called then, to settle the rest with others
+        self.on_restarted: Callable[[Crash], None] = lambda _: None
+
+    # How it dies ---------------------------------------------------------------------------------
+    def die(self, crash: Crash) -> None:
+        """Have it die at an event to come; does nothing if it is to die already, or is dead."""
+        if self._crash is None and not self.is_down:
+            self._crash = crash
+
+    def stop(self, lasts_s: float) -> None:
+        """It is stopped, and goes on later with all that was told meanwhile."""
+        if not self.is_down:
+            self.is_down = self._is_stopped = True
+            self._heap.after(lasts_s, self._go_on)
+
+    # What the simulation tells it -----------------------------------------------------------------
+    def feed(self, event: Event) -> None:
+        """Let the core handle an event, now or once there is one again."""
+        if self.is_down or (self.away and self._rack_of(event) in self.away):
+            self._keep(event)
+        else:
+            super().feed(event)
+
+    def feed_fetched(self, event: FlowFinished) -> None:
+        """The same of a fetch; the flows that follow are not put off, but may be lost with it."""
+        self.feed(event)
+
+    def tell(self, events: Iterable[Event]) -> None:
+        """Tell it what others have kept for it."""
+        for event in events:
+            self.feed(event)
+
+    def hear(self, events: Iterable[Event]) -> None:
+        """The same of a NodeManager that is about to say what it has."""
+        for event in events:
+            if self.is_down:
+                self._keep(event)
+            else:
+                super().feed(event)
+
+    def take_kept(self, rack: RackId) -> list[Event]:
+        """What the NodeManager of a rack has kept."""
+        its = [event for event in self._kept if self._rack_of(event) == rack]
+        self._kept = [event for event in self._kept if self._rack_of(event) != rack]
+        return its
+
+    def take_others(self) -> list[Event]:
+        """What anybody but NodeManagers has kept."""
+        others = [event for event in self._kept if self._rack_of(event) is None]
+        self._kept = [event for event in self._kept if self._rack_of(event) is not None]
+        return others
+
+    # ---------------------------------------------------------------------------------------------
+    def _feed(self, event: Event) -> None:
+        if self.is_down:  # it died at an event before
+            self._keep(event)
+            return
+        commands = self._handle(event)
+        self.journal.append(Journaled(self.now_s, event, commands))
+        crash = self._crash
+        if crash is None:
+            self._carry_out(commands)
+        elif crash.after_events:
+            self._crash = msgspec.structs.replace(crash, after_events=crash.after_events - 1)
+            self._carry_out(commands)
+        else:
+            self._crash = None
+            self._carry_out(commands[: crash.sent_commands])
+            self._die(crash)
+
+    def _carry_out(self, commands: Sequence[Command]) -> None:
+        if self.away:
+            commands = [command for command in commands if not self._is_held_back(command)]
+        super()._carry_out(commands)
+
+    def _is_held_back(self, command: Command) -> bool:
+        node: NodeId | None = None
+        if isinstance(command, _FOR_NODES):
+            node = command.node
+        elif isinstance(command, StartFlow):
+            node = command.dst
+        return node is not None and rack_of(node) in self.away
+
+    def _die(self, crash: Crash) -> None:
+        self.is_down = True
+        self.epoch += 1
+        self._timers.clear()
+        self.away.clear()
+        journal, lost = self.journal, list[Event]()
+        if crash.lost_events and not crash.sent_commands:
+            lost.append(journal.pop().event)
+        while len(lost) < crash.lost_events and journal and not journal[-1].commands:
+            lost.append(journal.pop().event)
+        again = [each.event for each in journal[max(0, len(journal) - crash.told_again) :]]
+        before, self._kept = self._kept, []
+        facts = [event for event in again if isinstance(event, _FACTS)]
+        for event in (*facts, *reversed(lost), *before):
+            self._keep(event)
+        self._heap.after(crash.lasts_s, self._restart, crash)
+
+    def _restart(self, crash: Crash) -> None:
+        dead = self.core
+        self.core = rebuilt(self._make_core(), self.journal)
+        if crash.lost_events == 0:
+            check_same(dead, self.core)
+        self.on_rebuilt(self.journal)
+        timers_s: dict[str, float] = {}
+        for each in self.journal:
+            follow_timers(timers_s, each.event, each.commands)
+        self.is_down = False
+        for timer, at_s in timers_s.items():
+            self._set_timer(SetTimer(timer=timer, at_s=at_s))
+        self.on_restarted(crash)
+
+    def _go_on(self) -> None:
+        self.is_down = self._is_stopped = False
+        kept, self._kept = self._kept, []
+        self.hears_late = True
+        self.tell(kept)
+        self.hears_late = False
+
+    def _keep(self, event: Event) -> None:
+        if self._is_stopped or not isinstance(event, _LOST_WITH_IT):
+            self._kept.append(event)
+
+    def _rack_of(self, event: Event) -> RackId | None:
+        """The rack whose NodeManager tells an event; None if somebody else does, or any may."""
+        if isinstance(event, NodeJoined | SlotsChanged):
+            return rack_of(event.node)
+        if not isinstance(event, _FACTS):
+            return None
+        if isinstance(event, FlowFinished | FlowFailed):
+            name = reader_of(event.flow)
+        else:
+            name = event.attempt
+        attempt = self.core.state.attempt(name)
+        return None if attempt is None else attempt.node.rack
