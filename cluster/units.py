@@ -169,7 +169,7 @@ def format_duration(seconds: float) -> str:
         return f"{seconds:.2f} s"
     if seconds >= 0.99995e-3:
         return f"{seconds * 1e3:.1f} ms"
-    return f"{seconds * 1e6:.0f} us" if seconds >= 0.5e-6 else "< 1 us"
+    return f"{max(seconds * 1e6, 1.0):.0f} us" if seconds >= 0.5e-6 else "< 1 us"
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from typing import ClassVar
 import msgspec
 
 from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.units import format_count
 from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
-from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 
 #: sorts the jobs of a queue; no two jobs have the same
 Position = tuple[float, int, str]
@@ -145,9 +145,10 @@ class CapacityOrder(OrderPolicy):
         queue = self._queues[job.queue]
         if not self._may_grow(queue):
             return f"queue {queue.name} is at its maximum: {queue.held} slots"
-        ahead = bisect_left(queue.wanting, self._position(job), key=itemgetter(0))
+        before = bisect_left(queue.wanting, self._position(job), key=itemgetter(0))
+        ahead = f"{format_count(before, 'job')} ahead"
         guarantee = queue.guaranteed * self.cluster.slots
-        return f"{jobs_ahead(ahead)} in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
+        return f"{ahead} in queue {queue.name} ({queue.held} of {guarantee:g} slots)"
 
     def _all(self) -> Iterator[JobView]:
         queues = (queue for queue in self._queues.values() if queue.wanting)

@@ -18,10 +18,10 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId
+from railyard.cluster.units import format_count
 from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, JobView, SlotView
-from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 
 #: (is not below its minimum share, held / minimum share, held / weight)
 _Need = tuple[bool, float, float]
@@ -143,7 +143,9 @@ class FairOrder(OrderPolicy):
             if wants
             else 0
         )
-        return f"{jobs_ahead(ahead)} (holds {job.held} of {self.cluster.slots} slots)"
+        return (
+            f"{format_count(ahead, 'job')} ahead (holds {job.held} of {self.cluster.slots} slots)"
+        )
 
     def refile(self, job: JobView) -> None:
         """Sort a job that wants slots in again, since its share or tier has changed."""

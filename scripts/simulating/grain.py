@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from railyard.cluster.overrides import SHORT, split_changes
 from railyard.cluster.topology import Topology, load_topology
+from railyard.cluster.units import format_count
 from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.options import TextPairs
 
@@ -57,7 +58,7 @@ def topology_for(workload: str, name: str, network: TextPairs) -> Topology:
         return topology
     made = load_topology(name, (*coarse_network(topology, tasks, machines), *network))
     racks, before = made.racks, topology.racks
-    slots = f"{racks.slots} {'slot' if racks.slots == 1 else 'slots'}"
+    slots = format_count(racks.slots, "slot")
     said = f"{racks.nodes} machines a rack with {slots} each, as fast together as "
     said += f"{before.nodes} with {before.slots}"
     notice(f"grain={tasks}: {tasks} tasks are one; {said}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +45,7 @@ def clusters(draw):
                 attempts=tuple(f"{job}.m{at}.0" for at, job in enumerate(held)),
                 alive=alive,
                 lost_because="" if alive else "silent",
+                drain=draw(st.sampled_from(["", "draining", "drained"])),
             )
         )
     named = {"scheduler": "fair", "flow_scheduler": "maxmin", "topology": "t", "now_s": 9.0}
@@ -58,8 +61,12 @@ def test_the_numbers_add_up(numbers):
         shares = [told[f"{share}{unit}"] for share in ("available", "allocated", "reserved")]
         assert told[f"total{unit}"] == sum(shares)
         assert min(shares) >= 0
-    assert told["totalNodes"] == told["activeNodes"] + told["lostNodes"]
     nodes = [numbers.node(node) for node in numbers.status.nodes]
+    states = Counter(node["state"] for node in nodes)
+    named = {"activeNodes": "RUNNING", "lostNodes": "LOST"}
+    named |= {f"decommission{how}Nodes": f"DECOMMISSION{how.upper()}" for how in ("ed", "ing")}
+    assert {count: told[count] for count in named} == {c: states[s] for c, s in named.items()}
+    assert told["totalNodes"] == states.total() == sum(told[count] for count in named)
     assert told["containersAllocated"] == sum(node["numContainers"] for node in nodes)
     assert told["availableMB"] == sum(node["availMemoryMB"] for node in nodes)
     apps = [numbers.app(job) for job in numbers.status.jobs]

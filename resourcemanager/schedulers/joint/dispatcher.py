@@ -14,8 +14,8 @@ from collections.abc import Callable
 from math import inf
 
 from railyard.cluster.ids import JobId
+from railyard.cluster.units import format_count
 from railyard.resourcemanager.interface.views import JobView
-from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 
 
 class Dispatcher:
@@ -64,7 +64,8 @@ class Dispatcher:
         others = [response_ratio(now_s, *each) > ratio for each in self._waiting.values()]
         most = "" if self._running_max is None else f" of {self._running_max}"
         running = f"{len(self.running)}{most} jobs run"
-        return f"{jobs_ahead(sum(others))} (waited {ratio:.2f} of its work; {running})"
+        ahead = format_count(sum(others), "job")
+        return f"{ahead} ahead (waited {ratio:.2f} of its work; {running})"
 
     def _has_room(self) -> bool:
         return self._running_max is None or len(self.running) < self._running_max

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from railyard.cluster.ids import JobId
+from railyard.cluster.units import format_count
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.observed import LinkState
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
-from railyard.resourcemanager.schedulers.shared.words import jobs_ahead
 from railyard.resourcemanager.schedulers.tetrium.instances import Instances
 from railyard.resourcemanager.schedulers.tetrium.parameters import Remaining, TetriumConfig
 from railyard.resourcemanager.schedulers.tetrium.stageplans import StagePlans
@@ -74,7 +74,7 @@ class RemainingTimeOrder(OrderPolicy):
         return sorted(jobs, key=lambda job: self._place.get(job.id, len(self._place)))
 
     def why(self, job: JobView) -> str:
-        return jobs_ahead(self._place.get(job.id, len(self._place)))
+        return f"{format_count(self._place.get(job.id, len(self._place)), 'job')} ahead"
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         self._sites.look_at_links()

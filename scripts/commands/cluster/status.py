@@ -251,7 +251,8 @@ def _racks(cluster: ClusterStatus) -> list[list[Cell]]:
         running = " ".join(attempt for node in alive for attempt in node.attempts)
         waiting = [f"{each} waits for a slot" for node in alive for each in node.reserved]
         slots = sum(node.slots for node in alive)
-        words = "  ".join([running, *waiting, *lost]).strip()
+        drained = [f"{node.node} is {node.drain}" for node in alive if node.drain]
+        words = "  ".join([running, *waiting, *drained, *lost]).strip()
         table.append([rack, len(alive), slots, words])
     return table
 
