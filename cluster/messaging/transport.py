@@ -30,6 +30,7 @@ from railyard.cluster.messaging.access.admission import Admission
 from railyard.cluster.messaging.access.doorman import Doorman
 from railyard.cluster.messaging.access.epochs import Epochs
 from railyard.cluster.messaging.access.roles import (
+    ATTEMPT,
     CLIENT,
     OWN,
     Sender,
@@ -127,7 +128,8 @@ class Transport:
         self._epochs = Epochs(folder.epochs, daemon)
         if daemon is not None:
             self.reactor.on_woken = self._epochs.check
-        self.reactor.call_every(_REPLACED_PERIOD_S, self._leave_replaced)
+        if role != ATTEMPT:  # those wake only while they work
+            self.reactor.call_every(_REPLACED_PERIOD_S, self.leave_replaced)
 
     @classmethod
     def of(cls, daemon: Daemon, reactor: Reactor | None = None) -> Transport:
@@ -184,6 +186,12 @@ class Transport:
         links = [end for end in self._open if isinstance(end, Link)]
         return tuple(sorted({link.name for link in links if link.waits_s >= UNREACHABLE_S}))
 
+    def leave_replaced(self) -> None:
+        """Lose connections to processes that were replaced; attempts do so when they report."""
+        for end in list(self._open):
+            if isinstance(end, Link):
+                end.leave_if_replaced()
+
     def close(self) -> None:
         """Close all servers and links, after a moment to send queued messages."""
         for end in self._open:
@@ -200,11 +208,6 @@ class Transport:
         self._open = [known for known in self._open if not known.closed]
         self._open.append(end)
         return end
-
-    def _leave_replaced(self) -> None:
-        for end in list(self._open):
-            if isinstance(end, Link):
-                end.leave_if_replaced()
 
     def _sender(self, header: zmq.Frame) -> Sender:
         """The sender of a message with this header frame."""

@@ -46,7 +46,7 @@ class Umbilical:
         self.begun_s = order.received_s if order.begins else None
         self._share: Callable[[], float] = lambda: 0.0
         self._reported_s = now_s()
-        self._reactor = transport.reactor
+        self._transport, self._reactor = transport, transport.reactor
         self._may_compute = True
         self.link.on(BeginAttempt, lambda begin, _: self._begin(begin))
         self.link.send(UmbilicalHello(attempt=order.attempt, pid=os.getpid()))
@@ -107,4 +107,8 @@ class Umbilical:
     def _report_on(self) -> None:
         """Report progress from now on: without a slot there is none, and nothing that can hang."""
         # Fires while the attempt waits for something; while it computes, it calls ``report``.
-        self._reactor.call_every(REPORT_PERIOD_S, self.report)
+        self._reactor.call_every(REPORT_PERIOD_S, self._look_and_report)
+
+    def _look_and_report(self) -> None:
+        self._transport.leave_replaced()
+        self.report()

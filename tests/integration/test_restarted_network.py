@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -78,5 +79,5 @@ def test_a_shuffle_goes_on(cluster, tmp_path):
     assert tasks["launched"] == tasks["succeeded"]
     names = attempts_of(cluster, "j2.")
     assert len(names) == len(set(names)) == tasks["launched"]
-    assert "started again; died 2 times: signal 9" in cluster.ok("status")
+    assert re.search(r"started again; died \d times?: signal 9", cluster.ok("status"))
     assert len(list(replay(folder_of(cluster).events))) > 0
