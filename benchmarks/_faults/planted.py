@@ -105,7 +105,12 @@ def _link_too_wide(set_capacity: Callable[..., Any]) -> Callable[..., Any]:
 
 def _journal_entry_lost(commit: Callable[..., Any]) -> Callable[..., Any]:
     """The NameNode's journal lacks the last change of each entry with several."""
-    return lambda self, changes: commit(self, (every := list(changes))[: max(1, len(every) - 1)])
+
+    def committed(self: MemoryJournal, changes: Any, notes: Any = ()) -> None:
+        every = list(changes)
+        commit(self, every[: max(1, len(every) - 1)], notes)
+
+    return committed
 
 
 def _output_of_lost_node(_: Callable[..., Any]) -> Callable[..., Any]:
