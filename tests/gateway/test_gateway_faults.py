@@ -113,8 +113,8 @@ def test_the_page_takes_the_token_out_of_its_address(gateway, tmp_path):
     async def look(tab):
         await tab.open(link)
         for _ in range(2):
-            await tab.until("document.querySelector('#state').textContent === 'live'")
-            await tab.until("/on-the-page/.test(document.querySelector('#blocks').textContent)")
+            await tab.until("document.querySelector('#state')?.textContent === 'live'")
+            await tab.until("/on-the-page/.test(document.querySelector('#blocks')?.textContent)")
             assert await tab.value("location.hash") == ""
             await tab.call("Page.reload")
 
