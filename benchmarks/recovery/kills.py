@@ -14,6 +14,7 @@ import sys
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
+from railyard.benchmarks.recovery._joblengths import growth_rows
 from railyard.scripts.chaos.injector import Recovered
 from railyard.scripts.chaos.plan import KILLS, plan_faults
 from railyard.scripts.chaos.shown import recoveries
@@ -39,7 +40,7 @@ def run(quick: bool = False, each: int = EACH, seed: int = 1, kinds: str = "kill
         if count:
             report, left = _under_kills(job, kinds, count, seed + number)
             faults += report.faults
-            rows += what_held(job, report, left)
+            rows += [*what_held(job, report, left), *growth_rows(job, report)]
     return [*_times(faults), *rows]
 
 

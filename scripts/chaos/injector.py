@@ -48,7 +48,7 @@ class Injector:
         self.done: list[Recovered] = []
         self._reactor = session.reactor
         self._faults = Faults(session)
-        self._begun_s = time.monotonic()
+        self.begun_s = time.monotonic()  #: when the plan's clock was 0
         self._to_come = deque(plan)
         self._waiting: list[Fault] = []  #: those that are due, and have found nothing yet
         self._under_way: list[_UnderWay] = []
@@ -66,7 +66,7 @@ class Injector:
     @property
     def now_s(self) -> float:
         """The time on the plan's clock."""
-        return time.monotonic() - self._begun_s
+        return time.monotonic() - self.begun_s
 
     @property
     def _is_busy(self) -> bool:

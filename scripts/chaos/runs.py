@@ -9,7 +9,7 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -17,7 +17,9 @@ from typing import TypeVar
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import ClusterFailed, NotDone, PeerLost, RailyardError, Refused
 from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.ids import JobId
 from railyard.dfs.client import BlockUnavailable, DfsClient
+from railyard.resourcemanager.process.messages import AttemptReport, GetJobTasks, JobTasks
 from railyard.scripts.clusters.session import Session, connected
 from railyard.scripts.running.work import Work
 from railyard.scripts.terminal.progress import Silent, View
@@ -41,8 +43,10 @@ _KEEP_PAUSE_S = 0.3
 class OneRun:
     """A run of the job, or of the mix."""
 
+    begun_s: float  #: by the monotonic clock
     took_s: float
     digests: Digests  #: {} if it failed
+    lost_s: float = 0.0  #: slot seconds of its attempts that did not count in the end
     failure: str = ""  #: why it failed, or what is wrong with its output
 
 
@@ -60,15 +64,20 @@ def run_once(
             outcome = work.carry_out(session, view)
             took_s = time.monotonic() - begun_s
             if outcome.failure is not None:
-                return OneRun(took_s=took_s, digests={}, failure=str(outcome.failure))
+                why = str(outcome.failure)
+                return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=why)
             digests = _digests(session, work.outputs)
+            lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
             wrong = "" if outcome.verified is not False else f"the output of {work.name} is wrong"
             _remove(session, work.outputs)
-            return OneRun(took_s=took_s, digests=digests, failure=wrong)
+            return OneRun(
+                begun_s=begun_s, took_s=took_s, digests=digests, lost_s=lost_s, failure=wrong
+            )
     except ClusterFailed:
         raise
     except RailyardError as error:
-        return OneRun(took_s=time.monotonic() - begun_s, digests={}, failure=str(error))
+        took_s = time.monotonic() - begun_s
+        return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=str(error))
 
 
 def run_until(
@@ -86,6 +95,29 @@ def run_until(
         number += 1
         if run.failure:
             stop.wait(_FAILED_PAUSE_S)
+
+
+def lost_work_s(session: Session, job: JobId) -> float:
+    """How long the attempts of a job that has ended ran for nothing, in all.
+
+    Of each task the last attempt that succeeded counts: the others died, were killed, or were
+    those whose output was lost.
+    """
+    lost_s, begin = 0.0, 0
+    while True:
+        wanted = GetJobTasks(job=job, begin=begin)
+        page = session.link("resourcemanager").ask(wanted, JobTasks)
+        lost_s += sum(wasted_s(task.attempts) for task in page.tasks)
+        if not page.left:
+            return lost_s
+        begin += len(page.tasks)
+
+
+def wasted_s(attempts: Sequence[AttemptReport]) -> float:
+    """How long the attempts of a task, as they were launched, ran: but for the one that counts."""
+    ran_s = [(one.ended_s or one.launched_s) - one.launched_s for one in attempts]
+    counts = [number for number, one in enumerate(attempts) if one.state == "succeeded"]
+    return sum(ran_s) - (ran_s[counts[-1]] if counts else 0.0)
 
 
 def _digests(session: Session, outputs: tuple[str, ...]) -> Digests:

@@ -41,6 +41,7 @@ class Kind:
 class Report:
     """What came of all of it."""
 
+    begun_s: float = 0.0  #: when the plan's clock was 0, by the monotonic clock
     faults: list[Recovered] = field(default_factory=list)
     runs: list[tuple[Kind, OneRun]] = field(default_factory=list)
     acknowledged: int = 0  #: files stored meanwhile
@@ -110,7 +111,7 @@ def run_under_faults(
         stop.set()
         slowest_s = max(kind.without.took_s for kind in kinds)
         _wait(session, [jobs, files], _END_TIMEOUT_S + _SLOWDOWN_MAX * slowest_s)
-    report.faults = injector.done
+    report.begun_s, report.faults = injector.begun_s, injector.done
     report.acknowledged, report.lost = keeper.acknowledged, keeper.lost
     return report
 

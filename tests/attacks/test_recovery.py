@@ -5,6 +5,9 @@ import random
 import pytest
 
 from railyard.benchmarks.recovery._growth import growth_of
+from railyard.benchmarks.recovery._joblengths import covered_s
+from railyard.resourcemanager.process.messages import AttemptReport
+from railyard.scripts.chaos.runs import wasted_s
 from railyard.scripts.commands.bench import benchmark_names, parts_of
 
 TIMES_S = [2.0 * number for number in range(900)]  # half an hour
@@ -44,6 +47,35 @@ def test_constant_descriptors_are_flat():
 def test_too_few_samples_are_refused():
     with pytest.raises(ValueError, match="need 20"):
         growth_of(TIMES_S[:30], [1.0] * 30)
+
+
+@pytest.mark.parametrize(
+    ("spans", "covered"),
+    [
+        ([], 0.0),
+        ([(0.0, 20.0)], 5.0),
+        ([(11.0, 12.0), (11.5, 13.0)], 2.0),  # what both cover counts once
+        ([(13.0, 14.0), (9.0, 11.0), (30.0, 31.0)], 2.0),
+        ([(10.0, 14.0), (11.0, 12.0)], 4.0),
+    ],
+)
+def test_time_in_which_something_recovered(spans, covered):
+    assert covered_s(spans, 10.0, 15.0) == pytest.approx(covered)
+
+
+def test_only_the_last_success_of_a_task_is_work_that_counts():
+    def attempt(number, state, launched_s, ended_s):
+        return AttemptReport(
+            attempt=f"j1.m0.{number}", node="r0n0", state=state, level="remote", copy=False,
+            launched_s=launched_s, ended_s=ended_s,
+        )  # fmt: skip
+
+    died = attempt(0, "failed", 1.0, 3.0)
+    output_lost = attempt(1, "output lost", 3.0, 7.0)
+    counts = attempt(2, "succeeded", 8.0, 9.0)
+    assert wasted_s([died, output_lost, counts]) == 6.0
+    assert wasted_s([counts]) == 0.0
+    assert wasted_s([died]) == 2.0
 
 
 def test_it_can_be_asked_for():
