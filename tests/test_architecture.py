@@ -32,10 +32,8 @@ PARTS = (
 )
 LINES_MAX = 500
 
-NETEMU_PURE = (
-    "netemu.circuits",
+NETEMU_KNOWN = (
     "netemu.emulator.statistics",
-    "netemu.fabric",
     "netemu.messages",
     "netemu.model",
     "netemu.schedulers",
@@ -60,7 +58,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "jobs.model",
         "jobs.package",
         "jobs.workloads.model",
-        *NETEMU_PURE,
+        *NETEMU_KNOWN,
+        "netemu.record",
         *DFS_PURE,
     ),
     "nodemanager": ("cluster", *NETEMU_CLIENT, "dfs.client", "dfs.messages", "jobs"),
@@ -71,10 +70,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "dfs.paths",
         "jobs.package",
         "jobs.streaming",
-        "netemu.circuits",
-        "netemu.fabric",
         "netemu.messages",
         "netemu.model",
+        "netemu.record",
         "resourcemanager.core",
         "resourcemanager.driving",
         "resourcemanager.interface",
@@ -85,7 +83,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "cluster",
         "jobs.workloads",
         *CORE_PURE,
-        *NETEMU_PURE,
+        *NETEMU_KNOWN,
+        "netemu.fabric",
         *DFS_PURE,
         "dfs.namenode.journal",
         "resourcemanager.process.restart.settling",
@@ -108,6 +107,7 @@ PURE = (
     "netemu.emulator.statistics",
     "netemu.fabric",
     "netemu.model",
+    "netemu.record",
     "netemu.schedulers",
     "resourcemanager.core",
     "resourcemanager.driving.coredriver",
@@ -142,6 +142,7 @@ ROOMS = (
     ("jobs.streaming", "jobs.samples", "jobs.workloads", "jobs.mixes"),
     (
         "netemu.model",
+        "netemu.record",
         "netemu.schedulers",
         "netemu.circuits",
         "netemu.fabric",

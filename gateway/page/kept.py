@@ -14,9 +14,9 @@ import msgspec
 
 from railyard.cluster.ids import job_of
 from railyard.gateway.page.feed import Row
-from railyard.netemu.circuits.log import CircuitLog, CircuitUse
-from railyard.netemu.fabric.linklog import LinkLog
 from railyard.netemu.model.circuits import CircuitChange
+from railyard.netemu.record.circuits import CircuitLog, CircuitUse
+from railyard.netemu.record.links import LinkLog
 
 ROWS_MAX = 100_000
 #: Rows that are sent together.

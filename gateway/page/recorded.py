@@ -9,8 +9,8 @@ from railyard.cluster.errors import UsageError
 from railyard.gateway.page.feed import Feed, Row
 from railyard.gateway.page.head import head_of
 from railyard.gateway.page.kept import Kept, circuit_row
-from railyard.netemu.circuits.log import read_circuits
-from railyard.netemu.fabric.linklog import read_samples
+from railyard.netemu.record.circuits import read_circuits
+from railyard.netemu.record.links import read_samples
 from railyard.resourcemanager.driving.eventlog import Diverged, read_log, replay_on
 from railyard.resourcemanager.driving.makecore import core_for
 

@@ -41,7 +41,7 @@ from railyard.cluster.messages.execution import (
     SlotsChanged,
     StartFlow,
 )
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.driving.attempttrace import (
     ARROWS_MAX,

@@ -11,7 +11,7 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.interface.events import EVENTS as EVENT_CLASSES
 from railyard.scripts.api.records import RunRecord
 from railyard.scripts.commands.lists.settings import meanings

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from railyard.cluster.config import ClusterConfig
-from railyard.netemu.circuits.log import CircuitLog, CircuitUse, circuit_rows
-from railyard.netemu.fabric.linklog import LinkLog
 from railyard.netemu.model.circuits import CircuitChange
 from railyard.netemu.model.network import Network
+from railyard.netemu.record.circuits import CircuitLog, CircuitUse, circuit_rows
+from railyard.netemu.record.links import LinkLog
 from railyard.netemu.schedulers import flow_schedulers
 
 

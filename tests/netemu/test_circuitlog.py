@@ -5,7 +5,7 @@ import json
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.netemu.circuits.log import (
+from railyard.netemu.record.circuits import (
     CircuitChange,
     CircuitLog,
     CircuitUse,
@@ -41,7 +41,7 @@ def test_circuits_between_the_same_racks_are_told_apart():
 
 
 def test_a_record_that_is_full_says_how_much_more_there_was(monkeypatch):
-    monkeypatch.setattr("railyard.netemu.circuits.log.USES_MAX", 1)
+    monkeypatch.setattr("railyard.netemu.record.circuits.USES_MAX", 1)
     log = log_of(
         (1.0, "up", "a", 1), (2.0, "up", None, 1), (3.0, "up", "b", 1), (4.0, "down", "b", 1)
     )

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.fabric.linklog import SAMPLES_MAX, LinkLog
+from railyard.netemu.record.links import SAMPLES_MAX, LinkLog
 
 
 def rows(log, path, capacities=None):

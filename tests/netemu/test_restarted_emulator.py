@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from railyard.cluster.errors import PeerUnable
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
-from railyard.netemu.circuits.log import CircuitLog
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.emulator.statefile import State, StateFile
@@ -27,6 +26,7 @@ from railyard.netemu.messages import (
 )
 from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
+from railyard.netemu.record.circuits import CircuitLog
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from tests.netemu.test_ledger import ANN, BOB, run, spec
 from tests.netemu.test_order_times import World

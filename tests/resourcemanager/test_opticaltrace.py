@@ -1,6 +1,6 @@
 """Circuits in the trace: each shows at both its ports, dark and then lit."""
 
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.driving.opticaltrace import optical_rows
 
 

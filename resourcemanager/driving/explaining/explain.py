@@ -19,7 +19,7 @@ from pathlib import Path
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import JobId, RackId, StageId, TaskId, is_attempt, is_job, job_of
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.driving.eventlog import read_log, replay_on
 from railyard.resourcemanager.driving.explaining.explanation import (
     AnyExplanation,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from railyard.cluster.ids import RackId, rack_of
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.driving.explaining.explanation import (
     AttemptStory,
     CircuitUsed,

@@ -11,7 +11,7 @@ from pathlib import Path
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import FlowId, RackId, StageId
-from railyard.netemu.circuits.log import CircuitUse
+from railyard.netemu.record.circuits import CircuitUse
 from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.driving.eventlog import read_log, replay_on
 from railyard.resourcemanager.driving.explaining.attempts import AttemptLog

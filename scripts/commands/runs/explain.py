@@ -26,7 +26,7 @@ def explain(run: str, what: str, json_file: str | None) -> None:
     """
     import msgspec
 
-    from railyard.netemu.circuits.log import read_circuits
+    from railyard.netemu.record.circuits import read_circuits
     from railyard.resourcemanager.driving.explaining.explain import explain as explained
     from railyard.scripts.results.explained import lines_of
     from railyard.scripts.results.outputfile import write_json

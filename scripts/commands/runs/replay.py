@@ -21,8 +21,8 @@ def replay(folder: str, trace: Path | None) -> None:
     """
     from railyard.cluster.shown import printable
     from railyard.cluster.units import format_count, format_duration
-    from railyard.netemu.circuits.log import read_circuits
-    from railyard.netemu.fabric.linklog import read_samples
+    from railyard.netemu.record.circuits import read_circuits
+    from railyard.netemu.record.links import read_samples
     from railyard.resourcemanager.driving.eventlog import replay as steps_of
     from railyard.resourcemanager.driving.trace import chrome_trace
 

@@ -13,15 +13,13 @@ it.  A circuit that is up while no coflow uses it leaves no row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from railyard.cluster.bounded import RackId
-from railyard.cluster.errors import UsageError
-from railyard.cluster.files.inputfile import read_text_file
 from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
+from railyard.netemu.record.rows import read_rows
 
 #: This many uses are kept of a run, and how many more there were.
 USES_MAX = 50_000
@@ -103,15 +101,10 @@ def read_circuits(path: Path) -> list[CircuitUse]:
 
     Raises ``UsageError`` for what is no such record.
     """
-    if not path.is_file():
-        return []
-    try:
-        rows = map(json.loads, read_text_file(path, "record of the network").splitlines())
-        return [
-            CircuitUse(**{name: row[name] for name in CircuitUse._fields})
-            for row in rows
-            if row.get("type") == "circuit"
-        ]
-    except (ValueError, KeyError, AttributeError, RecursionError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path}: is no record of the network: {what}") from None
+    return read_rows(path, _use_of)
+
+
+def _use_of(row: dict[str, Any]) -> CircuitUse | None:
+    if row.get("type") != "circuit":
+        return None
+    return CircuitUse(**{name: row[name] for name in CircuitUse._fields})

@@ -4,8 +4,8 @@ Samples are totals, not rates, so that a missing sample loses no bytes.  However
 most ``SAMPLES_MAX`` samples are kept: when there are more, every other one is dropped, and they
 come half as often from then on.  Pure; the emulation and the simulator both feed one.
 
-Its file, ``network.jsonl``, has the links first, then the circuits (``netemu.circuits.log``), then
-the samples, each with the links whose total has changed since the one before:
+Its file, ``network.jsonl``, has the links first, then the circuits (``circuits``), then the
+samples, each with the links whose total has changed since the one before:
 
     {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
     {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", ...}
@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster.errors import UsageError
-from railyard.cluster.files.inputfile import read_text_file
+from railyard.netemu.record.rows import read_rows
 
 SAMPLES_MAX = 1000
 
@@ -78,11 +77,4 @@ def read_samples(path: Path) -> list[tuple[float, dict[str, int]]]:
 
     Raises ``UsageError`` for what is no such record.
     """
-    if not path.is_file():
-        return []
-    try:
-        rows = map(json.loads, read_text_file(path, "record of the network").splitlines())
-        return [(row["at_s"], row["bytes"]) for row in rows if "at_s" in row]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path}: is no record of the network: {what}") from None
+    return read_rows(path, lambda row: (row["at_s"], row["bytes"]) if "at_s" in row else None)
