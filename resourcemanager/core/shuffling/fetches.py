@@ -1,4 +1,4 @@
-"""What the shuffle keeps: the fetches under way, and the shuffle of each stage that reads others.
+"""What is known of a fetch under way, and of the shuffle of each stage that reads others.
 
 Never here: what is fetched next; see ``shuffle.py``.
 """

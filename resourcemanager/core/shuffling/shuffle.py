@@ -11,29 +11,18 @@ Never here: running tasks again after their output is lost; see ``attempts.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
-from typing import Any
+from collections.abc import Sequence
 
-import msgspec
-
-from railyard.cluster.bounded import Priority, Weight
 from railyard.cluster.ids import CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
 from railyard.resourcemanager.core.shuffling.fetches import Fetch, StageShuffle
-from railyard.resourcemanager.core.shuffling.merging import (
-    LOOK,
-    LOOK_AFTER_S,
-    Bundle,
-    Merging,
-    Outputs,
-)
+from railyard.resourcemanager.core.shuffling.merging import LOOK, LOOK_AFTER_S, Merging, Outputs
 from railyard.resourcemanager.core.shuffling.rowshuffle import RowShuffle
+from railyard.resourcemanager.core.shuffling.underway import FetchesUnderWay
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage
 from railyard.resourcemanager.core.state.readers import Reader, RowReader, new_reader
-from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
-from railyard.resourcemanager.interface.policies import FlowPolicy
+from railyard.resourcemanager.interface.commands import CloseCoflow, SetTimer
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
@@ -44,27 +33,16 @@ class Shuffle:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.fetches: dict[FlowId, Fetch] = {}  #: those under way that are not rows
-        self.rows = RowShuffle(state)  #: those that are
+        self.rows = RowShuffle(state)  #: fetches under way that are rows
+        self._fetches = FetchesUnderWay(state, self.rows)  #: those that are not
         #: those of jobs that have not ended, by their reading stages
         self._stages: dict[StageId, StageShuffle] = {}
-        self._tells_of_starts = bool(state.policies.overriding("fetch_started"))
-        self._tells_of_ends = bool(state.policies.overriding("fetch_ended"))
-        self._has_weights = type(state.policies.flows).weight is not FlowPolicy.weight
-        self._has_priorities = type(state.policies.flows).priority is not FlowPolicy.priority
-        #: whether policies look at each fetch
-        self._asks_of_each = (
-            self._tells_of_starts
-            or self._tells_of_ends
-            or self._has_weights
-            or self._has_priorities
-        )
 
     def job_submitted(self, job: Job) -> None:
         """Be ready for the shuffles of a job."""
         for stage in job.reduces:
             self._stages[stage.id] = shuffle = StageShuffle(stage)
-            if not self._asks_of_each:
+            if not self._fetches.are_looked_at:
                 shuffle.table = self.rows.new_table(shuffle)
 
     def job_stopped(self, job: Job) -> None:
@@ -141,13 +119,13 @@ class Shuffle:
 
     def flow_finished(self, event: FlowFinished) -> None:
         """A fetch is complete; one that is not known any more does not matter."""
-        fetch = self._forget(event.flow)
+        fetch = self._fetches.forget(event.flow)
         if fetch is None:
             return
         reader = fetch.progress
         if reader.tries:
             reader.tries.pop(fetch.node.id, None)
-        self._record(fetch)
+        self._fetches.record(fetch)
         reader.take(fetch.outputs.tasks)
         if fetch.bundle is None:
             if _is_any_new(fetch.shuffle.stage.reads, reader, fetch.node.id):
@@ -161,7 +139,7 @@ class Shuffle:
         Returns the outputs that now count as lost, and whether those who made them are to blame:
         not when their NodeManager is gone, unless one reader says so again and again.
         """
-        fetch = self._forget(event.flow)
+        fetch = self._fetches.forget(event.flow)
         if fetch is None:
             return [], False
         if event.gone:  # nobody else closes the flow
@@ -195,7 +173,7 @@ class Shuffle:
 
     def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
         """Which attempt a flow is for, and where it comes from."""
-        fetch = self.fetches.get(flow)
+        fetch = self._fetches.by_flow.get(flow)
         return None if fetch is None else (fetch.reader, fetch.node)
 
     def stop(self, attempt: Attempt) -> None:
@@ -207,18 +185,18 @@ class Shuffle:
             self._name_fetches(shuffle)
         if attempt.reader is not None and attempt.reader.fetches:
             for flow in list(attempt.reader.fetches.values()):
-                self._cancel(self.fetches[flow])
+                self._fetches.cancel(self._fetches.by_flow[flow])
 
     def source_lost(self, node: Node) -> list[Attempt]:
         """Cancel all fetches from a node; returns whose they were.  O(fetches)."""
         self.name_all()
-        fetches = self.fetches.values()
+        fetches = self._fetches.by_flow.values()
         whole = [fetch for fetch in fetches if fetch.node is node]
         merged = [fetch for fetch in fetches if fetch.bundle and node in fetch.bundle.nodes]
         cancelled = list(dict.fromkeys(whole + merged))
         for fetch in cancelled:
             self._ask_again(fetch)
-            self._cancel(fetch)
+            self._fetches.cancel(fetch)
         return [fetch.reader for fetch in cancelled]
 
     def output_lost(self, attempt: Attempt) -> None:
@@ -244,7 +222,7 @@ class Shuffle:
 
     def all_fetches(self) -> dict[FlowId, Fetch]:
         """All fetches under way, in the order in which they began.  O(fetches)."""
-        return self._in_order(self.rows.as_fetches())
+        return self._fetches.with_rows()
 
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
@@ -294,7 +272,7 @@ class Shuffle:
         new, size_bytes = _new_outputs(attempt, reader, node)
         if new:
             outputs = _as_asked(shuffle, node, new)
-            self._start(shuffle, attempt, reader, node, outputs, size_bytes, None)
+            self._fetches.start(shuffle, attempt, reader, node, outputs, size_bytes, None)
 
     def _fetch_merged(self, shuffle: StageShuffle, attempt: Attempt, beside: int = 0) -> None:
         """Start a reader's next flows, if something new is ready and few enough are under way."""
@@ -310,7 +288,7 @@ class Shuffle:
         partition = attempt.task.index
         for bundle in merging.bundles(attempt):
             node, size_bytes = bundle.for_reader(partition)
-            self._start(shuffle, attempt, reader, node, bundle.outputs, size_bytes, bundle)
+            self._fetches.start(shuffle, attempt, reader, node, bundle.outputs, size_bytes, bundle)
 
     def _look_soon(self, shuffle: StageShuffle, merging: Merging) -> None:
         """Something has become ready: fetch all that is, if it is all, and otherwise a bit later.
@@ -330,50 +308,6 @@ class Shuffle:
             at_s = self._state.now_s + LOOK_AFTER_S
             self._state.emit(SetTimer(timer=f"{shuffle.stage.id}{LOOK}", at_s=at_s))
 
-    def _start(
-        self,
-        shuffle: StageShuffle,
-        attempt: Attempt,
-        reader: Reader,
-        node: Node,
-        outputs: Outputs,
-        size_bytes: int,
-        bundle: Bundle | None,
-    ) -> None:
-        flow = FlowId(f"{attempt.id}:{node.id}:{reader.sequence}")
-        reader.sequence += 1
-        key = node.id if bundle is None else flow
-        self.fetches[flow] = fetch = Fetch(
-            flow,
-            key,
-            attempt,
-            reader,
-            shuffle,
-            node,
-            outputs,
-            size_bytes,
-            bundle,
-            self.rows.next_order(),
-        )
-        reader.fetches[key] = flow
-        policies = self._state.policies
-        weight, priority = 1.0, ()
-        if self._has_weights:
-            answer: object = policies.ask(policies.flows.weight, attempt)
-            weight = self._checked("weight", Weight, answer, attempt)
-        if bundle is not None:
-            weight *= len(bundle.nodes)
-        if self._has_priorities:
-            answer = policies.ask(policies.flows.priority, attempt, size_bytes)
-            priority = self._checked("priority", Priority, answer, attempt)
-        if shuffle.started_s is None and node is not attempt.node:
-            shuffle.started_s = self._state.now_s
-            self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
-        fetch.weight, fetch.priority = weight, priority
-        self._state.emit(fetch.start_order)
-        if self._tells_of_starts:
-            policies.notify("fetch_started", fetch)
-
     def _ask_again(self, fetch: Fetch) -> None:
         """Let a reader ask again for what a fetch that broke off would have brought."""
         reader, merging = fetch.progress, fetch.shuffle.merging
@@ -384,53 +318,11 @@ class Shuffle:
         merging.forget_bundles()
         self._look_later(fetch.shuffle, merging)
 
-    def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> Any:
-        """A flow policy's answer; ``InvalidDecision`` unless the network takes it."""
-        try:
-            return msgspec.convert(answer, kind)
-        except msgspec.ValidationError as error:
-            gave = f"gave {answer} as a {what}"
-            raise self._state.policies.invalid("flows", gave, str(error), reader) from None
-
-    def _record(self, fetch: Fetch) -> None:
-        reader, size_bytes = fetch.reader, fetch.size_bytes
-        record = reader.task.stage.job.record
-        record.shuffled_bytes += size_bytes
-        if fetch.node is reader.node:
-            record.fetched_in_node_bytes += size_bytes
-            return
-        fetch.shuffle.ended_s = self._state.now_s
-        source, target = fetch.node.rack, reader.node.rack
-        if source == target:
-            record.fetched_in_rack_bytes += size_bytes
-        else:
-            record.sent_bytes[source] += size_bytes
-            record.received_bytes[target] += size_bytes
-
-    def _cancel(self, fetch: Fetch) -> None:
-        self._forget(fetch.id)
-        self._state.emit(CancelFlow(flow=fetch.id, dst=fetch.reader.node.id))
-
     def _name_fetches(self, shuffle: StageShuffle) -> None:
         """Have a stage's fetches as rows no more, if they are."""
         table, shuffle.table = shuffle.table, None
         if table is not None:
-            fetches = self.rows.name_fetches(table)
-            if fetches:
-                self.fetches = self._in_order(fetches)
-
-    def _in_order(self, more: Iterable[Fetch]) -> dict[FlowId, Fetch]:
-        """The fetches that are not rows, and these, in the order in which they began."""
-        fetches = [*self.fetches.values(), *more]
-        return {fetch.id: fetch for fetch in sorted(fetches, key=attrgetter("order"))}
-
-    def _forget(self, flow: FlowId) -> Fetch | None:
-        fetch = self.fetches.pop(flow, None)
-        if fetch is not None:
-            del fetch.progress.fetches[fetch.key]
-            if self._tells_of_ends:
-                self._state.policies.notify("fetch_ended", fetch)
-        return fetch
+            self._fetches.take_over(table)
 
 
 def _reader_of(attempt: Attempt) -> Reader:
