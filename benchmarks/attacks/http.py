@@ -23,7 +23,8 @@ import psutil
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Broken, Grounds, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, again, say, tally
-from railyard.benchmarks.attacks._hostile.requests import FOLDER, HostileRequest, hostile_request
+from railyard.benchmarks.attacks._hostile.httprequest import FOLDER, HostileRequest
+from railyard.benchmarks.attacks._hostile.requests import hostile_request
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.gateway.address import known_url
 from railyard.scripts.chaos.processes import pid_of

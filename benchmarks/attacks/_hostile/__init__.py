@@ -1,5 +1,5 @@
-"""Hostile messages: wrong values for every field, made into frames and sent to every socket.
+"""Wrong values for every field, made into frames for every socket; and hostile HTTP requests.
 
 Not here: which trials are made (``frames``, one room up).
-Open ``frames`` first.
+Open ``frames`` first; for HTTP, ``requests``.
 """
