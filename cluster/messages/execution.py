@@ -10,7 +10,7 @@ Times are in seconds.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import msgspec
 
@@ -178,6 +178,19 @@ class FlowFailed(Event, frozen=True, kw_only=True):
     reason: Text
     lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
     gone: bool = False
+
+
+AttemptFact = (
+    AttemptStarted
+    | AttemptProgressed
+    | AttemptReady
+    | AttemptSucceeded
+    | AttemptFailed
+    | AttemptKilled
+)
+FlowFact = FlowFinished | FlowFailed
+#: What NodeManagers tell: of an attempt, or of a flow that an attempt reads.
+FACTS: tuple[type[Event], ...] = (*get_args(AttemptFact), *get_args(FlowFact))
 
 
 # Tasks -------------------------------------------------------------------------------------------

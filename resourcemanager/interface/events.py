@@ -31,15 +31,8 @@ from railyard.cluster.bounded import (
     Weight,
 )
 from railyard.cluster.messages.execution import (
-    AttemptFailed,
-    AttemptKilled,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptStarted,
-    AttemptSucceeded,
+    FACTS,
     DrainStarted,
-    FlowFailed,
-    FlowFinished,
     NodeActivated,
     NodeJoined,
     NodeLost,
@@ -202,14 +195,7 @@ EVENTS = Vocabulary(
         JobCommitted,
         JobCommitFailed,
         TimerFired,
-        AttemptStarted,
-        AttemptProgressed,
-        AttemptReady,
-        AttemptSucceeded,
-        AttemptFailed,
-        AttemptKilled,
-        FlowFinished,
-        FlowFailed,
+        *FACTS,
     )
 )
 

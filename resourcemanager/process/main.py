@@ -12,6 +12,7 @@ from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
 from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.messages.execution import (
+    FACTS,
     AttemptDelayed,
     BeginAttempt,
     DiscardJob,
@@ -66,7 +67,7 @@ from railyard.resourcemanager.process.messages import (
 from railyard.resourcemanager.process.network.linkwatch import LinkWatch
 from railyard.resourcemanager.process.network.orders import NetworkOrders
 from railyard.resourcemanager.process.network.report import NetworkReports
-from railyard.resourcemanager.process.nodemanagers import FACTS, NodeManagers
+from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import cluster_status, job_figures
 from railyard.resourcemanager.process.restart.following import Follower, Recovered, recover
 from railyard.resourcemanager.process.restart.journal import Journal

@@ -5,22 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages.execution import (
     AttemptDelayed,
-    AttemptFailed,
-    AttemptKilled,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptStarted,
-    AttemptSucceeded,
+    AttemptFact,
     DiscardJob,
     FactsJournaled,
-    FlowFailed,
-    FlowFinished,
+    FlowFact,
     JobPackage,
     KillAttempt,
     LaunchAttempt,
@@ -35,7 +28,7 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
-from railyard.cluster.messaging.wire import Done, Event, Message
+from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.topologies.tables import Liveness
 from railyard.resourcemanager.process.driver import Driver
@@ -44,18 +37,6 @@ from railyard.resourcemanager.process.messages import SetSlots
 from railyard.resourcemanager.process.restart.settling import reader_of, settle_with
 
 log = logging.getLogger(__name__)
-
-_AttemptFact = (
-    AttemptStarted
-    | AttemptProgressed
-    | AttemptReady
-    | AttemptSucceeded
-    | AttemptFailed
-    | AttemptKilled
-)
-_FlowFact = FlowFinished | FlowFailed
-#: Events that NodeManagers tell, of an attempt or of a flow that an attempt reads.
-FACTS: tuple[type[Event], ...] = (*get_args(_AttemptFact), *get_args(_FlowFact))
 
 
 @dataclass
@@ -190,10 +171,10 @@ class NodeManagers:
     def check_fact(self, request: Request) -> None:
         """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
         message = request.message
-        if isinstance(message, _FlowFact):
+        if isinstance(message, FlowFact):
             attempt = reader_of(message.flow)
         else:
-            assert isinstance(message, _AttemptFact | AttemptDelayed), "as the server checks"
+            assert isinstance(message, AttemptFact | AttemptDelayed), "as the server checks"
             attempt = message.attempt
         known = self._driver.core.state.attempt(attempt)
         if known is None:

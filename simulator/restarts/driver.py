@@ -14,14 +14,10 @@ import msgspec
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import (
-    AttemptFailed,
-    AttemptKilled,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptStarted,
-    AttemptSucceeded,
+    FACTS,
+    AttemptFact,
     BeginAttempt,
-    FlowFailed,
+    FlowFact,
     FlowFinished,
     KillAttempt,
     LaunchAttempt,
@@ -54,17 +50,6 @@ _LOST_WITH_IT = (
     JobCommitFailed,
     InputMoved,
     InputNotMoved,
-)
-#: What NodeManagers tell.
-_FACTS = (
-    AttemptStarted,
-    AttemptProgressed,
-    AttemptReady,
-    AttemptSucceeded,
-    AttemptFailed,
-    AttemptKilled,
-    FlowFinished,
-    FlowFailed,
 )
 #: Orders for a NodeManager, which are not sent while that has not said what it has.
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
@@ -202,7 +187,7 @@ class RestartableDriver(VirtualDriver):
             lost.append(journal.pop().event)
         again = [each.event for each in journal[max(0, len(journal) - crash.told_again) :]]
         before, self._kept = self._kept, []
-        facts = [event for event in again if isinstance(event, _FACTS)]
+        facts = [event for event in again if isinstance(event, FACTS)]
         for event in (*facts, *reversed(lost), *before):
             self._keep(event)
         self._heap.after(crash.lasts_s, self._restart, crash)
@@ -236,11 +221,11 @@ class RestartableDriver(VirtualDriver):
         """The rack whose NodeManager tells an event; None if somebody else does, or any may."""
         if isinstance(event, NodeJoined | SlotsChanged):
             return rack_of(event.node)
-        if not isinstance(event, _FACTS):
-            return None
-        if isinstance(event, FlowFinished | FlowFailed):
+        if isinstance(event, FlowFact):
             name = reader_of(event.flow)
-        else:
+        elif isinstance(event, AttemptFact):
             name = event.attempt
+        else:
+            return None
         attempt = self.core.state.attempt(name)
         return None if attempt is None else attempt.node.rack

@@ -14,14 +14,15 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of, task_index
-from railyard.cluster.messages import execution
 from railyard.cluster.messages.execution import (
+    FACTS,
     AttemptDelayed,
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
     AttemptSucceeded,
     BeginAttempt,
+    DiscardJob,
     FetchOutput,
     LaunchAttempt,
     LoadJob,
@@ -33,17 +34,12 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.access.security import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done, Event
+from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape, Storage
 from railyard.cluster.topology import Topology
 from railyard.jobs.package import pack_file
 from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 
-FACTS = [
-    kind
-    for kind in vars(execution).values()
-    if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
-]
 JOB_NUMBERS = itertools.count(1)
 FLOW_NUMBERS = itertools.count()
 ENDINGS = (AttemptSucceeded, AttemptFailed, AttemptKilled)
@@ -323,4 +319,4 @@ def job(cluster):
     name = new_job()
     yield name
     for rack in ("r0", "r1"):
-        cluster.send(rack, execution.DiscardJob(job=name))
+        cluster.send(rack, DiscardJob(job=name))
