@@ -118,6 +118,14 @@ def command_line() -> Iterator[CommandLine]:
         assert not left, f"left behind: {left}"
 
 
+def up(line: CommandLine, *options: str | Path) -> Iterator[CommandLine]:
+    """The command line with a cluster that is up; afterwards nothing of it may be left."""
+    line.ok("up", *options)
+    yield line
+    line.ok("down")
+    assert line.nothing_left()
+
+
 def _heed_interrupts() -> None:
     """Whoever runs the tests in the background ignores interrupts; these commands must not."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

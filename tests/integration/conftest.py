@@ -2,17 +2,14 @@
 
 import pytest
 
-from tests.command_line import SMALL
+from tests.command_line import SMALL, up
 from tests.integration.tutorials import install
 
 
 @pytest.fixture
 def cluster(railyard):
     """The command line of a cluster that is up."""
-    railyard.ok("up", "--topology", SMALL)
-    yield railyard
-    railyard.ok("down")
-    assert railyard.nothing_left()
+    yield from up(railyard, "--topology", SMALL)
 
 
 @pytest.fixture

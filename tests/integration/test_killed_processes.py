@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
 from tests.command_line import SMALL, interrupt
+from tests.integration.processes import attempts_of, rows_of
 from tests.waiting import wait_for
 
 
@@ -21,30 +21,18 @@ def options():
 def sorting(railyard, options):
     """A terasort whose sort is at work."""
     process = railyard.start("run", "terasort", "--size", "1500MB", "--topology", SMALL, *options)
-    wait_for(lambda: attempts(railyard, "j2.m"), 40, "the sort has begun")
+    wait_for(lambda: attempts_of(railyard, "j2.m"), 40, "the sort has begun")
     yield process
     process.kill()
     process.communicate()
     wait_for(railyard.nothing_left, why="nothing is left")
 
 
-def rows(line):
-    [folder] = line.run_folders() or [None]
-    return [] if folder is None else RunFolder(folder).processes()
-
-
-def attempts(line, prefix):
-    return [
-        row for row in rows(line) if row["role"] == "Attempt" and row["name"].startswith(prefix)
-    ]
-
-
 def kill_first(line, role, prefix=""):
-    for row in reversed(rows(line)):
-        if row["role"] == role and row["name"].startswith(prefix):
-            os.kill(row["pid"], signal.SIGKILL)
-            return row
-    raise AssertionError(f"there is no {role}")
+    rows = rows_of(line, role, prefix)
+    assert rows, f"there is no {role}"
+    os.kill(rows[-1]["pid"], signal.SIGKILL)
+    return rows[-1]
 
 
 @pytest.mark.parametrize("role", ["NodeManager", "DataNode", "Helper", "JobHelper"])
@@ -61,7 +49,7 @@ def test_job_survives_the_loss_of(railyard, sorting, role):
 
 def test_job_survives_the_loss_of_attempts(railyard, sorting):
     for prefix in ("j2.m", "j2.r"):
-        wait_for(lambda prefix=prefix: attempts(railyard, prefix), why=f"{prefix} runs")
+        wait_for(lambda prefix=prefix: attempts_of(railyard, prefix), why=f"{prefix} runs")
         while True:  # an attempt may have ended by itself before the signal came
             try:
                 kill_first(railyard, "Attempt", prefix)
@@ -111,7 +99,7 @@ def test_interrupted_run_leaves_nothing(railyard, after_s):
 def test_interrupted_run_on_a_cluster_that_is_up_ends_its_job(railyard):
     railyard.ok("up", "--topology", SMALL)
     process = railyard.start("run", "terasort", "--size", "20GB")
-    wait_for(lambda: attempts(railyard, "j1.m"), 40, "the first job has begun")
+    wait_for(lambda: attempts_of(railyard, "j1.m"), 40, "the first job has begun")
     status, _ = interrupt(process)
     assert status == 130
     wait_for(lambda: "killed" in railyard.ok("status"), why="the job is killed")

@@ -3,13 +3,13 @@
 import os
 import signal
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import job_of, rack_of
 from railyard.cluster.messages.execution import LaunchAttempt, NodeLost
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.interface.commands import PlaceData
 from railyard.resourcemanager.interface.events import DataAnnounced, JobsPredicted, JobSubmitted
 from tests.command_line import SMALL
+from tests.integration.processes import attempts_of, rows_of
 from tests.waiting import wait_for
 
 
@@ -46,10 +46,10 @@ def test_a_job_outlives_the_only_rack_that_it_was_planned_for(railyard, tmp_path
         *("--restart", "never"),  # or its nodes would soon be back, with the output of their maps
     )
     try:
-        wait_for(lambda: pids(railyard, "Attempt", "j2.m4"), 40, "the first maps have ended")
+        wait_for(lambda: attempts_of(railyard, "j2.m4"), 40, "the first maps have ended")
         for role, name in (("NodeManager", "nodemanager-r1"), ("DataNode", "datanode-r1")):
-            [pid] = pids(railyard, role, name)
-            os.kill(pid, signal.SIGKILL)
+            [killed] = rows_of(railyard, role, name)
+            os.kill(killed["pid"], signal.SIGKILL)
         said, errors = running.communicate(timeout=60)
     finally:
         running.kill()
@@ -66,13 +66,6 @@ def test_a_job_outlives_the_only_rack_that_it_was_planned_for(railyard, tmp_path
     assert {rack for rack, _ in after} <= {"r0", "r2"}
     assert {stage for _, stage in after} == {"m", "r"}
     wait_for(railyard.nothing_left, why="nothing is left")
-
-
-def pids(railyard, role, prefix):
-    """Of the processes of a role whose names begin like that."""
-    [folder] = railyard.run_folders() or [None]
-    rows = [] if folder is None else RunFolder(folder).processes()
-    return [row["pid"] for row in rows if row["role"] == role and row["name"].startswith(prefix)]
 
 
 def predicted(steps):

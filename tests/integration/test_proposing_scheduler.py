@@ -13,6 +13,7 @@ import pytest
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
 from tests.command_line import SMALL, command_line
+from tests.integration.processes import attempts_of
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for
 
@@ -27,12 +28,6 @@ def installed_toys(tmp_path, railyard):
     railyard.environment["PYTHONPATH"] = str(folder)
 
 
-def attempts(line):
-    [folder] = line.run_folders() or [None]
-    rows = [] if folder is None else RunFolder(folder).processes()
-    return [row for row in rows if row["role"] == "Attempt"]
-
-
 def kill_some(line, process, moments):
     """Kill random attempts until the job has ended or so many were killed; returns how many.
 
@@ -41,7 +36,7 @@ def kill_some(line, process, moments):
     dice, killed = random.Random(1), Counter()
     while process.poll() is None and killed.total() < moments:
         time.sleep(dice.uniform(0.05, 0.4))
-        rows = [row for row in attempts(line)[-6:] if killed[task_of(row["name"])] < 2]
+        rows = [row for row in attempts_of(line)[-6:] if killed[task_of(row["name"])] < 2]
         if rows:
             row = dice.choice(rows)
             try:

@@ -6,40 +6,16 @@ import signal
 
 import psutil
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
-from railyard.scripts.clusters.launch import daemons_of
+from tests.integration.processes import (
+    attempts_of,
+    folder_of,
+    kill_all,
+    pid_of,
+    wait_until_back,
+)
 from tests.waiting import gone, wait_for
-
-
-def folder_of(line):
-    return RunFolder(line.current())
-
-
-def kill_all(line, role):
-    """Kill -9 all daemons of a role; their process ids."""
-    pids = [row["pid"] for row in daemons_of(folder_of(line)) if row["role"] == role]
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    return pids
-
-
-def wait_until_back(line, role, killed):
-    def back():
-        pids = [row["pid"] for row in daemons_of(folder_of(line)) if row["role"] == role]
-        return len(pids) == len(killed) and not set(pids) & set(killed)
-
-    wait_for(back, why=f"{role}s are started again")
-
-
-def attempts_of(line, prefix):
-    rows = folder_of(line).processes()
-    return [row for row in rows if row["role"] == "Attempt" and row["name"].startswith(prefix)]
-
-
-def pids_of(folder, name):
-    return [row["pid"] for row in daemons_of(folder) if row["name"] == name]
 
 
 def state_of(transport, job):
@@ -96,11 +72,11 @@ def test_a_commit_is_done_once_whenever_the_resourcemanager_is_killed(cluster):
     for job, is_done in (("j1", True), ("j5", False)):
         sort = cluster.start("run", "terasort", "--size", "500MB")
         wait_for(lambda job=job: len(attempts_of(cluster, f"{job}.m")) == 2, 40, "both maps run")
-        [manager] = pids_of(folder, "resourcemanager")
+        manager = pid_of(cluster, "resourcemanager")
         os.kill(manager, signal.SIGSTOP)
         maps = [row["pid"] for row in attempts_of(cluster, f"{job}.m")]
         wait_for(lambda maps=maps: all(map(gone, maps)), 40, "they end, which nobody hears")
-        [namenode] = pids_of(folder, "namenode")
+        namenode = pid_of(cluster, "namenode")
         os.kill(namenode, signal.SIGSTOP)
         os.kill(manager, signal.SIGCONT)
         wait_for(lambda job=job: state_of(transport, job) == "committing", 20, "the commit")

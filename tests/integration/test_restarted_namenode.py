@@ -3,18 +3,8 @@
 import json
 import os
 
-from tests.integration.test_restarted_daemons import (
-    attempts_of,
-    folder_of,
-    kill_all,
-    wait_until_back,
-)
+from tests.integration.processes import attempts_of, folder_of, restart
 from tests.waiting import wait_for
-
-
-def kill_namenode(line):
-    [pid] = kill_all(line, "NameNode")
-    wait_until_back(line, "NameNode", [pid])
 
 
 def successes(line, prefix):
@@ -31,16 +21,16 @@ def test_nothing_is_lost_with_the_namenode(cluster, tmp_path):
     blocks = folder_of(cluster).path.glob
     wait_for(lambda: len(list(blocks("nodes/*/blocks/b*"))) > 20, why="blocks of the file")
     assert put.poll() is None, "it is under way"
-    kill_namenode(cluster)
+    restart(cluster, "namenode")
     _, errors = put.communicate(timeout=60)
     assert put.returncode == 0, errors
 
     sort = cluster.start("run", "terasort", "--size", "1500MB", "--json", tmp_path / "sort.json")
     for prefix in ("j2.m", "j2.r"):  # they read, and they write
         wait_for(lambda prefix=prefix: attempts_of(cluster, prefix), 40, f"{prefix} runs")
-        kill_namenode(cluster)
+        restart(cluster, "namenode")
     wait_for(lambda: successes(cluster, "j2.r") == 3, 60, "all that is left is the commit")
-    kill_namenode(cluster)
+    restart(cluster, "namenode")
     said, errors = sort.communicate(timeout=90)
     assert sort.returncode == 0, errors
     assert "15000 records in order" in said

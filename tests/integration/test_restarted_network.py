@@ -3,14 +3,12 @@
 import json
 import os
 import re
-import signal
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.resourcemanager.driving.eventlog import replay
-from railyard.scripts.clusters.launch import daemons_of
-from tests.command_line import command_line
+from tests.command_line import command_line, up
+from tests.integration.processes import attempts_of, folder_of, restart
 from tests.waiting import wait_for
 
 #: With circuits for all that a reduce fetches, and a link of clients, so that a put takes its time.
@@ -23,30 +21,7 @@ TOPOLOGY = f"hybrid-8x4,{SHAPE},client.uplink=10Gbps"
 @pytest.fixture(scope="module")
 def cluster():
     for line in command_line():
-        line.ok("up", "--topology", TOPOLOGY, "--scheduler", "co-scheduler")
-        yield line
-        line.ok("down")
-        assert line.nothing_left()
-
-
-def folder_of(line):
-    return RunFolder(line.current())
-
-
-def emulator(line):
-    [pid] = [row["pid"] for row in daemons_of(folder_of(line)) if row["name"] == "network"]
-    return pid
-
-
-def kill_emulator(line):
-    killed = emulator(line)
-    os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: emulator(line) != killed, why="the emulator is started again")
-
-
-def attempts_of(line, prefix):
-    rows = folder_of(line).processes()
-    return [row["name"] for row in rows if row["name"].startswith(prefix)]
+        yield from up(line, "--topology", TOPOLOGY, "--scheduler", "co-scheduler")
 
 
 def test_a_put_goes_on(cluster, tmp_path):
@@ -55,7 +30,7 @@ def test_a_put_goes_on(cluster, tmp_path):
     put = cluster.start("fs", "put", tmp_path / "file", "/file")
     blocks = folder_of(cluster).path / "nodes"
     wait_for(lambda: any(blocks.glob("*/blocks/*")), why="the first bytes are there")
-    kill_emulator(cluster)
+    restart(cluster, "network")
     _, errors = put.communicate(timeout=60)
     assert put.returncode == 0, errors
     cluster.ok("fs", "get", "/file", tmp_path / "copy")
@@ -67,7 +42,7 @@ def test_a_put_goes_on(cluster, tmp_path):
 def test_a_shuffle_goes_on(cluster, tmp_path):
     sort = cluster.start("run", "terasort", "--size", "2GB", "--json", tmp_path / "sort.json")
     wait_for(lambda: attempts_of(cluster, "j2.r"), 40, "the shuffle has begun")
-    kill_emulator(cluster)
+    restart(cluster, "network")
     said, errors = sort.communicate(timeout=90)
     assert sort.returncode == 0, errors
     assert "20000 records in order" in said
@@ -77,7 +52,7 @@ def test_a_shuffle_goes_on(cluster, tmp_path):
     assert 0 < summary["fidelity"]["network_away_s"] < summary["jobs"][0]["jct_s"]
     tasks = summary["tasks"]
     assert tasks["launched"] == tasks["succeeded"]
-    names = attempts_of(cluster, "j2.")
+    names = [row["name"] for row in attempts_of(cluster, "j2.")]
     assert len(names) == len(set(names)) == tasks["launched"]
     assert re.search(r"started again; died \d times?: signal 9", cluster.ok("status"))
     assert len(list(replay(folder_of(cluster).events))) > 0

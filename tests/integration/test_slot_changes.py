@@ -1,34 +1,28 @@
 """Slots that people change while a job runs: nothing is killed, and the job goes on."""
 
 import json
-import os
-import signal
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
-from railyard.scripts.clusters.launch import daemons_of
-from tests.command_line import SMALL
+from tests.command_line import SMALL, up
+from tests.integration.processes import folder_of, restart
 from tests.waiting import wait_for
 
 
 @pytest.fixture
 def cluster(railyard):
-    railyard.ok("up", "--topology", SMALL, "--network", "compute.map_rate=100MB/s")
-    yield railyard
-    railyard.ok("down")
-    assert railyard.nothing_left()
+    yield from up(railyard, "--topology", SMALL, "--network", "compute.map_rate=100MB/s")
 
 
 class Nodes:
     """What the ResourceManager says of its nodes."""
 
     def __init__(self, line):
-        self.transport = Transport(RunFolder(line.current()))
+        self.transport = Transport(folder_of(line))
         self.link = self.transport.link("resourcemanager")
 
     def __call__(self):
@@ -73,15 +67,13 @@ def test_a_job_goes_on_with_other_slots(cluster, nodes, tmp_path):
     summary = json.loads(report.read_text())
     assert summary["verified"] is True
     assert summary["tasks"]["killed"] == summary["tasks"]["failed"] == 0
-    assert len(list(replay(RunFolder(cluster.current()).jobs / "events.jsonl"))) > 50
+    assert len(list(replay(folder_of(cluster).events))) > 50
 
 
 def test_slots_stay_as_they_were_set_when_a_nodemanager_comes_back(cluster, nodes):
     cluster.ok("slots", "set", "r0n0", "3")
-    rows = daemons_of(RunFolder(cluster.current()))
-    [pid] = [row["pid"] for row in rows if row["name"] == "nodemanager-r0"]
-    os.kill(pid, signal.SIGKILL)
-    log = RunFolder(cluster.current()).jobs / "events.jsonl"
+    restart(cluster, "nodemanager-r0")
+    log = folder_of(cluster).events
     back = '"type": "node-restarted", "node": "r0n0"'
     wait_for(lambda: back in log.read_text(), 20, "it is back")
     assert nodes()["r0n0"] == (3, 0, True)

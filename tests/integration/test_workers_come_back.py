@@ -2,19 +2,16 @@
 
 import json
 import os
-import signal
-from contextlib import contextmanager
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.messages.files import BlocksLocated, LocateBlocks
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
-from railyard.scripts.clusters.launch import daemons_of
-from tests.command_line import SMALL, command_line
+from tests.command_line import SMALL, command_line, up
+from tests.integration.processes import attempts_of, folder_of, restart
 from tests.waiting import wait_for
 
 
@@ -26,18 +23,15 @@ def cluster(tmp_path_factory):
     """
     file = tmp_path_factory.mktemp("patient") / "small.toml"
     file.write_text(SMALL.read_text().replace('expiry_s = "2s"', 'expiry_s = "30s"'))
-    with contextmanager(command_line)() as line:
-        line.ok("up", "--topology", file)
-        yield line
-        line.ok("down")
-        assert line.nothing_left()
+    for line in command_line():
+        yield from up(line, "--topology", file)
 
 
 class Asked:
     """What the cluster's daemons say."""
 
     def __init__(self, line):
-        self.transport = Transport(RunFolder(line.current()))
+        self.transport = Transport(folder_of(line))
 
     def status(self):
         return self.transport.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
@@ -61,40 +55,22 @@ def asked(cluster):
     said.transport.close()
 
 
-def kill(line, name):
-    """Kill -9 a daemon; it is back under another process id when this returns."""
-
-    def pid():
-        rows = daemons_of(RunFolder(line.current()))
-        return next(row["pid"] for row in rows if row["name"] == name)
-
-    killed = pid()
-    os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: pid() != killed, 40, f"{name} is started again")
-
-
-def attempts_of(line, prefix):
-    rows = RunFolder(line.current()).processes()
-    names = (row["name"] for row in rows if row["role"] == "Attempt")
-    return [name for name in names if name.startswith(prefix)]
-
-
 def test_maps_whose_output_is_on_the_disk_are_not_run_again(cluster, asked, tmp_path):
     sort = cluster.start("run", "terasort", "--size", "1500MB", "--json", tmp_path / "sort.json")
     wait_for(lambda: (job := asked.job("terasort")) and job.maps_done == job.maps, 60, "maps")
     job = asked.job("terasort")
     wait_for(lambda: attempts_of(cluster, f"{job.job}.r"), 40, "its reduces run")
     for rack in ("r0", "r1"):
-        kill(cluster, f"nodemanager-{rack}")
+        restart(cluster, f"nodemanager-{rack}")
     said, errors = sort.communicate(timeout=90)
     assert sort.returncode == 0, errors
     assert "15000 records in order" in said
-    maps = attempts_of(cluster, f"{job.job}.m")
+    maps = [row["name"] for row in attempts_of(cluster, f"{job.job}.m")]
     assert sorted(maps) == [f"{job.job}.m{number}.0" for number in range(job.maps)]
     assert json.loads((tmp_path / "sort.json").read_text())["tasks"]["failed"] == 0
-    log = RunFolder(cluster.current()).log("resourcemanager").read_text()
+    log = folder_of(cluster).log("resourcemanager").read_text()
     assert "the NodeManager of r0n0 was started again" in log
-    events = RunFolder(cluster.current()).events
+    events = folder_of(cluster).events
     assert sum(step.event.tag() == "node-restarted" for step in replay(events)) == 4
 
 
@@ -103,13 +79,13 @@ def test_a_put_goes_on_while_datanodes_are_killed_and_nothing_is_copied_in_vain(
 ):
     (tmp_path / "file").write_bytes(os.urandom(6_000_000))
     put = cluster.start("fs", "put", tmp_path / "file", "/killed")
-    kill(cluster, "datanode-r0")
+    restart(cluster, "datanode-r0")
     assert put.wait(90) == 0, put.communicate()
     put.communicate()
     wait_for(lambda: "healthy" in cluster.call("fs", "fsck").stdout, 40, "all is replicated")
     before = asked.replicas("/killed")
     get = cluster.start("fs", "get", "/killed", tmp_path / "copy")
-    kill(cluster, "datanode-r1")
+    restart(cluster, "datanode-r1")
     assert get.wait(90) == 0, get.communicate()
     get.communicate()
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
