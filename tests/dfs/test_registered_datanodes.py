@@ -44,9 +44,8 @@ from railyard.dfs.messages.files import (
     Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode
-from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.journal import MemoryJournal, NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
-from tests.dfs.memoryjournal import MemoryJournal
 from tests.dfs.simulated import topology
 
 OF_R0: tuple[Message, ...] = (
@@ -164,7 +163,7 @@ def test_in_safe_mode_a_change_waits_until_the_datanodes_have_registered(
     transport: Transport,
 ) -> None:
     journal = MemoryJournal()
-    journal.starts = 1
+    journal.load()  # by an earlier NameNode
     NameNodeServer(transport, NameNode(topology(), journal, now_s()), tick_s=60.0)
     link = transport.link("namenode")
     answers: list[object] = []
@@ -187,7 +186,7 @@ def test_a_change_that_has_waited_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr("railyard.dfs.namenode.process.HELD_S", 0.0)
     journal = MemoryJournal()
-    journal.starts = 1
+    journal.load()  # by an earlier NameNode
     NameNodeServer(transport, NameNode(topology(), journal, now_s()), tick_s=60.0)
     with pytest.raises(NotDone, match=r"Cannot create directory /a\. Name node is in safe mode"):
         transport.link("namenode").call(MakeFolder(path="/a"), Done)
