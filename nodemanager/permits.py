@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from railyard.cluster.files.procfs import process_stat
 from railyard.cluster.messaging.reactor import Reactor, now_s
 
 #: Permits for each CPU: attempts that start wait for answers now and then, and other programs of
@@ -178,12 +179,8 @@ class Permits:
 
 def _could_run(pid: int) -> bool:
     """Whether a process runs or waits for a CPU just now."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as said:
-            text = said.read()
-    except OSError:
-        return False
-    return text[text.rindex(")") + 2] == "R"  # its name, in brackets, may be anything
+    found = process_stat(pid)
+    return found is not None and found.state == "R"
 
 
 def _wanted_s(pid: int) -> float:

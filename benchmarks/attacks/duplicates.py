@@ -21,6 +21,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process, require_verified
+from railyard.cluster.files.procfs import process_stat
 from railyard.scripts.chaos.processes import pid_of
 
 #: m0.0, m1.1 and m3.0 straggle, m0.1, m1.0, m2.1, m3.1 and the reduces do not, in the second job.
@@ -161,17 +162,10 @@ class _Attempts:
         helpers = {pid_of(row): row["name"] for row in self._home.rows("JobHelper")}
         for row in self._home.rows("Attempt"):
             if row["name"] not in self._racks:
-                helper = helpers.get(_parent(pid_of(row)), "")
+                found = process_stat(pid_of(row))
+                helper = helpers.get(found.parent, "") if found is not None else ""
                 if helper:
                     self._racks[row["name"]] = helper.split("-")[1]
-
-
-def _parent(pid: int) -> int:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _parts(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ Never here: a clock (times are arguments), and who is written off.
 
 from __future__ import annotations
 
-from pathlib import Path
+from railyard.cluster.files.procfs import process_stat
 
 #: A silent daemon whose process runs is written off after so many times the usual expiry: it may
 #: hang.
@@ -48,8 +48,5 @@ def is_stopped(pid: int) -> bool:
 
 def _state(pid: int) -> str:
     """The letter that the kernel gives a process's state; that of one that is gone if unknown."""
-    try:
-        said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "X"
-    return said.rpartition(") ")[2][:1] or "X"  # its name may have any letters
+    found = process_stat(pid)
+    return "X" if found is None else found.state

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import resource
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from railyard.cluster.files.procfs import is_alive
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.scripts.chaos.newlines import NewLines
 
@@ -24,19 +24,10 @@ class Processes:
         for line in self._lines.read():
             with suppress(json.JSONDecodeError):  # cut short by a full disk
                 self._rows.append(json.loads(line))
-        self._rows = [row for row in self._rows if lives(row["pid"])]
+        self._rows = [row for row in self._rows if is_alive(row["pid"])]
         return [
             row for row in self._rows if role in ("", row["role"]) and name in ("", row["name"])
         ]
-
-
-def lives(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def pid_of(row: dict[str, Any]) -> int:

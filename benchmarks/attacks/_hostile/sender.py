@@ -20,8 +20,8 @@ from railyard.benchmarks.attacks._grounds.home import Broken, require
 from railyard.benchmarks.attacks._hostile.frames import Frame, Frames
 from railyard.benchmarks.attacks._hostile.ids import of_nothing
 from railyard.benchmarks.attacks._hostile.messages import message_shapes
+from railyard.cluster.files.procfs import is_alive
 from railyard.cluster.topology import Topology
-from railyard.scripts.chaos.processes import lives
 
 BATCH = 500
 _PEERS = 4
@@ -184,7 +184,7 @@ class Sender:
                     target.jobs.add(str(message["job"]))
                 if asked >= number >= _DESCRIBE and message.get("type") == "description":
                     return message
-            require(lives(target.pid), f"{target.name} (process {target.pid}) has ended")
+            require(is_alive(target.pid), f"{target.name} (process {target.pid}) has ended")
         raise Broken(f"{target.name} does not answer within {_ANSWER_S:g} s")
 
     def _answers(

@@ -15,6 +15,8 @@ import ctypes
 import os
 from typing import NamedTuple
 
+from railyard.cluster.files.procfs import process_stat
+
 CLIENT = "client"
 ATTEMPT = "attempt"  #: an attempt, or another process started by user code
 RESOURCE_MANAGER = "resourcemanager"
@@ -59,18 +61,15 @@ def role_of_process(pid: int) -> str:
     supervisor = os.getppid()
     if pid in (os.getpid(), supervisor):
         return OWN
-    try:
-        name, parent = _stat(pid)
-        if parent == supervisor:
-            return role_of(name)
-        for _ in range(_GENERATIONS_MAX):
-            if parent in (supervisor, os.getpid()):
-                return ATTEMPT
-            if parent <= 1:
-                return CLIENT
-            _, parent = _stat(parent)
-    except (OSError, ValueError):
-        return ATTEMPT
+    found = process_stat(pid)
+    if found is not None and found.parent == supervisor:
+        return role_of(found.name)
+    for _ in range(_GENERATIONS_MAX):
+        if found is None or found.parent in (supervisor, os.getpid()):
+            return ATTEMPT
+        if found.parent <= 1:
+            return CLIENT
+        found = process_stat(found.parent)
     return ATTEMPT
 
 
@@ -80,11 +79,3 @@ def process_at(address: str) -> int | None:
     if len(parts) != 4 or not all(part.isdigit() for part in parts[1:]):
         return None
     return int(parts[3])
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    """(name, parent's process id) of a process; raises ``OSError`` if it has ended."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    begin, end = text.index("("), text.rindex(")")  # the name may contain both
-    return text[begin + 1 : end], int(text[end + 1 :].split()[1])
