@@ -140,7 +140,7 @@ def restart_option() -> Restart | None:
         "--restart",
         type=click.Choice(["never", "on-failure"]),
         help="on-failure (default): a daemon that died is restarted, unless it dies again and "
-        "again.  never: a NodeManager or DataNode stays dead, and without the ResourceManager the "
+        "again.  never: a NodeManager, DataNode or gateway stays dead, and without any other the "
         "cluster ends.",
     )
     return restart
