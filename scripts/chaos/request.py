@@ -39,8 +39,7 @@ class ChaosRequest(ClusterRequest, InputRequest):
         "--kinds",
         metavar="KIND,...",
         default="all",
-        help=f"Of {', '.join((*GROUPS, *(kind for kind in KINDS)))}; kill: all that begin so. "
-        "Default: all.",
+        help=f"Of {', '.join((*GROUPS, *KINDS))}; kill: all that begin so. Default: all.",
     )
     params: TextPairs = option(
         "--param",

@@ -166,7 +166,6 @@ class Keeper:
 
     def __init__(self, folder: RunFolder, config: ClusterConfig, seed: int) -> None:
         self.acknowledged = 0
-        self.refused = 0  #: those that were not acknowledged: they may be there or not
         self.lost: list[str] = []  #: acknowledged, and not there, or with other bytes
         self._folder, self._config, self._seed = folder, config, seed
         self._kept: deque[tuple[str, bytes]] = deque()
@@ -192,10 +191,9 @@ class Keeper:
         try:
             store.write(path, [data])
         except (PeerLost, Refused):
-            self.refused += 1
-        else:
-            self.acknowledged += 1
-            self._kept.append((path, data))
+            return  # it may be there or not
+        self.acknowledged += 1
+        self._kept.append((path, data))
 
     def _look_at(self, session: Session, store: DfsClient, path: str, data: bytes) -> None:
         try:
