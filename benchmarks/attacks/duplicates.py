@@ -15,13 +15,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process, require_verified
 from railyard.cluster.files.procfs import process_stat
+from railyard.cluster.files.runfolder import RunFolder
+from railyard.scripts.chaos.newlines import NewLines
 from railyard.scripts.chaos.processes import pid_of
 
 #: m0.0, m1.1 and m3.0 straggle, m0.1, m1.0, m2.1, m3.1 and the reduces do not, in the second job.
@@ -129,6 +131,8 @@ class _Attempts:
     def __init__(self, home: Home, job: Command) -> None:
         self._home, self._job = home, job
         self._racks: dict[str, str] = {}  #: {attempt: its rack}, of all that were seen to run
+        self._log: NewLines | None = None
+        self._events: list[dict[str, Any]] = []  #: that were logged so far
 
     def wait_for(self, moment: Moment) -> None:
         """Wait until an attempt has started or succeeded."""
@@ -136,7 +140,7 @@ class _Attempts:
 
         def has_come() -> bool:
             self._look()
-            return any(wanted.items() <= row.items() for row in self._home.events())
+            return any(wanted.items() <= row.items() for row in self._events)
 
         self._home.wait_for(str(moment), lambda: has_come() or not self._job.running)
         require(self._job.running, f"{moment}: the job ended before")
@@ -158,7 +162,14 @@ class _Attempts:
             kill_process(pid_of(row))
 
     def _look(self) -> None:
-        """A job's helper, which bears its rack's name, is the parent of its attempts."""
+        """Read new events, and note in which racks attempts run.
+
+        A job's helper, which bears its rack's name, is the parent of its attempts.
+        """
+        if self._log is None and (folders := self._home.run_folders()):
+            self._log = NewLines(RunFolder(folders[0]).events)
+        if self._log is not None:
+            self._events += map(json.loads, self._log.read())
         helpers = {pid_of(row): row["name"] for row in self._home.rows("JobHelper")}
         for row in self._home.rows("Attempt"):
             if row["name"] not in self._racks:

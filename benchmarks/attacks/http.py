@@ -49,6 +49,8 @@ _QUICK_JOB_SIZE = "500MB"
 _JOB_TIMEOUT_S = 600.0
 #: So long after the last request the gateway has closed what it needs no more.
 _SETTLED_S = 25.0
+#: Fewer requests would leave less than memory changes by itself.
+_MEASURED_FROM = QUICK
 #: What the gateway's memory may grow by after the first tenth of the requests.
 _GROWTH_MB_MAX = 16.0
 _CONTINUE = 100
@@ -105,9 +107,9 @@ class _Attack:
             first, rest = self._numbers[: len(self._numbers) // 10], self._numbers
             rest = rest[len(first) :]
             self._send(url, first)
-            before_mb = _settled_mb(gateway)
+            memory_mb = [self._settled_mb(gateway)]
             self._send(url, rest)
-            grown_mb = _settled_mb(gateway) - before_mb
+            memory_mb.append(self._settled_mb(gateway))
         finally:
             self._over.set()
             jobs.join()
@@ -122,7 +124,7 @@ class _Attack:
                 self._broken_jobs,
             ),
             tally("the gateway and the store afterwards", 1, 0 if after else 1, after),
-            bench_row("memory that the gateway kept", grown_mb, "MB", bound=_GROWTH_MB_MAX),
+            *self._memory_rows(*memory_mb),
         ]
 
     def _held(self) -> int:
@@ -131,6 +133,19 @@ class _Attack:
     def _row_of_kind(self, kind: str) -> Row:
         broken = self._broken.get(kind, [])
         return tally(kind, self._tried[kind], self._tried[kind] - len(broken), broken)
+
+    def _settled_mb(self, gateway: psutil.Process) -> float:
+        """Its memory once nobody has asked it for a while; 0 if that is not measured."""
+        if len(self._numbers) < _MEASURED_FROM:
+            return 0.0
+        time.sleep(_SETTLED_S)
+        return float(gateway.memory_info().rss) / 1e6
+
+    def _memory_rows(self, before_mb: float, after_mb: float) -> list[Row]:
+        if not after_mb:
+            return []
+        grown_mb = after_mb - before_mb
+        return [bench_row("memory that the gateway kept", grown_mb, "MB", bound=_GROWTH_MB_MAX)]
 
     # Sending -------------------------------------------------------------------------------------
     def _send(self, url: str, numbers: range) -> None:
@@ -201,12 +216,6 @@ class _Attack:
         except (Broken, OSError) as broken:
             return [str(broken)]
         return []
-
-
-def _settled_mb(gateway: psutil.Process) -> float:
-    """Its memory once nobody has asked it for a while."""
-    time.sleep(_SETTLED_S)
-    return float(gateway.memory_info().rss) / 1e6
 
 
 def _connections(gateway: psutil.Process) -> int:

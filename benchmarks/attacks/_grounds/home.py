@@ -186,8 +186,12 @@ class Home:
     # Processes ---------------------------------------------------------------------------------
     def run_folders(self) -> list[Path]:
         """The folders of clusters, dead or alive."""
-        walked = os.walk(self.path)  # folders that go meanwhile are left out
-        return [Path(folder) for folder, inner, _ in walked if _SOCKETS in inner]
+        found = []
+        for folder, inner, _ in os.walk(self.path):  # folders that go meanwhile are left out
+            if _SOCKETS in inner:
+                found.append(Path(folder))
+                inner.clear()  # a cluster's disks may have very many files, and no cluster
+        return found
 
     def run_folder(self) -> Path:
         """The folder of the one cluster."""
@@ -201,11 +205,6 @@ class Home:
         for folder in self.run_folders():
             rows += Processes(RunFolder(folder)).living(role)
         return rows
-
-    def events(self) -> list[dict[str, Any]]:
-        """The events of clusters' jobs so far, as they are logged."""
-        folders = self.run_folders()
-        return [row for folder in folders for row in _lines(folder / "jobs" / "events.jsonl")]
 
     def living(self) -> list[int]:
         """All processes that were started with this home."""
