@@ -186,7 +186,8 @@ class NetworkStats(Message, frozen=True, kw_only=True):
         dict[Name, Number], ENTRIES
     ]  #: model bytes that each rack's up- and downlink carried
     ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
-    #: pairs of a lateness, in 0.1 ms rounded up, and how many grants were that late
+    #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
+    #: were that late
     grant_lags: Annotated[tuple[tuple[Count, Count], ...], ENTRIES]
     cpu_samples: Count  #: how often the CPU was looked at, with a flow open
     cpu_saturated: Count  #: how often it was (nearly) fully used then

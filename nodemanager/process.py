@@ -31,7 +31,11 @@ from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S, LastingLi
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.memory import keep_freed_memory
+from railyard.cluster.processes.memory import (
+    RETURN_PERIOD_S,
+    keep_freed_memory,
+    return_freed_memory,
+)
 from railyard.cluster.processes.priority import CARRIER, take_priority
 from railyard.cluster.topology import Rack
 from railyard.netemu.client.client import NetworkClient
@@ -102,6 +106,7 @@ class _NodeManager:
         self._facts.tell_again()
         period_s = self._daemon.config.topology.liveness.heartbeat
         self._reactor.call_every(period_s, self._beat)
+        self._reactor.call_every(RETURN_PERIOD_S, return_freed_memory)
         self._is_registered = True
         self._daemon.ready()
         if not self._lost:

@@ -13,8 +13,6 @@ _SHARE = 1 / 3
 _SLICES = 10
 #: Student's t for 95 % and _SLICES - 2 degrees of freedom.
 _STUDENT_T = 2.306
-#: Growth over the last third that still is flat, as a share of the mean.
-FLAT = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +25,9 @@ class Growth:
     high_per_hour: float
     lasted_s: float  #: of the last third
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether chance and 2 % of the mean explain the growth over the last third."""
-        return self.low_per_hour * self.lasted_s / 3600 <= FLAT * self.mean
+    def is_below(self, per_hour: float) -> bool:
+        """Whether it grows by less than that, as sure as 95 %: noise alone does not pass."""
+        return self.high_per_hour <= per_hour
 
 
 def growth_of(times_s: Sequence[float], values: Sequence[float]) -> Growth:

@@ -26,8 +26,9 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files import ownfolder
@@ -169,9 +170,9 @@ class RunFolder:
         """
         self._append("processes.jsonl", {"role": role, "name": name, "pid": pid})
 
-    def processes(self) -> list[dict[str, Any]]:
-        """All recorded processes, one dict each: role, name, pid."""
-        return self._lines("processes.jsonl")
+    def processes(self, role: str = "") -> list[dict[str, Any]]:
+        """All recorded processes, or those of a role, one dict each: role, name, pid."""
+        return [row for row in self._lines("processes.jsonl") if role in ("", row["role"])]
 
     def record_death(self, role: str, name: str, pid: int, how: str, next_: str) -> None:
         """Record a daemon that died, how ("signal 9" or "exit 1"), and what follows."""
@@ -180,7 +181,7 @@ class RunFolder:
 
     def deaths(self) -> list[dict[str, Any]]:
         """All recorded deaths of daemons, one dict each: role, name, pid, how, next."""
-        return self._lines("deaths.jsonl")
+        return list(self._lines("deaths.jsonl"))
 
     def remove(self) -> None:
         """Delete the folder recursively if it is ours; entries that can't be deleted stay."""
@@ -189,18 +190,23 @@ class RunFolder:
     def _append(self, name: str, row: dict[str, Any]) -> None:
         # One write of a line to an O_APPEND file is atomic, even with several writers.
         try:
-            with open(self.path / name, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            with open(self.path / name, "a+b") as file:
+                file.write(_end_of_cut_line(file) + json.dumps(row).encode() + b"\n")
         except OSError as error:
             log.warning("%s: %s could not be recorded: %s", name, row, error.strerror)
 
-    def _lines(self, name: str) -> list[dict[str, Any]]:
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
-            text = (self.path / name).read_text(encoding="utf-8")
+            with open(self.path / name, encoding="utf-8") as file:
+                for line in file:  # of a cluster that is up for long there are very many
+                    with contextlib.suppress(json.JSONDecodeError):  # cut short by a full disk
+                        yield json.loads(line)
         except FileNotFoundError:
-            return []
-        rows = []
-        for line in text.splitlines():
-            with contextlib.suppress(json.JSONDecodeError):  # cut short by a full disk
-                rows.append(json.loads(line))
-        return rows
+            return
+
+
+def _end_of_cut_line(file: BinaryIO) -> bytes:
+    """What ends the last line if a full disk has cut it: otherwise the next would be lost, too."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 1))
+    return b"" if file.read(1) in (b"", b"\n") else b"\n"

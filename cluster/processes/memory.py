@@ -8,12 +8,18 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 
+#: How often a process that keeps freed memory returns what it has not needed again.
+RETURN_PERIOD_S = 10.0
+
+
 def keep_freed_memory(kept_bytes: int = 64 * 2**20) -> None:
     """Keep up to ``kept_bytes`` of freed memory for reuse instead of returning it to the system.
 
     Each chunk is received or read into newly allocated memory and then freed.  By default the C
     library maps fresh pages every time, which costs more than the socket (200 MB received, stored
     and forwarded: 1.1 s without this, 0.4 s with it).
+    What a burst has taken and is not needed again is to be returned now and then, every
+    ``RETURN_PERIOD_S``: otherwise the process stays as large as its largest burst.
     Does nothing where the C library is not glibc.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -12,7 +12,11 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Event, Refusal
 from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.memory import keep_freed_memory
+from railyard.cluster.processes.memory import (
+    RETURN_PERIOD_S,
+    keep_freed_memory,
+    return_freed_memory,
+)
 from railyard.cluster.processes.priority import CARRIER, take_priority
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages.datanodes import (
@@ -97,6 +101,7 @@ def main(daemon: Daemon) -> None:
     take_priority(CARRIER)
     transport = Transport.of(daemon)
     stop_on_sigterm(transport.reactor)
+    transport.reactor.call_every(RETURN_PERIOD_S, return_freed_memory)
     network = NetworkClient(transport, daemon.config.topology)
     node = DataNode(
         transport, daemon.config, RackId(daemon.name.removeprefix("datanode-")), network

@@ -86,14 +86,27 @@ class Kept:
         return [listed(rows[at : at + _PIECE_ROWS]) for at in range(0, len(rows), _PIECE_ROWS)]
 
     def _drop(self) -> None:
-        """Forget the older half of the jobs that have ended."""
+        """Forget the older half of the jobs that have ended, and what no other job needs."""
         gone = set(list(self._ended)[: -(-len(self._ended) // 2)])
         self._ended = {job: None for job in self._ended if job not in gone}
         self._left_out += len(gone)
-        self._rows = [(job, row) for job, row in self._rows if job not in gone]
+        rows = [(job, row) for job, row in self._rows if job not in gone]
+        first = next((at for at, (job, _) in enumerate(rows) if job), len(rows))
+        self._rows = _still_true([row for _, row in rows[:first]]) + rows[first:]
 
     def _left_out_row(self) -> bytes:
         return _encoded([0, "left-out", self._left_out])
+
+
+def _still_true(rows: Iterable[bytes]) -> list[tuple[str, bytes]]:
+    """Of rows before those of all jobs, the latest of each node, and notes; fetches are over."""
+    latest: dict[tuple[str, str], bytes] = {}
+    for row in rows:
+        _, kind, about, *_ = msgspec.json.decode(row)
+        if kind != "pairs":
+            latest.pop((kind, about), None)
+            latest[kind, about] = row
+    return [("", row) for row in latest.values()]
 
 
 def circuit_row(use: CircuitUse) -> Row:

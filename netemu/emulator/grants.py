@@ -26,6 +26,7 @@ from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.emulator.statistics import lateness_class
 from railyard.netemu.messages import Grants
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 
@@ -109,7 +110,7 @@ class Ledger:
         self.cross_rack_room_bytes = (
             0.0  #: what the cross-rack links could have carried in that time
         )
-        self.lags: Counter[int] = Counter()  #: {lateness in 0.1 ms, rounded up: grants}
+        self.lags: Counter[int] = Counter()  #: {``lateness_class``: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
         self.coflows: dict[CoflowId, None] = {}  #: those that are registered
@@ -434,4 +435,4 @@ class Ledger:
         self._check_idle_soon(self.fabric.now_s)
 
     def _note_lag(self, lag_s: float) -> None:
-        self.lags[math.ceil(lag_s * 1e4)] += 1
+        self.lags[lateness_class(lag_s)] += 1

@@ -85,6 +85,14 @@ def layer_utilization(stats: NetworkStats, network: Network, span_s: float) -> d
     return found
 
 
+def lateness_class(late_s: float) -> int:
+    """A lateness in 0.1 ms, rounded up; from 10 ms on to two digits, so that there are few."""
+    tenth_ms, step = math.ceil(late_s * 1e4), 1
+    while tenth_ms >= 100 * step:
+        step *= 10
+    return -(-tenth_ms // step) * step
+
+
 def grant_lag_ms_p99(stats: NetworkStats) -> float:
     """Lateness in ms that 99 % of the grants did not exceed; 0 if there were none."""
     needed = math.ceil(sum(count for _, count in stats.grant_lags) * 0.99)

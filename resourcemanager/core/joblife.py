@@ -129,6 +129,7 @@ class JobLife:
         record.reason = reason
         record.maps_done = sum(stage.counted for stage in job.maps)
         record.reduces_done = sum(stage.counted for stage in job.reduces)
+        record.share_names()
         del state.jobs[job.id]
         self._shuffle.job_ended(job)
         state.policies.notify("job_ended", job)

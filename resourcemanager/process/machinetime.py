@@ -15,7 +15,7 @@ from railyard.cluster.messages.execution import AttemptDelayed
 from railyard.resourcemanager.core.state.records import JobRecord
 
 
-@dataclass
+@dataclass(slots=True)
 class _Waits:
     """One kind of waiting."""
 
@@ -27,7 +27,7 @@ class _Waits:
         self.max_s = max(self.max_s, wait_s)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Job:
     attempts: int = 0
     launch: _Waits = field(default_factory=_Waits)

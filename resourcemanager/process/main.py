@@ -145,15 +145,14 @@ class ResourceManager:
         )
         self._watchers = Watchers(self._driver, self._server)
         self._network = NetworkOrders(self._driver, transport, self._managers.send)
-        self._reports = NetworkReports(
-            self._driver, self._network, self._machine, self._folder, config
-        )
+        self._reports = NetworkReports(self._driver, self._network, self._machine, config)
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()
         self._ids = JobIds(1 if before is None else before.job_number + 1)
         self._submissions = Submissions(daemon.folder.jobs, config.durability)
-        self._tokens: dict[str, JobId] = {}  #: {token of a submission: its job}
+        #: {token of a submission: its job}, while there is a record of that
+        self._tokens: dict[str, JobId] = {}
         self._outputs = Outputs(self._driver, self._namenode, transport.reactor, self._submissions)
         scale = config.topology.scale
         self._data = InputData(self._driver, self._server, self._namenode, scale)
@@ -184,7 +183,7 @@ class ResourceManager:
         self._managers.slots.update(before.slots)
         for job, wanted in self._submissions.all().items():
             self._take_up(job, wanted)
-        rows = [row for row in self._folder.processes() if row["role"] == "NodeManager"]
+        rows = self._folder.processes("NodeManager")
         self._managers.expect(
             {RackId(row["name"].removeprefix("nodemanager-")): row["pid"] for row in rows}
         )
@@ -352,6 +351,9 @@ class ResourceManager:
         if not order.ok:
             self._outputs.job_failed(order.job)
         self._reports.job_ended(order.job)
+        known = self._driver.core.records
+        for token in [token for token, job in self._tokens.items() if job not in known]:
+            del self._tokens[token]
         self._watchers.job_ended(order.job)
 
     def _discard(self, order: DiscardJob) -> None:

@@ -317,7 +317,7 @@ class JobDetails(Message, frozen=True, kw_only=True):
     settings: Annotated[dict[Name, Text], FEW]  #: with which it was submitted, long ones cut
 
 
-class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """An attempt in ``JobTasks``; what is known only at its end is 0 before."""
 
     attempt: AttemptId

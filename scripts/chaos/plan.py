@@ -46,7 +46,7 @@ GROUPS = {"kill": tuple(KILLS), "all": tuple(KINDS)}
 #: Kinds that destroy replicas.
 DESTROYING = ("corrupt", "lose-node")
 #: Kinds by which a daemon dies: that of a node's rack serves the other nodes' disks, too.
-_DEADLY = (*KILLS, "lose-node")
+DEADLY = (*KILLS, "lose-node")
 #: {role: name of the one daemon that has it}
 CENTRAL = {
     "ResourceManager": "resourcemanager",
@@ -161,7 +161,7 @@ class _Planner:
         lasts_s = self.dice.uniform(*_LASTS_S.get(kind, (0.0, 0.0)))
         if target:
             self._until_s[target] = max(begin_s + lasts_s, self._until_s.get(target, 0.0))
-        if kind in _DEADLY and target:
+        if kind in DEADLY and target:
             self._deaths_s.setdefault(target, []).append(begin_s)
         share = self.dice.uniform(*_SHARES) if kind == "slow" else 0.0
         draw = self.dice.random()
@@ -192,7 +192,7 @@ class _Planner:
         if not target:
             return at_s
         free_s = max(at_s, self._until_s.get(target, 0.0))
-        if kind in _DEADLY:
+        if kind in DEADLY:
             latest = self._deaths_s.get(target, [])[-self._deaths_max :]
             if len(latest) == self._deaths_max:
                 free_s = max(free_s, latest[0] + WITHIN_S)

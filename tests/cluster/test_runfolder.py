@@ -22,7 +22,7 @@ def test_a_full_disk_does_not_end_who_notes_a_process(folder, caplog):
 def test_a_line_that_was_cut_short_is_left_out(folder):
     folder.record_process("Attempt", "j1.m0.0", 17)
     with open(folder.path / "processes.jsonl", "a") as file:
-        file.write('{"role": "Att\n')
+        file.write('{"role": "Att')
     folder.record_process("Attempt", "j1.m1.0", 18)
     assert [row["pid"] for row in folder.processes()] == [17, 18]
 

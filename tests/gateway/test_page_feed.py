@@ -167,6 +167,21 @@ def test_of_many_jobs_the_oldest_that_have_ended_are_dropped_and_counted():
     assert of_kind(rows, "node")
 
 
+def test_what_is_of_no_job_is_dropped_with_the_jobs_before_it_but_for_what_still_holds():
+    kept = small_kept(rows_max=20)
+    kept.take([[0, "note", "a line was cut"]])
+    for number in range(1, 100):
+        lost = "" if number % 2 else "lost"
+        pairs = [number, "pairs", [["r0", "r1", number]]]
+        kept.take([[number, "node", "r0n0", "r0", 1, lost], pairs, *job_rows(number)])
+        assert len(rows_of(kept)) <= 30
+    rows = rows_of(kept)
+    first = of_kind(rows, "job")[0][0]
+    assert [row[0] for row in of_kind(rows, "pairs")] == list(range(first + 1, 100))
+    assert [row[0] for row in of_kind(rows, "node")] == list(range(first, 100))
+    assert of_kind(rows, "note")
+
+
 def test_a_circuit_is_told_again_when_it_is_lit_and_when_it_ends():
     kept = small_kept()
     common = {"src": "r0", "dst": "r1", "coflow": "j1.r", "circuit": 1}

@@ -8,6 +8,7 @@ from railyard.cluster.topology import load_topology
 from railyard.netemu.emulator.statistics import (
     cpu_saturated,
     grant_lag_ms_p99,
+    lateness_class,
     layer_utilization,
     link_skew,
     network_utilization,
@@ -67,6 +68,19 @@ def test_utilization_of_a_tree_s_layers():
 def test_lag_is_of_the_99th_of_a_hundred_grants():
     assert grant_lag_ms_p99(stats(grant_lags=((1, 90), (30, 9), (500, 1)))) == 3.0
     assert grant_lag_ms_p99(stats(grant_lags=((1, 90), (30, 8), (500, 2)))) == 50.0
+
+
+@pytest.mark.parametrize(
+    ("late_s", "tenth_ms"),
+    [(0.0, 0), (1e-6, 1), (0.00995, 100), (0.0101, 110), (0.0991, 1000), (4.321, 44_000)],
+)
+def test_a_lateness_is_rounded_up_from_10_ms_on_to_two_digits(late_s, tenth_ms):
+    assert lateness_class(late_s) == tenth_ms
+
+
+def test_there_are_few_classes_of_lateness():
+    found = {lateness_class(number / 1e4) for number in range(600_000)}  # up to a minute
+    assert len(found) < 500
 
 
 def test_a_span_of_time_is_the_difference_of_two_looks():

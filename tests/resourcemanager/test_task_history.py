@@ -14,17 +14,17 @@ from railyard.resourcemanager.process.taskhistory.answers import (
     job_tasks,
     settings_of,
 )
-from railyard.resourcemanager.process.taskhistory.kept import TaskHistory
+from railyard.resourcemanager.process.taskhistory.kept import ATTEMPT_BYTES, TaskHistory
 from tests.harness import tiny_cluster
 
 
 class Watched:
     """A tiny cluster with a history that takes each of its events."""
 
-    def __init__(self, weight_max=1_000_000, **shape):
+    def __init__(self, **shape):
         self.c = tiny_cluster(**shape)
         self.core = self.c.core
-        self.history = TaskHistory(self.core.state, weight_max)
+        self.history = TaskHistory(self.core.state)
         handle = self.core.handle
 
         def watched(event, now_s):
@@ -110,12 +110,13 @@ def test_pages_cover_all_tasks_once():
 
 
 def test_the_jobs_that_ended_first_are_forgotten_first_and_a_huge_one_is_not_kept():
-    w = Watched(weight_max=25 * 10, racks=1, nodes=2, slots=2)
+    w = Watched(racks=1, nodes=2, slots=2)
     w.c.submit("j1", maps=4)
     w.c.run()
     w.c.submit("j2", maps=4)
     w.c.run()
     assert len(w.tasks("j1")) == len(w.tasks("j2")) == 4
+    w.history._weight_bytes_max = w.history._weight_bytes + 4 * ATTEMPT_BYTES - 1
     w.c.submit("j3", maps=4)
     w.c.run()
     with pytest.raises(PeerError, match="attempts of job j1 are not kept any more"):
@@ -139,7 +140,7 @@ def test_nothing_is_left_of_jobs_without_records():
         w.c.run()
     history = w.history
     assert list(history._jobs) == ["j4", "j5"]
-    assert history._weight == sum(job.weight for job in history._jobs.values())
+    assert history._weight_bytes == sum(job.weight_bytes for job in history._jobs.values())
     assert not history._open
     assert not history._flows
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Message, Refusal
@@ -40,25 +41,23 @@ class NetworkReports:
         driver: Driver,
         network: NetworkOrders,
         machine: MachineTime,
-        folder: RunFolder,
         config: ClusterConfig,
     ) -> None:
         self._driver = driver
         self._network = network
         self._machine = machine
-        self._folder = folder
         self._config = config
         self._links = Network(config.topology)
-        self._at_begin: dict[JobId, NetworkStats] = {}
-        self._at_end: dict[JobId, NetworkStats] = {}
+        self._at_begin: dict[JobId, bytes] = {}  #: counters, packed: objects take ten times as much
+        self._at_end: dict[JobId, bytes] = {}
 
     def job_began(self, job: JobId) -> None:
         """Look at the counters for a job that begins."""
-        self._look(lambda stats: self._at_begin.update({job: stats}))
+        self._look(job, self._at_begin)
 
     def job_ended(self, job: JobId) -> None:
         """Look at the counters for a job that has ended, and forget those of forgotten jobs."""
-        self._look(lambda stats: self._at_end.update({job: stats}))
+        self._look(job, self._at_end)
         for looks in (self._at_begin, self._at_end):
             for old in [known for known in looks if known not in self._driver.core.records]:
                 del looks[old]
@@ -81,10 +80,10 @@ class NetworkReports:
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
-    def _look(self, then: Callable[[NetworkStats], Any]) -> None:
+    def _look(self, job: JobId, looks: dict[JobId, bytes]) -> None:
         def answer(stats: _Answer, _: object) -> None:
             if isinstance(stats, NetworkStats):
-                then(stats)
+                looks[job] = msgspec.msgpack.encode(stats)
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
@@ -107,7 +106,6 @@ class NetworkReports:
                 driver.now_s,
             ),
             "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
-            "processes": self._folder.processes(),
         }
         add_figures(summary, driver.core.state.policies)
         for row, steps in zip(summary["jobs"], jobs, strict=True):
@@ -132,11 +130,15 @@ class NetworkReports:
     def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
         """What the network did from the first of the jobs' beginning to the last one's end."""
         first = min(records, key=lambda record: record.submitted_s)
-        begin = self._at_begin.get(first.id)
+        begin = _unpacked(self._at_begin.get(first.id))
         ends = [record.finished_s for record in records]
         if None in ends:
             end = now
         else:
             last = max(records, key=lambda record: record.finished_s or 0.0)
-            end = self._at_end.get(last.id, now)
+            end = _unpacked(self._at_end.get(last.id)) or now
         return end if begin is None else since(end, begin)
+
+
+def _unpacked(look: bytes | None) -> NetworkStats | None:
+    return None if look is None else msgspec.msgpack.decode(look, type=NetworkStats)

@@ -21,7 +21,12 @@ from railyard.resourcemanager.process.messages import (
     TaskReport,
 )
 from railyard.resourcemanager.process.progress import job_status
-from railyard.resourcemanager.process.taskhistory.kept import JobAttempts, TaskHistory, did_it
+from railyard.resourcemanager.process.taskhistory.kept import (
+    JobAttempts,
+    Reports,
+    TaskHistory,
+    did_it,
+)
 
 _SETTINGS_MAX = 50
 _LETTERS_MAX = 500
@@ -40,7 +45,7 @@ def job_details(core: Core, history: TaskHistory, job: JobId, now_s: float) -> J
         now_s=now_s,
         status=job_status(core, record, running),
         stages=tuple(stages),
-        settings=known.settings,
+        settings=known.outline.settings,
     )
 
 
@@ -50,14 +55,13 @@ def job_tasks(core: Core, history: TaskHistory, wanted: GetJobTasks, now_s: floa
     if not known.whole:
         raise PeerError(f"the attempts of job {wanted.job} are not kept any more: they were many")
     running = core.state.jobs.get(wanted.job)
-    places = _places(known, wanted.begin)
-    chosen = islice(places, wanted.limit)
+    chosen = known.of_tasks(wanted.begin, wanted.limit)
     if running is None:
-        tasks = [_ended_task(known, record, stage, index) for stage, index in chosen]
+        tasks = [_ended_task(record, *each) for each in chosen]
     else:
         waiting: dict[str, str] = {}  # one answer for all pending tasks of a stage
-        tasks = [_task(core, known, running, waiting, *place) for place in chosen]
-    left = max(0, sum(known.sizes.values()) - wanted.begin - wanted.limit)
+        tasks = [_task(core, running, waiting, *each) for each in chosen]
+    left = max(0, sum(known.outline.sizes.values()) - wanted.begin - wanted.limit)
     return JobTasks(now_s=now_s, tasks=tuple(tasks), left=left)
 
 
@@ -87,14 +91,6 @@ def _known(core: Core, history: TaskHistory, job: JobId) -> tuple[JobRecord, Job
     return record, known
 
 
-def _places(known: JobAttempts, begin: int) -> Iterator[tuple[str, int]]:
-    """(stage, index) of each task of a job from number ``begin`` on."""
-    for stage, size in known.sizes.items():
-        for index in range(begin, size):
-            yield stage, index
-        begin = max(0, begin - size)
-
-
 def _stage(core: Core, stage: Stage) -> StageStatus:
     first = stage.pending.first() if stage.pending.count else None
     return StageStatus(
@@ -118,13 +114,14 @@ def _planned(core: Core, stage: Stage) -> str:
 
 
 def _ended_stages(known: JobAttempts) -> Iterator[StageStatus]:
-    for name, size in known.sizes.items():
-        done = known.done.get(name, 0) if known.whole else None
-        yield StageStatus(name=name, reads=known.reads[name], tasks=size, done=done)
+    outline = known.outline
+    for name, size in outline.sizes.items():
+        done = outline.done.get(name, 0) if known.whole else None
+        yield StageStatus(name=name, reads=outline.reads[name], tasks=size, done=done)
 
 
 def _task(
-    core: Core, known: JobAttempts, job: Job, waiting: dict[str, str], name: str, index: int
+    core: Core, job: Job, waiting: dict[str, str], name: str, index: int, attempts: Reports
 ) -> TaskReport:
     task = job.stages[name].tasks[index]
     if task.state == "pending" and name not in waiting:
@@ -133,12 +130,11 @@ def _task(
         task=task.id,
         state=task.state,
         waiting=waiting[name] if task.state == "pending" else "",
-        attempts=known.of_task(name, index),
+        attempts=attempts,
     )
 
 
-def _ended_task(known: JobAttempts, record: JobRecord, name: str, index: int) -> TaskReport:
-    attempts = known.of_task(name, index)
+def _ended_task(record: JobRecord, name: str, index: int, attempts: Reports) -> TaskReport:
     if did_it(attempts):
         state = "done"
     elif record.ok:

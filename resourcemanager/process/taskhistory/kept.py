@@ -2,13 +2,17 @@
 
 Fed with each event once the core has handled it, and its commands, as the log of events is.  While
 a job runs, the state of its attempts is the core's own; when the core forgets the job, it is
-copied.  If there are too many attempts, those of the jobs that ended first are forgotten.
+copied and packed, to about a tenth.  If they take too much memory, those of the jobs that ended
+first are forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from sys import intern
+from typing import TypeVar
 
 import msgspec
 
@@ -33,10 +37,15 @@ from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.process.messages import AttemptReport
 
-#: What all that is kept may weigh, about 40 MB: an attempt weighs ``_ATTEMPT``, a counter of it
-#: ``_COUNTER``.
-WEIGHT_MAX = 1_000_000
-_ATTEMPT, _COUNTER = 25, 4
+T = TypeVar("T")
+#: The attempts of a task, in order.
+Reports = tuple[AttemptReport, ...]
+
+#: What all attempts that are kept may take; one that is not packed, and a counter of it.
+WEIGHT_BYTES_MAX = 40_000_000
+ATTEMPT_BYTES, _COUNTER_BYTES = 1000, 160
+#: Tasks that are packed together: few tasks are asked for at once.
+_PIECE_TASKS = 500
 _REASON_LETTERS_MAX = 500
 _DID_IT = ("succeeded", "output lost")
 _SAME_NODE, _SAME_RACK, _OTHER_RACK = range(3)
@@ -85,48 +94,107 @@ class AttemptRecord(msgspec.Struct, eq=False):
         )
 
 
+class Outline(msgspec.Struct, array_like=True):
+    """What is known of a job beside its attempts."""
+
+    sizes: dict[str, int]  #: {stage: its number of tasks}, in order
+    reads: dict[str, tuple[str, ...]]
+    settings: dict[str, str] = {}  #: with which it was submitted, as text
+    #: {stage: how many of its tasks were done}, once its job has ended
+    done: dict[str, int] = {}
+
+
 class JobAttempts:
-    """The attempts of a job."""
+    """The attempts of a job: records while its job is known to the core, packed afterwards."""
+
+    __slots__ = ("_attempts", "_outline", "_pieces", "weight_bytes", "whole")
 
     def __init__(self, submission: JobSubmitted) -> None:
-        #: {stage: its number of tasks}, in order
-        self.sizes: dict[str, int] = {stage.name: stage.tasks for stage in submission.stages}
-        self.reads: dict[str, tuple[str, ...]] = {s.name: s.reads for s in submission.stages}
-        self.settings: dict[str, str] = {}  #: with which it was submitted, as text
-        self.weight = 0
+        self.weight_bytes = 0  #: what its attempts take, about
         self.whole = True  #: whether all its attempts are here; if not, none is
-        #: {stage: how many of its tasks were done}, once its job has ended
-        self.done: dict[str, int] = {}
-        #: {stage: {index of a task: its attempts, in order}}: records while its job is known to the
-        #: core, reports afterwards
-        self._attempts: dict[str, dict[int, list[AttemptRecord | AttemptReport]]] = {}
+        self._outline: Outline | bytes = Outline(
+            {stage.name: stage.tasks for stage in submission.stages},
+            {stage.name: stage.reads for stage in submission.stages},
+        )
+        #: {stage: {index of a task: its attempts, in order}}, until they are packed
+        self._attempts: dict[str, dict[int, list[AttemptRecord]]] | None = {}
+        #: reports once they are packed: {number of a task: its attempts}, ``_PIECE_TASKS`` together
+        self._pieces: tuple[bytes, ...] = ()
+
+    @property
+    def outline(self) -> Outline:
+        """What is known of it beside its attempts; not to be changed."""
+        outline = self._outline
+        return outline if isinstance(outline, Outline) else _unpacked(outline, Outline)
+
+    def note_settings(self, settings: dict[str, str]) -> None:
+        """Keep with what it was submitted, as text."""
+        outline = msgspec.structs.replace(self.outline, settings=settings)
+        self._outline = outline if isinstance(self._outline, Outline) else _packed(outline)
 
     def add(self, record: AttemptRecord) -> None:
         """Add an attempt."""
+        assert self._attempts is not None, "its job has ended"
         stage, index = task_place(record.attempt.id)
         self._attempts.setdefault(stage, {}).setdefault(index, []).append(record)
 
-    def of_task(self, stage: str, index: int) -> tuple[AttemptReport, ...]:
-        """The attempts of a task, in order."""
-        known = self._attempts.get(stage, {}).get(index, ())
-        return tuple([a.report() if isinstance(a, AttemptRecord) else a for a in known])
+    def of_tasks(self, begin: int, limit: int) -> Iterator[tuple[str, int, Reports]]:
+        """(stage, index, attempts in order) of each task from number ``begin`` on."""
+        at = -1
+        piece: Mapping[int, Reports] = {}
+        places = islice(_places(self.outline.sizes, begin), limit)
+        for number, (stage, index) in enumerate(places, begin):
+            if self._attempts is not None:
+                records = self._attempts.get(stage, {}).get(index, ())
+                yield stage, index, tuple([record.report() for record in records])
+                continue
+            if number // _PIECE_TASKS != at and self.whole:
+                at = number // _PIECE_TASKS
+                piece = _unpacked(self._pieces[at], dict[int, Reports])
+            yield stage, index, piece.get(number, ())
 
     def drop(self) -> None:
         """Forget its attempts."""
-        self._attempts.clear()
-        self.whole, self.weight = False, 0
+        self._pieces = ()
+        if self._attempts is not None:
+            self._attempts.clear()
+        self.whole, self.weight_bytes = False, 0
 
-    def copy_states(self) -> list[AttemptId]:
-        """Copy what is the core's own; returns the ids of all its attempts."""
-        ids = []
-        for stage, of_stage in self._attempts.items():
-            self.done[stage] = 0
-            for index in of_stage:
-                reports = self.of_task(stage, index)
-                of_stage[index] = list(reports)
+    def pack(self) -> list[AttemptId]:
+        """Pack all, what is the core's own included; returns the ids of its attempts."""
+        outline = self.outline
+        ids: list[AttemptId] = []
+        pieces: list[dict[int, Reports]] = []
+        done = dict.fromkeys(outline.sizes, 0)
+        for number, (stage, _, reports) in enumerate(self.of_tasks(0, sum(outline.sizes.values()))):
+            if number % _PIECE_TASKS == 0:
+                pieces.append({})
+            if reports:
+                pieces[-1][number] = reports
                 ids += [report.attempt for report in reports]
-                self.done[stage] += did_it(reports)
+                done[stage] += did_it(reports)
+        self._outline = _packed(msgspec.structs.replace(outline, done=done))
+        self._attempts = None
+        if self.whole:
+            self._pieces = tuple(map(_packed, pieces))
+            self.weight_bytes = sum(map(len, self._pieces))
         return ids
+
+
+def _places(sizes: Mapping[str, int], begin: int) -> Iterator[tuple[str, int]]:
+    """(stage, index) of each task of a job from number ``begin`` on."""
+    for stage, size in sizes.items():
+        for index in range(begin, size):
+            yield stage, index
+        begin = max(0, begin - size)
+
+
+def _packed(known: Outline | dict[int, Reports]) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(known), level=1)
+
+
+def _unpacked(packed: bytes, kind: type[T]) -> T:
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=kind)
 
 
 def did_it(attempts: Iterable[AttemptReport]) -> bool:
@@ -137,11 +205,11 @@ def did_it(attempts: Iterable[AttemptReport]) -> bool:
 class TaskHistory:
     """The attempts of the latest jobs."""
 
-    def __init__(self, state: ClusterState, weight_max: int = WEIGHT_MAX) -> None:
+    def __init__(self, state: ClusterState, weight_bytes_max: int = WEIGHT_BYTES_MAX) -> None:
         self._state = state
         self.events = 0  #: taken so far, but for those that say how far attempts are
-        self._weight_max = weight_max
-        self._weight = 0
+        self._weight_bytes_max = weight_bytes_max
+        self._weight_bytes = 0
         self._jobs: dict[JobId, JobAttempts] = {}
         self._ended: dict[JobId, None] = {}  #: of these, the ones that have ended, in order
         self._open: dict[AttemptId, AttemptRecord] = {}  #: whose end is not known
@@ -155,7 +223,7 @@ class TaskHistory:
     def note_settings(self, job: JobId, settings: dict[str, str]) -> None:
         """Keep with what a job was submitted, as text."""
         if (known := self._jobs.get(job)) is not None:
-            known.settings = settings
+            known.note_settings(settings)
 
     def take(self, at_s: float, event: Event, commands: Sequence[Command]) -> None:
         """Take an event that the core has handled, and what followed."""
@@ -202,7 +270,7 @@ class TaskHistory:
             return
         record = self._open[attempt] = AttemptRecord(known)
         job.add(record)
-        self._weigh(job, _ATTEMPT)
+        self._weigh(job, ATTEMPT_BYTES)
 
     def _fetched(self, flow: FlowId, at_s: float) -> None:
         fetch = self._flows.pop(flow, None)
@@ -219,32 +287,34 @@ class TaskHistory:
         record.shuffle_bytes = sum(event.partition_bytes)
         counters = {intern(name): count for name, count in event.counters.items()}
         record.success = msgspec.structs.replace(event, partition_bytes=(), counters=counters)
-        self._weigh(job, _COUNTER * len(counters))
+        self._weigh(job, _COUNTER_BYTES * len(counters))
 
     def _discarded(self, job: JobId) -> None:
         """The core knows nothing of the job's attempts any more."""
         known = self._jobs.get(job)
         if known is None:
             return
-        for attempt in known.copy_states():
+        before_bytes = known.weight_bytes
+        for attempt in known.pack():
             self._open.pop(attempt, None)
+        self._weight_bytes += known.weight_bytes - before_bytes
         self._ended[job] = None
         gone = [flow for flow, (record, _, _) in self._flows.items() if _is_of(record, job)]
         for flow in gone:
             del self._flows[flow]
         for old in [old for old in self._ended if old not in self._state.records]:
-            self._weight -= self._jobs.pop(old).weight
+            self._weight_bytes -= self._jobs.pop(old).weight_bytes
             del self._ended[old]
 
-    def _weigh(self, job: JobAttempts, weight: int) -> None:
-        """A job's attempts weigh more; forget others if that is too much."""
-        job.weight += weight
-        self._weight += weight
-        while self._weight > self._weight_max:
+    def _weigh(self, job: JobAttempts, by_bytes: int) -> None:
+        """A job's attempts take more; forget others if that is too much."""
+        job.weight_bytes += by_bytes
+        self._weight_bytes += by_bytes
+        while self._weight_bytes > self._weight_bytes_max:
             ended = [self._jobs[name] for name in self._ended]
-            heaviest = max(self._jobs.values(), key=lambda one: one.weight)
-            dropped = next((one for one in ended if one.weight), heaviest)
-            self._weight -= dropped.weight
+            heaviest = max(self._jobs.values(), key=lambda one: one.weight_bytes)
+            dropped = next((one for one in ended if one.weight_bytes), heaviest)
+            self._weight_bytes -= dropped.weight_bytes
             dropped.drop()
 
 

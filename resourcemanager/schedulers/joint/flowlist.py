@@ -47,10 +47,10 @@ class FlowList:
 
     def insert_real(self, task: TaskId, src: int, dst: int) -> None:
         """A flow to a task; it is promised all that is free on its path, unless it was before."""
-        flows = self._real.setdefault(task, {})
-        if src != dst and src not in flows:
+        if src != dst and src not in self._real.get(task, {}):
             rack = self._servers.rack
-            flows[src] = self._switches.promise(int(rack[src]), int(rack[dst]))
+            promise = self._switches.promise(int(rack[src]), int(rack[dst]))
+            self._real.setdefault(task, {})[src] = promise
 
     def insert_virtual(self, flow: VirtualFlow) -> None:
         """A flow without bandwidth."""
@@ -59,9 +59,12 @@ class FlowList:
 
     def ended(self, task: TaskId, src: int) -> None:
         """A real flow has ended: what it was promised is free."""
-        promise = self._real.get(task, {}).pop(src, None)
+        flows = self._real.get(task, {})
+        promise = flows.pop(src, None)
         if promise is not None:
             self._switches.give_back(promise)
+            if not flows:
+                del self._real[task]
 
     def forget(self, task: TaskId) -> None:
         """All flows to a task are gone, as it starts or is put elsewhere."""
