@@ -94,7 +94,7 @@ class Store:
 
     async def ask(self, message: Message, answer: type[M]) -> M:
         """Ask the ResourceManager."""
-        return await self.call(lambda _: self._manager.call(message, answer))
+        return await self._worker.call(lambda: self._manager.ask(message, answer))
 
     def close(self) -> None:
         """Close its sockets, once what it was asked to do is done."""

@@ -19,7 +19,6 @@ from railyard.scripts.chaos.injector import Recovered
 from railyard.scripts.chaos.plan import KILLS, plan_faults
 from railyard.scripts.chaos.shown import recoveries
 from railyard.scripts.chaos.underfaults import Report
-from railyard.scripts.clusters.cluster_main import RESTARTED
 
 #: Kills of each kind, over all jobs.
 EACH = 100
@@ -46,7 +45,7 @@ def run(quick: bool = False, each: int = EACH, seed: int = 1, kinds: str = "kill
 
 def _under_kills(job: str, words: str, count: int, seed: int) -> tuple[Report, list[str]]:
     asked = request(job, words, seed)
-    kinds = asked.chosen_kinds(RESTARTED)
+    kinds = asked.chosen_kinds()
     plan = plan_faults(seed, asked.place, kinds, count * len(kinds), _EVERY_S, _DEATHS_MAX)
     print(f"  {job}: {len(plan)} faults", file=sys.stderr, flush=True)
     return on_a_cluster((job,), kinds, plan, seed)

@@ -25,7 +25,6 @@ from railyard.benchmarks.recovery._growth import Growth, growth_of
 from railyard.cluster.topology import Topology
 from railyard.scripts.chaos.plan import DEADLY, Fault, plan_faults
 from railyard.scripts.chaos.processes import Processes, pid_of
-from railyard.scripts.clusters.cluster_main import RESTARTED
 from railyard.scripts.clusters.launch import DAEMONS
 from railyard.scripts.clusters.session import Session
 
@@ -113,7 +112,7 @@ def run(quick: bool = False, minutes: float | None = None, seed: int = 1) -> lis
     """Run for half an hour, ``quick`` for five minutes."""
     minutes = minutes or (_QUICK_MINUTES if quick else MINUTES)
     asked = request(JOBS[0], "all", seed)
-    kinds = asked.chosen_kinds(RESTARTED)
+    kinds = asked.chosen_kinds()
     plan = plan_soak(seed, asked.place, kinds, minutes)
     samples = Samples()
     report, left = on_a_cluster(JOBS, kinds, plan, seed, samples.begin)

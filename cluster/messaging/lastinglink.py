@@ -5,7 +5,10 @@ while or is being restarted, so the link waits, at most until the cluster ends. 
 is remade after a pause, which grows if connections break soon each time.
 
 A message in flight when the connection broke may have arrived or not.  A ``request`` is then
-answered with ``PeerLost``; an ``insist`` is sent again, so it must be idempotent.
+answered with ``PeerLost``, which ``call`` raises; ``insist`` and ``ask`` send it again, so it must
+be idempotent.
+
+Where this process has no descriptor left for a new connection, it tries again, and requests wait.
 """
 
 from __future__ import annotations
@@ -14,7 +17,10 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import zmq
+
 from railyard.cluster.errors import PeerLost
+from railyard.cluster.files.resources import exhausted
 from railyard.cluster.messaging.frames import Payload
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
@@ -33,6 +39,10 @@ CENTRAL_PATIENCE_S = 30.0
 _PAUSE_S = 0.05
 _PAUSE_S_MAX = 2.0
 _SOON_S = 5.0
+#: Pause before the next try where a descriptor was lacking.
+_NO_DESCRIPTOR_PAUSE_S = 0.5
+
+_Request = tuple[Message, type[Any], Callable[[Any, memoryview | None], None]]
 
 
 class LastingLink:
@@ -46,6 +56,9 @@ class LastingLink:
         self._on_renewed = on_renewed
         self._handlers: dict[type[Message], Callable[[Any, memoryview | None], None]] = {}
         self.pause_s = _PAUSE_S  #: pause before the current connection was made
+        #: requests that wait for a link, which could not be made; None: there is one
+        self._held: list[_Request] | None = None
+        self._is_closed = False
         self._link = self._make(pause_s=0.0)
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
@@ -64,7 +77,10 @@ class LastingLink:
         on_answer: Callable[[M | Refusal | PeerLost, memoryview | None], None],
     ) -> None:
         """Send a request; answered with ``PeerLost`` if the connection breaks before its answer."""
-        self._link.request(message, answer, on_answer)
+        if self._held is not None:
+            self._held.append((message, answer, on_answer))
+        else:
+            self._link.request(message, answer, on_answer)
 
     def insist(
         self,
@@ -126,6 +142,7 @@ class LastingLink:
 
     def close(self) -> None:
         """Close the link for good."""
+        self._is_closed, self._held = True, None
         self._link.close()
 
     def _make(self, pause_s: float) -> Link:
@@ -139,5 +156,23 @@ class LastingLink:
         broke_soon = now_s() < self._made_s + _SOON_S
         self.pause_s = min(2 * self.pause_s, _PAUSE_S_MAX) if broke_soon else _PAUSE_S
         log.info("the connection to %s broke: connecting again", self.name)
-        self._link = self._make(self.pause_s)
+        self._connect_again()
+
+    def _connect_again(self) -> None:
+        if self._is_closed:
+            return
+        try:
+            self._link = self._make(self.pause_s)
+        except (OSError, zmq.ZMQError) as error:
+            cause = exhausted(error)
+            if cause is None:
+                raise
+            if self._held is None:
+                self._held = []
+                log.warning("%s cannot be connected to for now: %s", self.name, cause)
+            self._transport.reactor.call_later(_NO_DESCRIPTOR_PAUSE_S, self._connect_again)
+            return
+        held, self._held = self._held or [], None
         self._on_renewed()
+        for request in held:
+            self.request(*request)

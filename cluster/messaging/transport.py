@@ -177,9 +177,12 @@ class Transport:
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
-        return self._keep(
-            Link(name, socket, self.reactor, address, self._epochs, on_lost, patience_s, pause_s)
-        )
+        how = self.reactor, address, self._epochs, on_lost, patience_s, pause_s
+        try:
+            return self._keep(Link(name, socket, *how))
+        except zmq.ZMQError:  # no descriptor is left for what watches it
+            socket.close(linger=0)
+            raise
 
     def unreachable(self) -> tuple[str, ...]:
         """Names of the servers that links of this process wait for, sorted."""

@@ -12,10 +12,10 @@ the process that started it, one JSON object per line on its standard output:
     {"event": "failed", "reason":}                          the cluster could not be started
     {"event": "stopped"}                                    all processes have ended
 
-A daemon that dies is restarted (see ``cluster.processes.restarts``), unless its state is lost with
-it.  Without a critical one the cluster ends, at once or when it has died too often.  It also ends
-when the supervisor gets SIGTERM, and when its lifeline (a pipe held open by the process that
-started it) closes.  One that was stopped is waited for.
+A daemon that dies is restarted (see ``cluster.processes.restarts``), until it has died too often.
+Without a critical one the cluster ends.  It also ends when the supervisor gets SIGTERM, and when
+its lifeline (a pipe held open by the process that started it) closes.  One that was stopped is
+waited for.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class DaemonSpec:
     name: str
     main: Callable[[Daemon], int | None]  #: returns its exit status
     critical: bool
-    restarts: bool = True  #: whether it can go on where it died
     #: whether it has so much to replay that a standby should follow it; None: never
     wants_standby: Callable[[RunFolder], bool] | None = None
 
@@ -262,7 +261,7 @@ class Supervisor:
     def _what_next(self, spec: DaemonSpec, status: int) -> str:
         """Schedule the restart of a daemon that died; return in words what happens next."""
         never = self._config.restart == "never"
-        if never or not spec.restarts or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
+        if never or os.waitstatus_to_exitcode(status) == NOT_AGAIN:
             return _LOST if spec.critical else "it is not started again"
         now_s = time.monotonic()
         pause_s = self._restarts.pause_s(spec.name, now_s)

@@ -314,8 +314,11 @@ class ResourceManager:
 
     def _kill(self, request: Request) -> Message:
         assert isinstance(request.message, KillJob), "as the server checks"
-        self._driver.feed(JobKilled(job=request.message.job, reason=request.message.reason))
-        self._driver.settle()
+        job = request.message.job
+        record = self._driver.core.records.get(job)
+        if record is None or not record.stopped:  # otherwise it was asked for before
+            self._driver.feed(JobKilled(job=job, reason=request.message.reason))
+            self._driver.settle()
         return Done()
 
     def _status(self, _: Request) -> Message:

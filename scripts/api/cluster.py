@@ -255,7 +255,7 @@ class Cluster:
     def status(self) -> ClusterStatus:
         """Its nodes with their slots and attempts, and its jobs with their progress."""
         with connected(self._running(), self.config) as session:
-            return session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+            return session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
 
     # Addresses -------------------------------------------------------------------------------
     @property

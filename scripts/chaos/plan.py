@@ -97,16 +97,9 @@ def kinds_named(words: str, possible: Collection[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def possible_kinds(topology: Topology, restarted: Collection[str]) -> tuple[str, ...]:
-    """The kinds that a cluster bears whose central daemons of these roles are restarted.
-
-    Where blocks have one replica, none may be destroyed.
-    """
-    unborne = {
-        kind
-        for kind, role in KILLS.items()
-        if role in CENTRAL and role != "Gateway" and role not in restarted
-    }
+def possible_kinds(topology: Topology) -> tuple[str, ...]:
+    """The kinds that a cluster bears: where blocks have one replica, none may be destroyed."""
+    unborne: set[str] = set()
     if min(topology.storage.replication, len(topology.nodes())) < 2:
         unborne.update(DESTROYING)
     if not Network(topology).cross_rack:

@@ -48,14 +48,11 @@ class ChaosRequest(ClusterRequest, InputRequest):
         help="A parameter of the job, such as min_letters=12.  Repeatable.",
     )
 
-    def chosen_kinds(self, restarted: tuple[str, ...]) -> tuple[str, ...]:
-        """The kinds of faults; ``restarted`` are the central daemons' roles that come back.
-
-        Raises ``UsageError`` for those that cannot be.
-        """
+    def chosen_kinds(self) -> tuple[str, ...]:
+        """The kinds of faults.  Raises ``UsageError`` for those that cannot be."""
         if self.restart == "never":
             raise UsageError("--restart never: need on-failure: what is killed is to come back")
-        return kinds_named(self.kinds, possible_kinds(self.place, restarted))
+        return kinds_named(self.kinds, possible_kinds(self.place))
 
     def cluster(self, kinds: tuple[str, ...]) -> ClusterConfig:
         """The cluster's configuration, with a gateway if one is to be killed."""

@@ -19,9 +19,8 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
 from railyard.resourcemanager.process.restart.following import is_worth_a_standby
 
-#: Of the daemons without which a cluster can't go on, those that go on where they died.
-RESTARTED = ("ResourceManager", "NetworkEmulator", "NameNode")
-#: Of these, those that may have so much to replay that a standby follows them, and when.
+#: Of the daemons without which a cluster can't go on, those that may have so much to replay that a
+#: standby follows them, and when.
 STANDBYS = {"ResourceManager": lambda folder: is_worth_a_standby(folder.events)}
 
 
@@ -44,7 +43,6 @@ def daemons(config: ClusterConfig) -> list[DaemonSpec]:
                 name=name,
                 main=main,
                 critical=True,
-                restarts=role in RESTARTED,
                 wants_standby=STANDBYS.get(role),
             )
             for role, (name, main) in central.items()

@@ -53,7 +53,7 @@ _COLUMNS = (
 def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
     """The summary of a run that has ended."""
     wanted = GetReport(jobs=outcome.measured_jobs())
-    summary = session.link("resourcemanager").call(wanted, Report).summary
+    summary = session.link("resourcemanager").ask(wanted, Report).summary
     ours = set(outcome.all_jobs())
     return {
         **summary,

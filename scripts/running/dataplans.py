@@ -25,4 +25,4 @@ def planned_racks(
     size_bytes = stored_bytes * session.config.topology.scale
     link = session.link("resourcemanager")
     asked = PlanData(path=path, size_bytes=size_bytes, job=job, forecast=forecast)
-    return link.call(asked, DataPlan).racks
+    return link.ask(asked, DataPlan).racks

@@ -35,10 +35,10 @@ def send_forecasts(
         return {}
     jobs = workload().jobs
     link = session.link("resourcemanager")
-    begin_s = link.call(GetClusterStatus(), ClusterStatus).now_s
+    begin_s = link.ask(GetClusterStatus(), ClusterStatus).now_s
     expected = predicted_jobs(jobs, begin_s)
     if expected:
-        link.call(SubmitForecasts(jobs=expected), Done)
+        link.ask(SubmitForecasts(jobs=expected), Done)
     count = format_count(len(jobs), "job")
     view.say(f"forecasts for {scheduler}: {len(expected)} of {count}, with sizes measured ahead")
     return {job.job: job.forecast for job in expected}

@@ -24,7 +24,7 @@ class NetworkWatch:
         self.record = NetworkRecord(session.config)
         self._link = session.link("network")
         asked_s = now_s()
-        status = session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+        status = session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
         #: the ResourceManager's clock, which the events' times are of, minus ours
         self._offset_s = status.now_s - (asked_s + now_s()) / 2
         asked_s = now_s()

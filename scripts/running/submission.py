@@ -120,7 +120,7 @@ class _Batch:
             for job in list(self._places):
                 if job in self._places:  # others may end meanwhile
                     wish = KillJob(job=job, reason="interrupted by its user")
-                    self._link.call(wish, Done, timeout_s=_ANSWER_S)
+                    self._link.ask(wish, Done, timeout_s=_ANSWER_S)
 
     def close(self) -> None:
         """Close the link."""

@@ -62,7 +62,7 @@ class Workplace:
     def note(self, path: str, jobs: Iterable[str] = ()) -> None:
         """Report to the scheduler where written input is, before these jobs read it."""
         noted = NoteInput(path=path, jobs=tuple(jobs))
-        self._session.link("resourcemanager").call(noted, Done)
+        self._session.link("resourcemanager").ask(noted, Done)
 
     def bring_input(self, plan: Plan, copies: Mapping[str, Path]) -> None:
         """Copy local input files into the block store, unless they are there already."""

@@ -1,6 +1,9 @@
 """A link that reconnects: the outcome of its requests when the connection breaks."""
 
+import errno
+
 import pytest
+import zmq
 
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.files.runfolder import RunFolder
@@ -110,3 +113,50 @@ def test_a_link_that_was_closed_stays_so(transport):
     link.request(Ask(number=1), Answer, lambda answer, _: got.append(answer))
     wait(transport, lambda: bool(got))
     assert isinstance(got[0], PeerLost)
+
+
+def test_what_is_asked_is_asked_again_of_the_next_process(transport):
+    first, asked = serve(transport, answers=False)
+    link = LastingLink(transport, "oracle")
+
+    def replace():
+        first.close()
+        serve(transport, answers=True)
+
+    transport.reactor.call_later(0.05, lambda: asked == [1] and replace())
+    assert link.ask(Ask(number=1), Answer, timeout_s=5).number == 1
+
+
+def test_without_a_descriptor_requests_wait_until_there_is_one(transport, monkeypatch):
+    renewed, got, make, lacking = [], [], transport.link, [1, 2]
+
+    def link_if_possible(*arguments, **how):
+        if lacking:
+            lacking.pop()
+            raise zmq.ZMQError(errno.EMFILE)
+        return make(*arguments, **how)
+
+    server, _ = serve(transport, answers=False)
+    link = LastingLink(transport, "oracle", lambda: renewed.append(1))
+    link.insist(Ask(number=1), Answer, lambda answer, _: got.append(answer.number))
+    monkeypatch.setattr(transport, "link", link_if_possible)
+    wait(transport, lambda: link.waits_s == 0)
+    server.close()
+    wait(transport, lambda: len(lacking) == 1)
+    link.insist(Ask(number=2), Answer, lambda answer, _: got.append(answer.number))
+    _, asked = serve(transport, answers=True)
+    wait(transport, lambda: len(got) == 2)
+    assert (asked, renewed, lacking) == ([1, 2], [1], [])
+
+
+def test_a_link_that_cannot_be_watched_leaves_no_socket(transport, monkeypatch):
+    sockets = []
+
+    def no_more(socket, *_):
+        sockets.append(socket)
+        raise zmq.ZMQError(errno.EMFILE)
+
+    monkeypatch.setattr(zmq.Socket, "get_monitor_socket", no_more)
+    with pytest.raises(zmq.ZMQError):
+        transport.link("oracle")
+    assert [socket.closed for socket in sockets] == [True]

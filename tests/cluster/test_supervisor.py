@@ -86,12 +86,10 @@ def followed(daemon):
 
 mains["followed"] = followed
 railyard.cluster.processes.supervisor.LOOK_PERIOD_S = 0.05
-lasting, restart = sys.argv[4] == "lasting", sys.argv[5]
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
-                    restarts=lasting or n != 0,
                     wants_standby=(lambda folder: True) if main == "followed" else None)
          for n, main in enumerate(sys.argv[2].split(","))]
-config = ClusterConfig(topology=load_topology("flat-4x4"), restart=restart)
+config = ClusterConfig(topology=load_topology("flat-4x4"), restart=sys.argv[4])
 supervisor = Supervisor(RunFolder(sys.argv[1]), config, specs, lifeline=0,
                         restarts=Restarts(deaths_max=3), start_timeout_s=float(sys.argv[3]))
 sys.exit(supervisor.run())
@@ -102,9 +100,9 @@ sys.exit(supervisor.run())
 def start(tmp_path_factory):
     started = []
 
-    def start(mains, pass_fds=(), start_timeout_s=30.0, *, lasting=False, restart="on-failure"):
+    def start(mains, pass_fds=(), start_timeout_s=30.0, *, restart="on-failure"):
         folder = RunFolder.create(tmp_path_factory.mktemp("s"))
-        how = [str(start_timeout_s), "lasting" if lasting else "not", restart]
+        how = [str(start_timeout_s), restart]
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(folder.path), mains, *how],
             stdin=subprocess.PIPE,
@@ -158,8 +156,8 @@ def test_sigterm_takes_all_down_even_what_does_not_listen(start):
     assert list(folder.sockets.iterdir()) == []
 
 
-def test_a_critical_death_is_told_and_ends_the_cluster(start):
-    folder, process = start("serve,serve")
+def test_a_critical_death_is_told_and_ends_a_cluster_where_nothing_is_started_again(start):
+    folder, process = start("serve,serve", restart="never")
     assert next_event(process) == {"event": "ready"}
     pids = family(folder, process)
     victim = next(row["pid"] for row in folder.processes() if row["name"] == "serve-0")
@@ -167,6 +165,7 @@ def test_a_critical_death_is_told_and_ends_the_cluster(start):
     death = next_event(process)
     assert (death["event"], death["name"], death["pid"]) == ("died", "serve-0", victim)
     assert death["how"] == "signal 9 (SIGKILL)"
+    assert death["next"] == "the cluster can't go on without it"
     assert next_event(process) == {"event": "stopped"}
     assert process.wait() == Ending.DAEMON_DIED
     assert [row["name"] for row in folder.deaths()] == ["serve-0"]
@@ -179,7 +178,7 @@ def kill_9(folder, name):
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_critical_daemon_that_goes_on_is_started_again_until_it_dies_too_often(start, stopped):
-    folder, process = start("serve,serve", lasting=True)
+    folder, process = start("serve,serve")
     assert next_event(process) == {"event": "ready"}
     for _ in range(2):
         if stopped:
@@ -215,7 +214,7 @@ def standby_of(folder, process, names=("followed-0", "serve-1")):
 
 
 def test_a_standby_takes_the_place_of_the_daemon_that_it_follows(start):
-    folder, process = start("followed,serve", lasting=True)
+    folder, process = start("followed,serve")
     assert next_event(process) == {"event": "ready"}
     standby = standby_of(folder, process)
     kill_9(folder, "followed-0")
@@ -235,7 +234,7 @@ def test_a_standby_takes_the_place_of_the_daemon_that_it_follows(start):
 
 
 def test_a_daemon_that_says_that_it_is_of_no_use_is_not_started_again(start):
-    folder, process = start("hopeless,serve", lasting=True)
+    folder, process = start("hopeless,serve")
     assert next_event(process) == {"event": "ready"}
     kill_9(folder, "hopeless-0")
     assert next_event(process)["next"] == "it is started again"
@@ -245,18 +244,14 @@ def test_a_daemon_that_says_that_it_is_of_no_use_is_not_started_again(start):
     assert process.wait() == Ending.DAEMON_DIED
 
 
-@pytest.mark.parametrize("name", ["serve-0", "serve-1"])
-def test_nothing_is_started_again_where_nobody_wants_that(start, name):
-    folder, process = start("serve,serve", lasting=True, restart="never")
+def test_nothing_is_started_again_where_nobody_wants_that(start):
+    folder, process = start("serve,serve", restart="never")
     assert next_event(process) == {"event": "ready"}
-    kill_9(folder, name)
-    critical = name == "serve-0"
-    next_ = "the cluster can't go on without it" if critical else "it is not started again"
-    assert next_event(process)["next"] == next_
-    if not critical:
-        process.send_signal(signal.SIGTERM)
+    kill_9(folder, "serve-1")
+    assert next_event(process)["next"] == "it is not started again"
+    process.send_signal(signal.SIGTERM)
     assert next_event(process) == {"event": "stopped"}
-    assert process.wait() == (Ending.DAEMON_DIED if critical else Ending.ASKED)
+    assert process.wait() == Ending.ASKED
 
 
 def test_a_daemon_that_is_not_critical_is_started_again(start):

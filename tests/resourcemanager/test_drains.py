@@ -63,8 +63,9 @@ def test_a_node_is_drained_once_its_attempts_output_and_blocks_are_elsewhere(off
     assert states(office) == {"r0n0": (2, "", ""), "r1n0": (0, "drained", "")}
     with pytest.raises(Refused, match="r1n0 is drained: activate it first"):
         office.client.call(SetSlots(node="r1n0", slots=1), Done)
-    office.client.call(ActivateNode(node="r1n0"), Done)
-    assert states(office)["r1n0"] == (2, "", "")
+    for _ in range(2):  # once more, as a client sends it again whose connection broke
+        office.client.call(ActivateNode(node="r1n0"), Done)
+        assert states(office)["r1n0"] == (2, "", "")
     office.wait(lambda: asked(office)[-1] == DrainNodes(nodes=()))
 
 
@@ -99,8 +100,6 @@ def test_what_cannot_be_drained_is_refused(office: Office):
     drain(office, "r1n0")
     with pytest.raises(Refused, match="it is the last node that takes attempts"):
         drain(office, "r0n0")
-    with pytest.raises(Refused, match="r0n0 is not drained"):
-        office.client.call(ActivateNode(node="r0n0"), Done)
     with pytest.raises(Refused, match="r7n7 is no node of this topology"):
         office.client.call(ActivateNode(node="r7n7"), Done)
 

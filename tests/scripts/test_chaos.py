@@ -33,7 +33,6 @@ from tests.waiting import wait_for
 TOPOLOGY = load_topology(str(SMALL))
 #: Longer than any fault that lasts.
 LASTS_S_MAX = 6.0
-EVERY_ROLE = ("ResourceManager", "NameNode", "NetworkEmulator")
 
 kinds = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, unique=True)
 plans = st.builds(
@@ -138,12 +137,10 @@ def test_a_node_is_lost_only_where_each_of_its_blocks_is_elsewhere(replicas, spa
             assert node not in held or (set(held) - {node} and name not in spared)
 
 
-def test_what_is_not_restarted_is_not_killed_and_the_only_replica_not_destroyed():
-    assert set(possible_kinds(TOPOLOGY, EVERY_ROLE)) == set(KINDS)
-    some = possible_kinds(TOPOLOGY, ("ResourceManager",))
-    assert set(KINDS) - set(some) == {"kill-namenode", "kill-network"}
+def test_the_only_replica_is_not_destroyed():
+    assert set(possible_kinds(TOPOLOGY)) == set(KINDS)
     single = load_topology(str(SMALL), [("storage.replication", "1")])
-    assert not set(possible_kinds(single, EVERY_ROLE)) & set(DESTROYING)
+    assert set(KINDS) - set(possible_kinds(single)) == set(DESTROYING)
 
 
 def test_words_for_kinds():

@@ -84,11 +84,14 @@ class Drains:
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
 
     def activate(self, request: Request) -> Message:
-        """Take a node back.  Raises ``PeerError`` if it is not drained."""
+        """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""
         message = request.message
         assert isinstance(message, ActivateNode), "as the server checks"
         node = message.node
-        self._driver.feed(NodeActivated(node=node, slots=self._managers.slots_of(node)))
+        slots = self._managers.slots_of(node)
+        if node not in self._drained():
+            return Done()
+        self._driver.feed(NodeActivated(node=node, slots=slots))
         self._driver.settle()
         self._replicas.pop(node, None)
         self._tells = True

@@ -29,10 +29,10 @@ def kill(jobs: tuple[str, ...]) -> None:
     """
     with running_session() as session:
         link = session.link("resourcemanager")
-        known = link.call(GetClusterStatus(), ClusterStatus).jobs
+        known = link.ask(GetClusterStatus(), ClusterStatus).jobs
         for chosen in dict.fromkeys(_chosen(word, known) for word in jobs):
             try:
-                link.call(KillJob(job=chosen, reason="killed by railyard kill"), Done)
+                link.ask(KillJob(job=chosen, reason="killed by railyard kill"), Done)
             except Refused as refused:
                 raise UsageError(str(refused)) from None
             click.echo(f"{chosen} is killed")

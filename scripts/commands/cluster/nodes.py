@@ -76,7 +76,7 @@ def _show() -> None:
 
     with running_session() as session:
         manager = session.link("resourcemanager")
-        status = manager.call(GetClusterStatus(), ClusterStatus)
+        status = manager.ask(GetClusterStatus(), ClusterStatus)
     table: list[list[Cell]] = [
         [each.node, each.rack, each.slots, len(each.attempts) if each.alive else "", _state(each)]
         for each in status.nodes
@@ -99,13 +99,13 @@ def _state(node: NodeStatus) -> str:
 
 def _ask(manager: LastingLink, message: DrainNode | ActivateNode) -> None:
     try:
-        manager.call(message, Done)
+        manager.ask(message, Done)
     except Refused as refused:
         raise UsageError(str(refused)) from None
 
 
 def _of(manager: LastingLink, chosen: list[NodeId]) -> list[NodeStatus]:
-    status = manager.call(GetClusterStatus(), ClusterStatus)
+    status = manager.ask(GetClusterStatus(), ClusterStatus)
     known = {each.node: each for each in status.nodes}
     return [known[node] for node in chosen if node in known]
 

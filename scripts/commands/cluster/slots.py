@@ -48,7 +48,7 @@ def set_slots(nodes: tuple[str, ...], number: str) -> None:
         manager = session.link("resourcemanager")
         for node in chosen:
             count = stated[node] if wanted is None else wanted
-            manager.call(SetSlots(node=node, slots=count), Done)
+            manager.ask(SetSlots(node=node, slots=count), Done)
             click.echo(f"{node} has {format_count(count, 'slot')}, stated {stated[node]}")
 
 
@@ -58,7 +58,7 @@ def show() -> None:
     from railyard.scripts.terminal.tables import Column, plain_console, plain_numbers, show_table
 
     with running_session() as session:
-        status = session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+        status = session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
         stated = _stated(session.config.topology)
     table: list[list[Cell]] = []
     known = {node.node: node for node in status.nodes}

@@ -182,7 +182,7 @@ def _write(said: dict[str, Any], file: str) -> None:
 
 
 def _ask_manager(session: Session) -> ClusterStatus:
-    return session.link("resourcemanager").call(GetClusterStatus(), ClusterStatus)
+    return session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
 
 
 def _headline(session: Session, cluster: ClusterStatus | None) -> str:

@@ -36,9 +36,8 @@ def chaos(request: ChaosRequest) -> int:
     """
     from railyard.scripts.chaos.plan import plan_faults
     from railyard.scripts.chaos.shown import as_json, show_report
-    from railyard.scripts.clusters.cluster_main import RESTARTED
 
-    kinds = request.chosen_kinds(RESTARTED)
+    kinds = request.chosen_kinds()
     config = request.cluster(kinds)
     plan = plan_faults(config.seed, config.topology, kinds, request.kills, request.every_s)
     report = _under_faults(request.run(), config, plan)
