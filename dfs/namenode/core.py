@@ -164,6 +164,7 @@ class NameNode:
             answers=self._answers,
             changes=changes,
             datanodes=self._datanodes,
+            doubts=self._doubts,
             placement=self._placement,
             commands=self._commands,
             nodes=len(self._nodes),

@@ -23,7 +23,7 @@ from railyard.dfs.messages.datanodes import (
     ReplicaVerified,
 )
 from railyard.dfs.namenode.commands import CommandQueue
-from railyard.dfs.namenode.replicas.blockmap import BlockMap
+from railyard.dfs.namenode.replicas.blockmap import IN_DOUBT, BlockMap
 from railyard.dfs.namenode.replicas.doubts import Doubts
 from railyard.dfs.namenode.replicas.moves import Moves
 from railyard.dfs.namenode.replicas.replication import Replication
@@ -69,7 +69,7 @@ class DataNodes:
         for node in message.nodes:
             if self.check_node(node) != message.rack:
                 raise PeerError(f"{node} is not in rack {message.rack}")
-        self._lose(self._alive_in(message.rack), now_s)
+        self._lose(self._alive_in(message.rack))
         self._heard_s[message.rack] = now_s
         for node, held in message.nodes.items():
             unknown, doubtful = self._blocks.node_joined(node, held)
@@ -87,14 +87,14 @@ class DataNodes:
             self._commands.add(message.rack, RegisterAgain())
             return
         self._heard_s[message.rack] = now_s
-        self._lose([node for node in alive if node not in message.nodes], now_s)
+        self._lose([node for node in alive if node not in message.nodes])
 
     def lose_silent(self, now_s: float) -> None:
         """Nodes are lost if their DataNode has been silent for longer than the expiry."""
         silent_since_s = now_s - self._expiry_s
         for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
             del self._heard_s[rack]
-            self._lose(self._alive_in(rack), now_s)
+            self._lose(self._alive_in(rack))
 
     def report(self, message: BlockReport, now_s: float) -> None:
         """Compare a block report with the block map, and have differing replicas verified."""
@@ -109,15 +109,21 @@ class DataNodes:
         self._delete_unknown(message.node, unknown)
 
     # Replicas --------------------------------------------------------------------------------
-    def replicated(self, fact: BlockReplicated, _: float) -> None:
-        """A copy has succeeded."""
-        self._replication.copied(fact.block, fact.target)
+    def replicated(self, fact: BlockReplicated, now_s: float) -> None:
+        """A copy has succeeded.
+
+        One that had been given up, as a node was lost meanwhile, may be gone with that node's disk.
+        """
+        was_under_way = self._replication.copied(fact.block, fact.target)
         known = self._blocks.blocks.get(fact.block)
         if known is None:
             self._delete_unknown(fact.target, [fact.block])
         elif self._blocks.is_alive(fact.target):
-            self._blocks.set_replica(fact.block, fact.target, "sound")
-            self._moves.copied(fact.block, fact.target)
+            if was_under_way:
+                self._blocks.set_replica(fact.block, fact.target, "sound")
+                self._moves.copied(fact.block, fact.target)
+            elif known.state(fact.target) is None:
+                self._doubts.doubt(fact.block, fact.target, now_s)
 
     def replication_failed(self, fact: ReplicationFailed, now_s: float) -> None:
         """A copy has failed."""
@@ -142,6 +148,13 @@ class DataNodes:
     def verified(self, fact: ReplicaVerified, now_s: float) -> None:
         """A DataNode has verified one of its replicas."""
         self._doubts.verified(fact, now_s)
+        known = self._blocks.blocks.get(fact.block)
+        if known is None:
+            return
+        if fact.node in known.sound:
+            self._moves.copied(fact.block, fact.node)
+        elif known.state(fact.node) in IN_DOUBT:
+            self._moves.failed(fact.block, fact.node, f"it is {fact.found} there")
 
     # Helpers ---------------------------------------------------------------------------------
     def _delete_unknown(self, node: NodeId, blocks: Iterable[BlockId]) -> None:
@@ -155,7 +168,7 @@ class DataNodes:
     def _alive_in(self, rack: RackId) -> list[NodeId]:
         return [node for node in self._blocks.load if self._nodes[node] == rack]
 
-    def _lose(self, nodes: Iterable[NodeId], now_s: float) -> None:
+    def _lose(self, nodes: Iterable[NodeId]) -> None:
         for node in nodes:
-            self._replication.node_lost(node, now_s)
+            self._replication.node_lost(node)
             self._blocks.node_lost(node)

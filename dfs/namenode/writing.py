@@ -40,6 +40,7 @@ from railyard.dfs.namenode.journal import (
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
+from railyard.dfs.namenode.replicas.doubts import Doubts
 from railyard.dfs.namenode.reports import status_of
 from railyard.dfs.namenode.restart.answers import Answers
 from railyard.dfs.namenode.restart.safemode import NotYet, SafeMode
@@ -58,6 +59,7 @@ class Writing:
     answers: Answers
     changes: Changes
     datanodes: DataNodes
+    doubts: Doubts
     placement: RackAware
     commands: CommandQueue
     nodes: int  #: how many there are
@@ -167,9 +169,11 @@ class Writing:
         answer, freed = self.namespace.change(self._put, file, tuple(blocks), notes=closed)
         self.open_files.pop(number)
         for stored in message.blocks:
-            late = self.blocks.complete(stored.block, stored.nodes)
+            late, unsure = self.blocks.complete(stored.block, stored.nodes)
             if late:
                 self.commands.delete([(node, stored.block) for node in late])
+            for node in unsure:
+                self.doubts.doubt(stored.block, node, now_s)
         if freed or unused:
             self.forget([*(block.block for block in freed), *unused])
         return answer

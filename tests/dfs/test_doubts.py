@@ -6,6 +6,7 @@ import pytest
 
 from railyard.cluster.ids import rack_of
 from railyard.dfs.messages.datanodes import (
+    BlockReplicated,
     BlockReport,
     DeleteDamaged,
     DeleteReplicas,
@@ -15,7 +16,13 @@ from railyard.dfs.messages.datanodes import (
     ReplicaVerified,
     VerifyReplica,
 )
-from railyard.dfs.messages.files import Remove
+from railyard.dfs.messages.files import (
+    AddBlock,
+    CompleteFile,
+    CreateFile,
+    Remove,
+    StoredBlock,
+)
 from railyard.dfs.namenode.replicas.doubts import LOOK_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 
@@ -285,6 +292,72 @@ def test_a_deletion_that_nobody_ordered_is_looked_into():
     assert node not in d.nodes("/f")
     d.run(3)
     assert d.check().healthy
+
+
+def empty(d: SimulatedDfs, node: str) -> None:
+    """A node's disk is lost, and its DataNode is started again at once."""
+    d.disks[node].clear()
+    d.register(rack_of(node))
+
+
+def on_disks(d: SimulatedDfs, block: int) -> set[str]:
+    return {node for node, held in d.disks.items() if block in held}
+
+
+def test_a_replica_that_was_lost_before_its_file_was_complete_is_not_believed_in():
+    d = SimulatedDfs()
+    file = d.send(CreateFile(path="/f")).file
+    added = d.send(AddBlock(file=file, stored_length=100))
+    for node in added.nodes:
+        d.hold(node, added.block, 100)
+    gone = added.nodes[0]
+    empty(d, gone)
+    stored = StoredBlock(block=added.block, nodes=added.nodes)  # as they have acknowledged
+    d.send(CompleteFile(file=file, blocks=(stored,)))
+    assert gone not in d.nodes("/f")
+    d.run(2.0)
+    assert len(d.nodes("/f")) == 3
+    assert set(d.nodes("/f")) == on_disks(d, added.block)
+
+
+def test_a_replica_that_its_datanode_still_has_when_the_file_is_complete_is_sound():
+    d = SimulatedDfs()
+    file = d.send(CreateFile(path="/f")).file
+    added = d.send(AddBlock(file=file, stored_length=100))
+    late, *rest = added.nodes
+    for node in rest:
+        d.hold(node, added.block, 100)
+    for node in added.nodes:
+        d.register(rack_of(node))  # when one of them did not have it yet
+    d.complete(file, added)
+    assert set(d.nodes("/f")) == set(added.nodes)
+    assert [order.node for order in ordered(d, VerifyReplica)] == [late]
+    assert not ordered(d, ReplicateBlock)
+
+
+def test_a_copy_that_is_reported_after_its_target_was_lost_is_not_believed_in():
+    d = SimulatedDfs()
+    d.write("/f")
+    block = d.block("/f")
+    empty(d, d.nodes("/f")[0])
+    [copy] = d.slow
+    d.slow.clear()
+    empty(d, copy.target)  # right after the copy, which its source reports now
+    d.send(BlockReplicated(block=block, target=copy.target, stored_length=100))
+    assert copy.target not in d.nodes("/f")
+    d.run(2.0)
+    assert len(d.nodes("/f")) == 3
+    assert set(d.nodes("/f")) == on_disks(d, block)
+
+
+def test_a_copy_whose_node_dies_is_replaced_at_once():
+    d = SimulatedDfs(racks=4)
+    d.write("/f")
+    empty(d, d.nodes("/f")[0])
+    for end in ("target", "source"):
+        node = getattr(d.slow.pop(), end)
+        d.register(rack_of(node))
+        assert d.slow, end
 
 
 def test_facts_of_blocks_and_nodes_that_are_gone_change_nothing():

@@ -92,6 +92,14 @@ class Differences(NamedTuple):
     doubtful: list[BlockId]  #: blocks that are missing, of another length, or new on that node
 
 
+class Completed(NamedTuple):
+    """Nodes of a block that was completed whose replicas need something yet."""
+
+    late: list[NodeId]  #: of its pipeline, and have not acknowledged it
+    #: have acknowledged it, and registered without it since it was begun: it may be gone
+    unsure: list[NodeId]
+
+
 class BlockMap:
     """All blocks with their replicas, and the load of each node that is alive."""
 
@@ -128,28 +136,27 @@ class BlockMap:
         if len(nodes) != wanted:
             self.touched[block] = None
 
-    def complete(self, block: BlockId, nodes: tuple[NodeId, ...]) -> list[NodeId]:
-        """Mark a block complete on ``nodes``, which have acknowledged it.
-
-        Returns the pipeline's other nodes, which have not.
-        """
+    def complete(self, block: BlockId, nodes: tuple[NodeId, ...]) -> Completed:
+        """Mark a block complete on ``nodes``, which have acknowledged it."""
         known = self.blocks[block]
         known.complete = True
         late: list[NodeId] = []
+        unsure: list[NodeId] = []
         if nodes and known.begun == nodes:  # the fast path
             known.sound, known.begun = tuple(sorted(nodes)), ()
         else:
             late = [node for node in known.nodes("incoming") if node not in nodes]
             for node in late:
                 self.drop_replica(block, node)
-            for node in nodes:
-                if node in self.load:
-                    self.set_replica(block, node, "sound")
+            states = {node: known.state(node) for node in nodes if node in self.load}
+            unsure = [node for node, state in states.items() if state is None]
+            for node in [node for node, state in states.items() if state == "incoming"]:
+                self.set_replica(block, node, "sound")
         if len(known.sound) == known.wanted and not known.others:
             self.touched.pop(block, None)
         else:
             self.touched[block] = None
-        return late
+        return Completed(late, unsure)
 
     def want(self, block: BlockId, wanted: int) -> None:
         """Change how many replicas a block should have."""

@@ -48,7 +48,7 @@ class Moves:
         self._waiting: dict[tuple[BlockId, NodeId], None] = {}  #: those without a copy under way
         self._drops: list[DeleteReplicas] = []  #: commands that nobody has taken yet
         self._ended: list[EndedMove] = []  #: answers that nobody has taken yet
-        replication.on_failed = self._failed
+        replication.on_failed = self.failed
 
     def __bool__(self) -> bool:
         """Whether there is anything to take: a copy may begin, or a move has ended."""
@@ -88,7 +88,7 @@ class Moves:
             if known.state(target) is not None:  # replication has chosen the same node meanwhile
                 del self._waiting[block, target]
             elif not self._blocks.is_alive(target) or not known.sound:
-                self._failed(block, target, "a node is lost")
+                self.failed(block, target, "a node is lost")
             elif (command := self._replication.copy_to(block, target, now_s)) is not None:
                 del self._waiting[block, target]
                 commands.append(command)
@@ -103,12 +103,19 @@ class Moves:
         self._drop_old(block, known, move.requests[0])
         self._end(move, ReplicaMoved(nodes=known.sound))
 
+    def failed(self, block: BlockId, target: NodeId, reason: str) -> None:
+        """A copy has failed, perhaps one of a move."""
+        self._waiting.pop((block, target), None)
+        move = self._moves.pop((block, target), None)
+        if move is not None:
+            self._end(move, Refusal(reason=f"it could not be copied to {target}: {reason}"))
+
     def forget(self, blocks: Collection[BlockId]) -> None:
         """These blocks are of no file any more."""
         if self._moves:
             gone = set(blocks)
             for block, target in [key for key in self._moves if key[0] in gone]:
-                self._failed(block, target, "its file was removed")
+                self.failed(block, target, "its file was removed")
 
     def take_ended(self) -> tuple[EndedMove, ...]:
         """The answers of moves that have ended since."""
@@ -116,13 +123,6 @@ class Moves:
         return ended
 
     # ---------------------------------------------------------------------------------------------
-    def _failed(self, block: BlockId, target: NodeId, reason: str) -> None:
-        """A copy has failed, perhaps one of a move."""
-        self._waiting.pop((block, target), None)
-        move = self._moves.pop((block, target), None)
-        if move is not None:
-            self._end(move, Refusal(reason=f"it could not be copied to {target}: {reason}"))
-
     def _drop_old(self, block: BlockId, known: Block, request: MoveReplica) -> None:
         """Delete the old replica, or as many as there are too many of, but not the new one."""
         if len(known.sound) <= known.wanted:

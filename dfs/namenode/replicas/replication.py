@@ -1,7 +1,7 @@
 """Keeps each block at its wanted number of replicas: copies missing ones, deletes surplus ones.
 
 It only decides; the DataNodes carry it out and report.  A failed copy is retried later, to another
-node if possible.
+node if possible; one whose node is lost is replaced at once.
 """
 
 from __future__ import annotations
@@ -52,25 +52,27 @@ class Replication:
         self.on_failed: Callable[[BlockId, NodeId, str], None] = lambda *_: None
 
     # What happened ---------------------------------------------------------------------------
-    def copied(self, block: BlockId, target: NodeId) -> None:
-        """A copy has succeeded."""
-        self._end(block, target)
+    def copied(self, block: BlockId, target: NodeId) -> bool:
+        """A copy has succeeded; returns whether such a copy was under way."""
+        if not self._end(block, target):
+            return False
         self._failed.pop(block, None)
+        return True
 
     def failed(self, block: BlockId, target: NodeId, now_s: float, reason: str) -> None:
         """A copy has failed."""
         if self._end(block, target):
-            self.on_failed(block, target, reason)
-            self._blocks.drop_replica(block, target)
+            self._give_up(block, target, reason)
             self._blocks.touched.pop(block, None)
-            self._failed.setdefault(block, []).append(target)
             heapq.heappush(self._later, (now_s + RETRY_S, block))
 
-    def node_lost(self, node: NodeId, now_s: float) -> None:
-        """A node is lost, so copies from and to it have failed."""
+    def node_lost(self, node: NodeId) -> None:
+        """A node is lost, so copies from and to it have failed: others are made at once."""
         for (block, target), copy in list(self._copies.items()):
             if node in (target, copy.source):
-                self.failed(block, target, now_s, f"{node} is lost")
+                self._end(block, target)
+                self._give_up(block, target, f"{node} is lost")
+                self._blocks.touched[block] = None
 
     def copy_to(self, block: BlockId, target: NodeId, now_s: float) -> ReplicateBlock | None:
         """Begin one more copy of a complete block, to a node without one.
@@ -193,6 +195,11 @@ class Replication:
 
     def _free_sources(self, known: Block) -> list[NodeId]:
         return [n for n in known.nodes("sound") if self._sending[n] < COPIES_A_SOURCE_MAX]
+
+    def _give_up(self, block: BlockId, target: NodeId, reason: str) -> None:
+        self.on_failed(block, target, reason)
+        self._blocks.drop_replica(block, target)
+        self._failed.setdefault(block, []).append(target)
 
     def _end(self, block: BlockId, target: NodeId) -> bool:
         """Remove a copy that has ended; return False if no such copy was under way."""
