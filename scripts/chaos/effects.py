@@ -110,7 +110,7 @@ class Faults:
                 what=what, watch=partial(TaskAgain, self._processes, row["name"], is_over)
             )
         if role == "JobHelper":
-            is_over = partial(self._is_over, row)
+            is_over = partial(self._needs_no_helper, row, self._manager_of(row))
             return Effect(what=what, watch=partial(NewProcess, self._processes, row, is_over))
         if role == "Helper":
             return Effect(what=what, watch=partial(NewProcess, self._processes, row, lambda: False))
@@ -133,6 +133,17 @@ class Faults:
             task = row["name"].rpartition(".")[0]
             return self._journal.has_ended(job_of(row["name"]), task)
         return False
+
+    def _manager_of(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """The living NodeManager of a job's helper, if there is one."""
+        return self._processes.living("NodeManager", row["name"].rpartition("-")[0])
+
+    def _needs_no_helper(self, row: dict[str, Any], manager: list[dict[str, Any]]) -> bool:
+        """Whether nobody starts a job's helper again, as its job or its NodeManager has ended.
+
+        Another NodeManager starts one when it is given an attempt of that job.
+        """
+        return self._is_over(row) or self._manager_of(row) != manager
 
     def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
         """Another process of the daemon answers, and does what only one at work can do."""
