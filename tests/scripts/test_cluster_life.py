@@ -203,6 +203,25 @@ def test_interrupted_start_leaves_nothing(railyard, after_ms):
     wait_for(railyard.nothing_left, why="interrupted start")
 
 
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_supervisor_that_is_killed_during_the_start_leaves_nothing(railyard, processes):
+    starting = railyard.start("up", *SMALL)
+
+    def has_begun():
+        return railyard.current() and len(_processes(railyard)) >= processes
+
+    wait_for(has_begun, why="it is being started")
+    kill(railyard, "Supervisor")
+    _, errors = starting.communicate(timeout=60)
+    if starting.returncode == 0:  # this machine is busy: it was up already
+        railyard.ok("down")
+    else:
+        assert "railyard: the cluster did not start: its supervisor ended" in errors
+    wait_for(railyard.nothing_left, why="its daemons die with it")
+    railyard.ok("up", *SMALL)
+    railyard.ok("down")
+
+
 def test_a_killed_command_leaves_nothing(railyard):
     process = railyard.start("run", "terasort", *SMALL, "--size", "200MB")
     wait_for(lambda: len(railyard.processes()) > 5, why="cluster started")
