@@ -21,6 +21,7 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Topology
+from railyard.dfs.messages.administering import GetStorageReport, SetSafeMode, StorageReport
 from railyard.dfs.messages.changes import (
     Concatenate,
     FileReopened,
@@ -40,6 +41,7 @@ from railyard.dfs.messages.files import (
     FileCompleted,
     FileCreated,
     FileStatus,
+    GetSafeMode,
     GetStatus,
     GetUsage,
     ListFolder,
@@ -51,6 +53,7 @@ from railyard.dfs.messages.files import (
     PlacementHint,
     Remove,
     Removed,
+    SafeModeStatus,
     Status,
     StoredBlock,
     Usage,
@@ -229,6 +232,19 @@ class DfsClient:
     def check(self, path: str = "/") -> CheckReport:
         """Report missing, under-replicated and over-replicated blocks below ``path`` (fsck)."""
         return self._call(CheckFiles(path=path), CheckReport)
+
+    def storage(self) -> StorageReport:
+        """Report how the nodes and all blocks are."""
+        return self._call(GetStorageReport(), StorageReport)
+
+    # Safe mode -------------------------------------------------------------------------------
+    def is_in_safe_mode(self) -> bool:
+        """Whether the NameNode refuses changes for now."""
+        return self._call(GetSafeMode(), SafeModeStatus).on
+
+    def set_safe_mode(self, on: bool) -> bool:
+        """Enter safe mode, or leave it; returns whether it is on."""
+        return self._call(SetSafeMode(on=on), SafeModeStatus).on
 
     def close(self) -> None:
         """Close all links."""

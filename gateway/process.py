@@ -33,6 +33,7 @@ from railyard.gateway.page.live import Live
 from railyard.gateway.page.routes import PAGES, Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.gateway.stores import Stores
+from railyard.gateway.webhdfs.administration import Administration
 from railyard.gateway.webhdfs.operations import WebHdfs
 from railyard.gateway.yarn.history.routes import HistoryRest
 from railyard.gateway.yarn.nodeaddresses import NodeAddresses
@@ -112,6 +113,7 @@ def application(
     app = web.Application(middlewares=[guard(access, PAGES)])
     app.on_response_prepare.append(_sign)
     WebHdfs(stores, folder, config, access.tokens).add_to(app)
+    Administration(stores, folder).add_to(app)
     streaming = StreamingRest(stores, folder, config)
     streaming.add_to(app)
     Submission(stores, folder, streaming).add_to(app)

@@ -156,6 +156,7 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
     """Safe mode: until DataNodes have reported enough blocks to a NameNode that started again."""
 
     on: bool
+    by_hand: bool = False  #: somebody has asked for it: it does not end by itself
     reported: Count  #: blocks of complete files with a replica that a DataNode has reported
     needed: Count  #: as many need one before it ends
     blocks: Count  #: of complete files

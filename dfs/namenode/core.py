@@ -17,6 +17,7 @@ from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
+from railyard.dfs.messages.administering import GetStorageReport, SetSafeMode, StorageReport
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.changes import (
     Concatenate,
@@ -53,6 +54,7 @@ from railyard.dfs.messages.files import (
     Remove,
     Removed,
     ReplicaMoved,
+    SafeModeStatus,
     StoredBlock,
 )
 from railyard.dfs.namenode.changes import Changes
@@ -66,6 +68,7 @@ from railyard.dfs.namenode.replicas.doubts import Doubts
 from railyard.dfs.namenode.replicas.draining import Draining
 from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
 from railyard.dfs.namenode.replicas.replication import Replication
+from railyard.dfs.namenode.replicas.storagereport import storage_report
 from railyard.dfs.namenode.reports import Reports
 from railyard.dfs.namenode.restart.answers import Answers
 from railyard.dfs.namenode.restart.safemode import REFUSED, SafeMode
@@ -154,8 +157,7 @@ class NameNode:
         )
         self.safe_mode = SafeMode(self.blocks, topology, now_s, on=loaded.starts > 0)
         if self.safe_mode.on:
-            self._replication.not_before_s = math.inf
-            self._datanodes.deletes_unknown = False
+            self._enter_safe_mode()
         self._writing = Writing(
             journal=journal,
             namespace=self._namespace,
@@ -184,6 +186,8 @@ class NameNode:
             LocateBlocks: lambda m, _: self._reports.locations(m.path),
             MakeFolder: self._make_folder,
             GetSafeMode: lambda *_: self.safe_mode.status(),
+            SetSafeMode: self._set_safe_mode,
+            GetStorageReport: self._report_storage,
             Remove: once(self._remove),
             MoveFiles: once(self._move_files),
             SetAttributes: changes.set_attributes,
@@ -197,7 +201,7 @@ class NameNode:
             MoveReplica: self._move_replica,
             DrainNodes: Draining(self.blocks, self._nodes).drain,
             FileStored: self._file_stored,
-            RegisterDataNode: self._datanodes.register,
+            RegisterDataNode: self._register,
             DataNodeHeartbeat: self._datanodes.heartbeat,
             BlockReport: self._datanodes.report,
             BlockReplicated: self._datanodes.replicated,
@@ -256,8 +260,30 @@ class NameNode:
             path = getattr(message, "path", "") or getattr(message, "target", "")
         raise self.safe_mode.refusal(message, path)
 
+    def _set_safe_mode(self, message: SetSafeMode, now_s: float) -> SafeModeStatus:
+        if message.on:
+            self.safe_mode.on = self.safe_mode.by_hand = True
+            self._enter_safe_mode()
+        elif self.safe_mode.on:
+            self._leave_safe_mode(now_s)
+        return self.safe_mode.status()
+
+    def _register(self, message: RegisterDataNode, now_s: float) -> Done:
+        done = self._datanodes.register(message, now_s)
+        if not self.safe_mode.on and self.safe_mode.all_registered:  # nobody is waited for
+            self._replication.not_before_s = min(self._replication.not_before_s, now_s)
+        return done
+
+    def _report_storage(self, _: GetStorageReport, now_s: float) -> StorageReport:
+        heard_s, is_safe = self._datanodes.heard_s, self.safe_mode.on
+        return storage_report(self.blocks, self._nodes, heard_s, now_s, safe_mode=is_safe)
+
+    def _enter_safe_mode(self) -> None:
+        self._replication.not_before_s = math.inf
+        self._datanodes.deletes_unknown = False
+
     def _leave_safe_mode(self, now_s: float) -> None:
-        self.safe_mode.on = False
+        self.safe_mode.on = self.safe_mode.by_hand = False
         self._datanodes.deletes_unknown = True
         safe_mode = self.safe_mode
         self._replication.not_before_s = (

@@ -53,7 +53,7 @@ class DataNodes:
         #: again
         self.deletes_unknown = True
         #: {rack: time of its DataNode's last heartbeat or registration}
-        self._heard_s: dict[RackId, float] = {}
+        self.heard_s: dict[RackId, float] = {}
 
     def check_node(self, node: NodeId) -> RackId:
         """Return the rack of a node; raises ``PeerError`` if the topology has no such node."""
@@ -70,7 +70,7 @@ class DataNodes:
             if self.check_node(node) != message.rack:
                 raise PeerError(f"{node} is not in rack {message.rack}")
         self._lose(self._alive_in(message.rack))
-        self._heard_s[message.rack] = now_s
+        self.heard_s[message.rack] = now_s
         for node, held in message.nodes.items():
             unknown, doubtful = self._blocks.node_joined(node, held)
             self._doubts.node_joined(node, now_s)
@@ -83,17 +83,17 @@ class DataNodes:
         """A DataNode is alive; nodes of its rack that it does not list are lost."""
         self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
-        if message.rack not in self._heard_s or not set(message.nodes) <= set(alive):
+        if message.rack not in self.heard_s or not set(message.nodes) <= set(alive):
             self._commands.add(message.rack, RegisterAgain())
             return
-        self._heard_s[message.rack] = now_s
+        self.heard_s[message.rack] = now_s
         self._lose([node for node in alive if node not in message.nodes])
 
     def lose_silent(self, now_s: float) -> None:
         """Nodes are lost if their DataNode has been silent for longer than the expiry."""
         silent_since_s = now_s - self._expiry_s
-        for rack in [r for r, heard_s in self._heard_s.items() if heard_s < silent_since_s]:
-            del self._heard_s[rack]
+        for rack in [r for r, heard_s in self.heard_s.items() if heard_s < silent_since_s]:
+            del self.heard_s[rack]
             self._lose(self._alive_in(rack))
 
     def report(self, message: BlockReport, now_s: float) -> None:

@@ -15,7 +15,7 @@ from railyard.cluster.background import Background
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, PeerUnable, UsageError
 from railyard.cluster.ids import RackId, rack_of
-from railyard.cluster.messaging.access.roles import DATA_NODE, RESOURCE_MANAGER
+from railyard.cluster.messaging.access.roles import CLIENT, DATA_NODE, GATEWAY, RESOURCE_MANAGER
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
@@ -24,6 +24,7 @@ from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
 from railyard.cluster.processes.priority import DECIDER, take_priority
 from railyard.cluster.processes.restarts import NOT_AGAIN
 from railyard.cluster.processes.users import user_name
+from railyard.dfs.messages.administering import SetSafeMode
 from railyard.dfs.messages.changes import FileReopened, ReopenFile
 from railyard.dfs.messages.datanodes import (
     BlockReplicated,
@@ -214,6 +215,8 @@ def _senders(kind: type[Message]) -> tuple[str, ...]:
     """The roles that may send messages of a class; () = all."""
     if kind in (MoveReplica, DrainNodes):
         return (RESOURCE_MANAGER,)
+    if kind is SetSafeMode:
+        return (CLIENT, GATEWAY)
     return (DATA_NODE,) if kind in _OF_DATANODES else ()
 
 

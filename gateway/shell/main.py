@@ -14,6 +14,7 @@ VERSION = "3.4.1"
 _COLUMNS = "%-40s%-24s%-20s%-12s%-12s%-12s%-18s%-10s"
 _USAGE = """Usage: {name} COMMAND
 \tfs -COMMAND ...                   the block store: {name} fs -help
+\tdfsadmin -report|-safemode ...    the nodes of the block store, and its safe mode
 \tjar JAR -input ... -output ...    a streaming job: {name} jar any.jar -help
 \tapplication -list|-kill ID|-status ID
 \tjob -list|-kill ID|-status ID|-counter ID GROUP COUNTER
@@ -26,23 +27,9 @@ def main(name: str, arguments: list[str]) -> int:
     arguments = _without_settings(arguments)
     command, *rest = arguments or [""]
     try:
-        if command == "version":
-            print(
-                f"Hadoop {VERSION}\nSource: Railyard, which is not Hadoop but speaks to its clients"
-            )
-            return 0
-        if command in ("fs", "dfs"):
-            rest = _without_settings(rest)
-            return fsshell.run(rest, Web(find_gateway(), user))
-        if command in ("jar", "streaming", "job"):
-            from railyard.gateway.shell import jar, jobs  # only these commands need them
-
-            web = Web(find_gateway(), user)
-            if command == "job":
-                return jobs.run(rest, web)
-            return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, web)
-        if command in ("application", "app"):
-            return _applications(rest, Web(find_gateway(), user))
+        status = _run(command, rest, user)
+        if status is not None:
+            return status
     except NoGateway as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
@@ -56,6 +43,30 @@ def main(name: str, arguments: list[str]) -> int:
         return 1
     print(_USAGE.format(name=name), file=sys.stderr)
     return 0 if command in ("-help", "--help") else 1
+
+
+def _run(command: str, rest: list[str], user: str) -> int | None:
+    """Run a command; returns its exit status, None if there is none of that name."""
+    if command == "version":
+        print(f"Hadoop {VERSION}\nSource: Railyard, which is not Hadoop but speaks to its clients")
+        return 0
+    if command in ("fs", "dfs"):
+        rest = _without_settings(rest)
+        return fsshell.run(rest, Web(find_gateway(), user))
+    if command in ("jar", "streaming", "job"):
+        from railyard.gateway.shell import jar, jobs  # only these commands need them
+
+        web = Web(find_gateway(), user)
+        if command == "job":
+            return jobs.run(rest, web)
+        return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, web)
+    if command == "dfsadmin":
+        from railyard.gateway.shell import admin
+
+        return admin.run(rest, Web(find_gateway(), user))
+    if command in ("application", "app"):
+        return _applications(rest, Web(find_gateway(), user))
+    return None
 
 
 def _without_settings(arguments: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from railyard.cluster.ids import rack_of
+from railyard.cluster.ids import NodeId, rack_of
 from railyard.dfs.messages.files import BlockLocation, FileStatus, Usage
 
 #: The port that clients read in names of DataNodes; nobody can connect to it.
@@ -13,6 +13,11 @@ _DATA_PORT = 9866
 _POOL = "railyard"
 #: None is set: HDFS's way of saying so.
 _NO_QUOTA = -1
+
+
+def data_address(node: NodeId) -> str:
+    """What clients read as the name of a node's DataNode."""
+    return f"{node}:{_DATA_PORT}"
 
 
 def file_status(status: FileStatus, block_bytes: int, suffix: str = "") -> dict[str, Any]:
@@ -78,11 +83,11 @@ def block_locations(blocks: Iterable[BlockLocation]) -> dict[str, Any]:
             "corrupt": not block.nodes,
             "hosts": list(block.nodes),
             "length": block.stored_length,
-            "names": [f"{node}:{_DATA_PORT}" for node in block.nodes],
+            "names": [data_address(node) for node in block.nodes],
             "offset": block.stored_offset,
             "storageIds": [],
             "storageTypes": ["DISK"] * len(block.nodes),
-            "topologyPaths": [f"/{rack_of(node)}/{node}:{_DATA_PORT}" for node in block.nodes],
+            "topologyPaths": [f"/{rack_of(node)}/{data_address(node)}" for node in block.nodes],
         }
         for block in blocks
     ]

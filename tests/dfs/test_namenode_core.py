@@ -4,6 +4,7 @@ import pytest
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_of
+from railyard.dfs.messages.administering import GetStorageReport
 from railyard.dfs.messages.datanodes import (
     DataNodeHeartbeat,
     DeleteReplicas,
@@ -213,6 +214,29 @@ def test_usage_counts_files_once_and_disks_by_replica():
 
 
 # Replication -------------------------------------------------------------------------------------
+def test_the_report_for_who_administers_the_store():
+    d = SimulatedDfs(racks=3, nodes=1, replication=2)
+    d.write("/f", blocks=2)
+    d.write("/g", replication=1, writer="r2n0")
+    d.kill("r2")
+    d.run(3.0)
+    before = d.send(GetStorageReport())
+    assert all(node.alive for node in before.nodes)
+    assert [node.silent_s for node in before.nodes] == [0.0, 0.0, 3.0]
+    assert sum(node.replicas for node in before.nodes) == 5
+    assert sum(node.stored_bytes for node in before.nodes) == 500
+    d.send(DrainNodes(nodes=("r1n0",)))
+    assert [node.draining for node in d.send(GetStorageReport()).nodes] == [False, True, False]
+    d.send(DrainNodes(nodes=()))
+    d.run(3.0)
+    report = d.send(GetStorageReport())
+    lost = report.nodes[2]
+    assert (lost.alive, lost.replicas, lost.stored_bytes, lost.silent_s) == (False, 0, 0, None)
+    assert (report.missing, report.missing_single) == (1, 1)
+    assert (report.under_replicated, report.urgent) == (0, 0)  # they were made anew
+    assert (report.corrupt, report.leaving, report.safe_mode) == (0, 0, False)
+
+
 def test_a_dead_datanode_is_noticed_and_its_replicas_are_made_anew():
     d = SimulatedDfs()
     d.write("/f", blocks=8)

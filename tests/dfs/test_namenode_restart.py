@@ -15,7 +15,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from railyard.cluster.errors import PeerError
+from railyard.cluster.errors import PeerError, PeerUnable
+from railyard.cluster.ids import rack_of
+from railyard.dfs.messages.administering import SetSafeMode
 from railyard.dfs.messages.changes import Concatenate, ReopenFile, SetReplication
 from railyard.dfs.messages.datanodes import BlockReport, DeleteReplicas, ReplicateBlock
 from railyard.dfs.messages.files import (
@@ -189,13 +191,14 @@ def test_a_first_namenode_is_not_in_safe_mode():
 
 def test_every_request_is_either_answered_in_safe_mode_or_refused():
     d = restarted()
-    reads = {"get-status", "list-folder", "get-usage", "check-files", "get-safe-mode"}
+    reads = {"get-status", "list-folder", "get-usage", "check-files", "get-safe-mode",
+             "get-storage-report"}  # fmt: skip
     facts = {
         "register-data-node", "data-node-heartbeat", "block-report", "block-replicated",
         "replication-failed", "replicas-deleted", "replica-failed", "replica-verified",
     }  # fmt: skip
     refused = {kind.tag() for kind in REFUSED}
-    assert reads | facts | refused == {kind.tag() for kind in d.core.messages}
+    assert reads | facts | refused | {"set-safe-mode"} == {kind.tag() for kind in d.core.messages}
 
 
 def test_in_safe_mode_reads_are_answered_and_changes_are_refused_in_hdfs_words():
@@ -269,6 +272,47 @@ def test_the_threshold_is_a_setting():
     d.now_s += 1.1
     d.send(Ticked())
     assert not d.send(GetSafeMode()).on
+
+
+def test_once_all_are_there_replicas_are_made_anew_without_waiting_for_anybody():
+    d = restarted(racks=3)
+    for node in d.disks:
+        if node.startswith("r2"):
+            d.disks[node].clear()
+    d.register("r0")
+    d.register("r1")
+    d.now_s += 1.1
+    d.send(Ticked())
+    assert not d.send(GetSafeMode()).on
+    assert not d.commands
+    d.register("r2")
+    assert [each for each in d.commands if isinstance(each, ReplicateBlock)]
+
+
+def test_it_is_entered_and_left_by_hand():
+    d = SimulatedDfs()
+    d.write("/f")
+    status = d.send(SetSafeMode(on=True))
+    assert (status.on, status.by_hand) == (True, True)
+    d.kill(rack_of(d.nodes("/f")[0]))
+    d.run(60.0)
+    assert d.send(GetSafeMode()).on
+    assert not d.commands
+    words = r"Cannot delete /f\. Name node is in safe mode\. It was turned on manually"
+    with pytest.raises(PeerUnable, match=words) as error:
+        d.send(Remove(path="/f"))
+    assert error.value.kind == SAFE_MODE
+    assert not d.send(SetSafeMode(on=False)).on
+    d.run(2.0)
+    assert len(d.nodes("/f")) == 3
+    d.send(Remove(path="/f"))
+
+
+def test_one_that_waits_for_datanodes_is_left_by_hand():
+    d = restarted()
+    status = d.send(SetSafeMode(on=False))
+    assert (status.on, status.by_hand) == (False, False)
+    d.send(MakeFolder(path="/g"))
 
 
 def test_in_safe_mode_nothing_is_deleted_and_what_no_file_has_is_later():

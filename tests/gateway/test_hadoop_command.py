@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from railyard.gateway.shell.admin import described
 from railyard.gateway.shell.fs.looking import size
 from railyard.gateway.shell.paths import absolute, braces
 from tests.command_line import ROOT
@@ -139,3 +140,47 @@ def test_paths_and_sizes():
         "1.5 K",
         "5.0 G",
     ]
+
+
+def test_dfsadmin_has_the_words_of_hadoops(hadoop):
+    safe = "-safemode"
+    said = [hadoop.ok("dfsadmin", safe, word) for word in ("get", "enter", "get")]
+    assert said == [b"Safe mode is OFF\n", b"Safe mode is ON\n", b"Safe mode is ON\n"]
+    report = hadoop.ok("dfsadmin", "-report").decode()
+    assert report.startswith("Safe mode is ON\nConfigured Capacity: ")
+    assert [hadoop.ok("dfsadmin", safe, word) for word in ("leave", "wait")] == said[:1] * 2
+    hadoop.ok("fs", "-put", "-", "/reported", stdin=bytes(2048))
+    lines = hadoop.ok("dfsadmin", "-report", "-live").decode().splitlines()
+    assert "Live datanodes (4):" in lines
+    assert not [line for line in lines if line.startswith("Dead")]
+    assert "\tUnder replicated blocks: 0" in lines
+    first = lines[lines.index("Name: r0n0:9866 (r0n0)") :][:12]
+    assert first[1:4] == ["Hostname: r0n0", "Rack: /r0", "Decommission Status : Normal"]
+    heads = [line.partition(": ")[0] for line in first[4:]]
+    assert heads[:4] == ["Configured Capacity", "DFS Used", "Non DFS Used", "DFS Remaining"]
+    assert heads[4:] == ["DFS Used%", "DFS Remaining%", "Last contact", "Num of Blocks"]
+    dead = hadoop.ok("dfsadmin", "-report", "-dead").decode()
+    assert "Dead datanodes (0):" in dead
+    assert "Live" not in dead
+
+
+def test_dfsadmin_that_is_misused(hadoop):
+    assert "Usage: hdfs dfsadmin [-report]" in hadoop.fails("dfsadmin", status=255)
+    assert hadoop.fails("dfsadmin", "-x", status=255).startswith("x: Unknown command\nUsage")
+    assert "Usage: hdfs dfsadmin [-safemode enter" in hadoop.fails(
+        "dfsadmin", "-safemode", status=255
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 (0 B)"),
+        (1023, "1023 (1023 B)"),
+        (24576, "24576 (24 KB)"),
+        (207929917440, "207929917440 (193.65 GB)"),
+        (1024**2 - 1, "1048575 (1.00 MB)"),
+    ],
+)
+def test_bytes_as_dfsadmin_has_them(count, words):
+    assert described(count) == words

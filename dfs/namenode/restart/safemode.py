@@ -7,7 +7,8 @@ reported a replica of enough of the blocks.
     or when       the threshold is reached, and nodes that are alive have had time to register
     or when       those that did not register by then count as lost
 
-The last is not HDFS's: there an operator ends a safe mode whose threshold is never reached.
+The last is not HDFS's: there an operator ends a safe mode whose threshold is never reached.  One
+that somebody asks for (``enter``) ends when somebody asks for that.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class SafeMode:
     def __init__(self, blocks: BlockMap, topology: Topology, now_s: float, on: bool) -> None:
         liveness = topology.liveness
         self.on = on
+        self.by_hand = False  #: somebody has asked for it
         #: DataNodes that have not registered yet may be about to until then
         self.expects_until_s = now_s + liveness.expiry_s if on else now_s
         self._blocks = blocks
@@ -89,6 +91,8 @@ class SafeMode:
 
     def may_end(self, now_s: float) -> bool:
         """Whether it may end now."""
+        if self.by_hand:
+            return False
         if self.all_registered or now_s >= self._lost_at_s:
             return True
         if now_s < self._extended_until_s:
@@ -101,15 +105,20 @@ class SafeMode:
         complete = [block for block in self._blocks.blocks.values() if block.complete]
         return SafeModeStatus(
             on=self.on,
+            by_hand=self.by_hand,
             reported=sum([bool(block.sound or block.others) for block in complete]),
             needed=math.ceil(self._threshold * len(complete)),
             blocks=len(complete),
         )
 
-    def refusal(self, message: Message, path: str) -> NotYet:
+    def refusal(self, message: Message, path: str) -> PeerUnable:
         """What a request about ``path`` is told, in HDFS's words."""
         status = self.status()
         cannot = f"{REFUSED[type(message)]} {path}".rstrip()
+        if self.by_hand:
+            how = 'Use "hdfs dfsadmin -safemode leave" to turn safe mode off.'
+            why = f"Name node is in safe mode. It was turned on manually. {how}"
+            return PeerUnable(f"{cannot}. {why}", SAFE_MODE)
         lacking = max(0, status.needed - status.reported)
         return NotYet(
             f"{cannot}. Name node is in safe mode. The reported blocks {status.reported} needs "

@@ -11,6 +11,7 @@ from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Topology
+from railyard.dfs.messages.files import GetSafeMode, SafeModeStatus
 from railyard.resourcemanager.process.messages import (
     ActivateNode,
     ClusterStatus,
@@ -48,6 +49,8 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
     with running_session() as session:
         manager = session.link("resourcemanager")
         chosen = _chosen(names, session.config.topology)
+        if session.link("namenode").ask(GetSafeMode(), SafeModeStatus).on:
+            click.echo("the NameNode is in safe mode: it drains nodes once that is over", err=True)
         for node in chosen:
             _ask(manager, DrainNode(node=node, now=now))
         shown = _of(manager, chosen)

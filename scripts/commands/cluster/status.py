@@ -285,6 +285,11 @@ def _safe_mode(session: Session) -> SafeModeStatus | None:
 
 
 def _in_safe_mode(status: SafeModeStatus) -> str:
+    if status.by_hand:
+        return (
+            "the NameNode is in safe mode, as somebody asked for: changes are refused until "
+            "hdfs dfsadmin -safemode leave"
+        )
     reported = f"{status.reported} of {format_count(status.blocks, 'block')} have been reported"
     return f"the NameNode is in safe mode: {reported}, {status.needed} are needed; changes wait"
 
