@@ -15,10 +15,11 @@ The racks (or sites: the same, but bytes between them count as WAN traffic) are 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -43,6 +44,7 @@ from railyard.cluster.topologies.tables import (
 )
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
+T = TypeVar("T")
 #: Maximum of ``scale``.
 _SCALE_MAX = 10**9
 
@@ -74,7 +76,7 @@ class Rack(msgspec.Struct, frozen=True, kw_only=True):
         return sum(node.slots for node in self.nodes)
 
 
-class Topology(Table, frozen=True, kw_only=True):
+class Topology(Table, frozen=True, kw_only=True, dict=True):
     """A whole cluster, as given by its TOML file.
 
     Raises ``UsageError`` for values that are impossible.
@@ -120,11 +122,11 @@ class Topology(Table, frozen=True, kw_only=True):
 
     def rack_list(self) -> tuple[Rack, ...]:
         """All racks, by number."""
-        return tuple(self._rack(rack_id(r)) for r in range(self.racks.count))
+        return self._racks
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, rack by rack."""
-        return tuple(node for rack in self.rack_list() for node in rack.nodes)
+        return self._nodes
 
     def places(self) -> dict[str, str]:
         """{name of each rack or site: its id}"""
@@ -156,7 +158,25 @@ class Topology(Table, frozen=True, kw_only=True):
         require(size_bytes >= self.scale, "size", size_bytes, right)
         return size_bytes // self.scale
 
+    def derived(self, make: Callable[[Topology], T]) -> T:
+        """What ``make`` makes of this topology, which is made once.  Nobody may change it."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast("T", self._derived[make])
+
     # Inside --------------------------------------------------------------------------------------
+    @cached_property
+    def _derived(self) -> dict[Callable[[Topology], object], object]:
+        return {}
+
+    @cached_property
+    def _racks(self) -> tuple[Rack, ...]:
+        return tuple(self._rack(rack_id(r)) for r in range(self.racks.count))
+
+    @cached_property
+    def _nodes(self) -> tuple[Node, ...]:
+        return tuple(node for rack in self._racks for node in rack.nodes)
+
     def _shape(self, figures: RackFigures) -> tuple[int, int]:
         """(nodes of a rack, slots of each)"""
         return figures.nodes or self.racks.nodes, figures.slots or self.racks.slots

@@ -107,7 +107,7 @@ class Simulation:
         self.core.fetch_rows.are_used = rows
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
-        self.store = BlockStore(topology, chance, self.heap, self.network)
+        self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
         self.workers = Workers(
             self.heap,
@@ -130,7 +130,6 @@ class Simulation:
         links = self.core.state.policies.links
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
         if isinstance(self.driver, RestartableDriver):
-            self.store.keep_journal()
 
             def make_fabric() -> Fabric:
                 return Fabric(

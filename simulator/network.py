@@ -70,6 +70,8 @@ class SimulatedNetwork:
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
         before = fabric.finished_bytes
         ended = fabric.advance_all(now_s)
+        if not ended:
+            return
         self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
         self.arrived_bytes += fabric.finished_bytes - before
         if self._sent_before:

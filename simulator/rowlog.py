@@ -24,6 +24,9 @@ class RowLog:
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event, or the end of each fetch."""
+        if not self._rows.are_used:
+            self._log.write(at_s, event, commands)
+            return
         if not isinstance(event, FetchesEnded):
             self._log.write(at_s, event, [each for each, _ in self._each(commands)])
             return

@@ -24,7 +24,7 @@ def schedule_of(number: int, among: list[str]) -> Schedule:
     """The schedule of a number: its scheduler, its size, and its seed."""
     scheduler, seed = among[number % len(among)], number // len(among)
     if seed % LARGE_EVERY == LARGE_EVERY - 1:
-        return large_schedule(scheduler, seed)
+        return large_schedule(scheduler, number)
     return small_schedule(scheduler, seed)
 
 

@@ -212,6 +212,9 @@ class Fabric(FabricState):
             raise InvariantError(f"the network's clock is at {context.now_s}, beyond {now_s}")
         finished: list[Finished | Numbers] = []
         slack_s = instant_s(now_s)
+        if not (self._rates.stale or self._instant or self._rates.next_s <= now_s + slack_s):
+            context.now_s = now_s  # nothing happens, as mostly
+            return finished
         decided = now_s == context.now_s  #: or will be, as no time passes until then
         while (due_s := self._happens_s(now_s, slack_s, decided)) <= now_s:
             context.now_s = due_s

@@ -37,7 +37,7 @@ class FabricState:
         has_circuit_log: bool = True,
         has_table: bool = False,
     ) -> None:
-        self.network = network = Network(topology)
+        self.network = network = topology.derived(Network)
         #: seconds: flows that finish this close together finish at once; for a rough, quick answer
         self.together_s = 0.0
         self._fast = fast  #: takes over from the scheduler with many open flows

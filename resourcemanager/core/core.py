@@ -9,7 +9,7 @@ Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
@@ -199,10 +199,13 @@ class Core:
         """Tell ``observer`` of policies' answers and proposals from now on."""
         self.state.observer = observer
 
-    def check_invariants(self) -> None:
-        """Raise ``InvariantError`` if any law of the state is broken.  O(everything)."""
+    def check_invariants(self, jobs: Container[JobId] | None = None) -> None:
+        """Raise ``InvariantError`` if any law of the state is broken.  O(everything).
+
+        ``jobs``: look at these jobs alone, and at all nodes.
+        """
         try:
-            check_invariants(self.state, self._shuffle)
+            check_invariants(self.state, self._shuffle, jobs)
         except InvariantError as error:
             self._history.add_to(error)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -95,11 +96,25 @@ class Recipe:
 
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
-        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
-        return tuple(dict.fromkeys(roles))
+        return self._classes
 
     def with_settings(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, and of their parts with settings of their own."""
+        return self._with_settings
+
+    @cached_property
+    def sections(self) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
+        """Each prefix of its settings, with their class."""
+        kinds = {kind.section: kind.Config for kind in self.with_settings() if kind.section}
+        return tuple((kinds | ({LINKS: LinksConfig} if self.uses_network else {})).items())
+
+    @cached_property
+    def _classes(self) -> tuple[type[Policy], ...]:
+        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
+        return tuple(dict.fromkeys(roles))
+
+    @cached_property
+    def _with_settings(self) -> tuple[type[Policy], ...]:
         kinds = [each for kind in self.classes() for each in (kind, *kind.part_settings)]
         return tuple(dict.fromkeys(kinds))
 
@@ -130,20 +145,14 @@ def read_links_options(recipe: Recipe, options: Mapping[str, Option]) -> LinksCo
 
 def option_names(recipe: Recipe) -> list[str]:
     """The names of all settings of a recipe, such as "delay.node_wait_s"."""
-    return _names(_sections(recipe))
-
-
-def _sections(recipe: Recipe) -> dict[str, type[msgspec.Struct]]:
-    """{prefix of settings: their class}"""
-    sections = {kind.section: kind.Config for kind in recipe.with_settings() if kind.section}
-    return sections | ({LINKS: LinksConfig} if recipe.uses_network else {})
+    return _names(dict(recipe.sections))
 
 
 def _read_sections(recipe: Recipe, options: Mapping[str, Option]) -> dict[str, msgspec.Struct]:
     """{prefix: its settings}"""
     given = {**recipe.settings, **options}
     typed = tuple((name, type(value), value) for name, value in given.items())  # as 1 is not True
-    return dict(_made(recipe.name, tuple(_sections(recipe).items()), typed))
+    return dict(_made(recipe.name, recipe.sections, typed))
 
 
 @functools.lru_cache(maxsize=256)  # it takes longer than the shortest simulations
@@ -182,8 +191,9 @@ def _wrapped(section: str, config: type[msgspec.Struct]) -> type[msgspec.Struct]
     return msgspec.defstruct("Options", [(_FIELD, config)], rename={_FIELD: section})
 
 
-def _fields(config: type[msgspec.Struct]) -> list[str]:
-    return [field.name for field in msgspec.structs.fields(config)]
+@functools.cache  # msgspec evaluates the annotations of all fields
+def _fields(config: type[msgspec.Struct]) -> tuple[str, ...]:
+    return tuple([field.name for field in msgspec.structs.fields(config)])
 
 
 def _names(sections: Mapping[str, type[msgspec.Struct]]) -> list[str]:

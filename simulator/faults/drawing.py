@@ -25,6 +25,13 @@ from railyard.simulator.nodes.behaviour import Behaviour
 
 #: Flow schedulers that use circuits.
 CIRCUITS = ("sunflow",)
+#: A block of large clusters, and of small ones: there all is over in a quarter of the time, so that
+#: few heartbeats go by in which nothing else happens.
+_BLOCK_BYTES, SMALL_BLOCK_BYTES = 100_000_000, 25_000_000
+_LIVENESS, _SMALL_LIVENESS = (
+    Liveness(heartbeat=0.5, expiry_s=2.0),
+    Liveness(heartbeat=0.2, expiry_s=0.6),
+)
 
 
 def topology(dice: random.Random) -> Topology:
@@ -35,10 +42,25 @@ def topology(dice: random.Random) -> Topology:
 def small_topology(dice: random.Random) -> Topology:
     """The same of two to four nodes."""
     racks = dice.randint(1, 2)
-    return _topology(dice, racks=racks, nodes_max=2, nodes_min=3 - racks)
+    return _topology(
+        dice,
+        racks=racks,
+        nodes_max=2,
+        nodes_min=3 - racks,
+        block_bytes=SMALL_BLOCK_BYTES,
+        liveness=_SMALL_LIVENESS,
+    )
 
 
-def _topology(dice: random.Random, *, racks: int, nodes_max: int, nodes_min: int = 1) -> Topology:
+def _topology(
+    dice: random.Random,
+    *,
+    racks: int,
+    nodes_max: int,
+    nodes_min: int = 1,
+    block_bytes: int = _BLOCK_BYTES,
+    liveness: Liveness = _LIVENESS,
+) -> Topology:
     kind = dice.choice(("core", "core", "core", "tree", "ocs"))
     tree = SwitchTree(tor=2e8, aggregation=1.5e8, root=1e8, racks_per_aggregation=1)
     delta_s, elephant_bytes = dice.choice((0.0, 0.05)), dice.choice((1, 20_000_000))
@@ -53,9 +75,9 @@ def _topology(dice: random.Random, *, racks: int, nodes_max: int, nodes_min: int
         ),
         tree=tree if kind == "tree" else None,
         ocs=ocs if kind == "ocs" else None,
-        storage=Storage(block=100_000_000, replication=dice.randint(1, 3)),
+        storage=Storage(block=block_bytes, replication=dice.randint(1, 3)),
         compute=Compute(map_rate=5e7, reduce_rate=5e7),
-        liveness=Liveness(heartbeat=0.5, expiry_s=2.0),
+        liveness=liveness,
     )
 
 
@@ -77,32 +99,55 @@ def behaviour(dice: random.Random) -> Behaviour:
     )
 
 
-def jobs(dice: random.Random, *, many: int = 4, maps: int = 6) -> list[WorkloadJob]:
-    """At most so ``many`` jobs, with at most so many ``maps`` each, within ten seconds."""
-    drawn = [_job(dice, number, maps) for number in range(dice.randint(1, many))]
+def jobs(
+    dice: random.Random,
+    *,
+    many: int = 4,
+    maps: int = 6,
+    reduces: int = 3,
+    within_s: float = 10.0,
+    block_bytes: int = _BLOCK_BYTES,
+) -> list[WorkloadJob]:
+    """At most so ``many`` jobs within a time, with at most so many ``maps`` each.
+
+    They have up to two stages of at most so many ``reduces``.
+    """
+    numbers = range(dice.randint(1, many))
+    drawn = [_job(dice, number, maps, reduces, within_s, block_bytes) for number in numbers]
     return sorted(drawn, key=lambda job: job.submit_s)
 
 
-def _job(dice: random.Random, number: int, maps_max: int) -> WorkloadJob:
+def _job(
+    dice: random.Random,
+    number: int,
+    maps_max: int,
+    reduces_max: int,
+    within_s: float,
+    block_bytes: int,
+) -> WorkloadJob:
     """Maps with or without an input file, then none, one or two stages of reduces."""
     files: tuple[InputFile, ...] = ()
     maps = dice.randint(1, maps_max)
     if dice.random() < 0.8:
-        size_bytes = dice.randint(1, maps * 100_000_000)
+        size_bytes = dice.randint(1, maps * block_bytes)
         path = f"/in/{number}"
-        files = (InputFile(path=path, size_bytes=size_bytes, block_bytes=100_000_000),)
+        files = (InputFile(path=path, size_bytes=size_bytes, block_bytes=block_bytes),)
         maps = files[0].blocks
     paths = tuple(file.path for file in files)
+    output_bytes = _size(dice, block_bytes)
     stages = [
-        WorkStage(name="m", files=paths, tasks=maps, output_bytes=_size(dice), task_s=dice.random())
+        WorkStage(
+            name="m", files=paths, tasks=maps, output_bytes=output_bytes, task_s=dice.random()
+        )
     ]
     reads = "m"
     for name in ("r", "s")[: dice.choice((0, 1, 1, 1, 2))]:
-        tasks = dice.randint(1, 3)
+        tasks = dice.randint(1, reduces_max)
         weights = tuple(dice.random() + 0.01 for _ in range(tasks)) if dice.random() < 0.3 else ()
+        output_bytes = _size(dice, block_bytes)
         stages.append(
             WorkStage(
-                name=name, reads=(reads,), tasks=tasks, output_bytes=_size(dice), weights=weights
+                name=name, reads=(reads,), tasks=tasks, output_bytes=output_bytes, weights=weights
             )
         )
         reads = name
@@ -110,7 +155,7 @@ def _job(dice: random.Random, number: int, maps_max: int) -> WorkloadJob:
         name=f"job-{number}",
         user=dice.choice("ab"),
         queue="default",
-        submit_s=dice.uniform(0, 10),
+        submit_s=dice.uniform(0, within_s),
         stages=tuple(stages),
         files=files,
     )
@@ -145,5 +190,5 @@ def predicted(job: WorkloadJob, dice: random.Random) -> WorkloadJob:
     return msgspec.structs.replace(job, recurrence=Recurrence(name=job.name, submit_s=submit_s))
 
 
-def _size(dice: random.Random) -> int:
-    return dice.choice((0, dice.randint(1, 1000), dice.randint(1, 300_000_000)))
+def _size(dice: random.Random, block_bytes: int) -> int:
+    return dice.choice((0, dice.randint(1, 1000), dice.randint(1, 3 * block_bytes)))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId
@@ -45,6 +45,7 @@ _NUMBER_LETTERS_MAX = 15
 _SHOWN_LETTERS_MAX = 80
 #: Nodes per random fault, on average.
 _NODES_PER_FAULT = 4
+_KINDS = ("node", "rack", "slow", "blocks", "link", "slots")
 
 
 def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
@@ -58,31 +59,18 @@ def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
 
 def random_faults(dice: random.Random, topology: Topology, until_s: float) -> list[Fault]:
     """About one fault per four nodes, at random times; all have ended by ``until_s``."""
-    nodes = [node.id for node in topology.nodes()]
-    racks = [rack.id for rack in topology.rack_list()]
-    links = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
-    if topology.tree is not None:
-        links = [f"{rack}.tor" for rack in racks]
-    faults = []
-    for _ in range(1 + dice.randrange(1 + len(nodes) // _NODES_PER_FAULT * 2)):
-        at_s = dice.uniform(0, until_s)
-        when = {"at_s": at_s, "lasts_s": dice.uniform(0, until_s - at_s)}
-        kinds = ("node", "rack", "slow", "blocks", "link", "slots")
-        kind = dice.choices(kinds, (4, 1, 2, 1, 2, 2))[0]
-        if kind == "rack" and len(racks) == 1:
-            kind = "node"
-        faults.append(_draw(kind, when, dice, nodes, racks, links))
-    return faults
+    many = 1 + dice.randrange(1 + len(topology.nodes()) // _NODES_PER_FAULT * 2)
+    return [random_fault(dice, topology, until_s) for _ in range(many)]
 
 
-def _draw(
-    kind: str,
-    when: dict[str, float],
-    dice: random.Random,
-    nodes: Sequence[NodeId],
-    racks: Sequence[RackId],
-    links: Sequence[str],
-) -> Fault:
+def random_fault(dice: random.Random, topology: Topology, until_s: float) -> Fault:
+    """A fault of a node, a rack, a disk, a link or slots that has ended by ``until_s``."""
+    nodes, racks, links = topology.derived(_names)
+    at_s = dice.uniform(0, until_s)
+    when = {"at_s": at_s, "lasts_s": dice.uniform(0, until_s - at_s)}
+    kind = dice.choices(_KINDS, (4, 1, 2, 1, 2, 2))[0]
+    if kind == "rack" and len(racks) == 1:
+        kind = "node"
     match kind:
         case "node":
             return NodeDown(node=dice.choice(nodes), **when)
@@ -98,6 +86,15 @@ def _draw(
             return CapacityDrop(link=dice.choice(links), share=share, **when)
         case _:
             return BlocksLost(node=dice.choice(nodes), every=dice.randint(1, 4), at_s=when["at_s"])
+
+
+def _names(topology: Topology) -> tuple[list[NodeId], list[RackId], list[str]]:
+    """Nodes, racks and links that may have faults."""
+    racks = [rack.id for rack in topology.rack_list()]
+    links = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
+    if topology.tree is not None:
+        links = [f"{rack}.tor" for rack in racks]
+    return [node.id for node in topology.nodes()], racks, links
 
 
 def _parse(text: str, places: Mapping[str, str]) -> Fault:

@@ -2,7 +2,9 @@
 
 After each event:
     slots     no node has more attempts than slots, by an account of our own and by the core's
-    state     all that the core knows fits together (``resourcemanager.core.invariants``)
+    timers    each timer that the core has set fires at its time, or once there is a core again
+    state     all that the core knows fits together (``resourcemanager.core.invariants``): all that
+              the event can have touched, and everything every few events
     input     an attempt that succeeded has read all its input, the output of each task once
     winners   a job is committed once, with one winner for each task of its last stages
     commits   a commit is called failed only if it was not done
@@ -29,17 +31,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of, stage_of, task_index, task_of
-from railyard.cluster.messages.execution import (
-    AttemptFailed,
-    AttemptKilled,
-    AttemptSucceeded,
-    BeginAttempt,
-    LaunchAttempt,
-    NodeJoined,
-    NodeLost,
-    SlotsChanged,
-)
+from railyard.cluster.ids import JobId, job_of, stage_of, task_index, task_of
+from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.dfs.messages.files import GetStatus, GetUsage, Status, Usage
 from railyard.jobs.workloads.model import Workload, WorkloadJob
@@ -48,57 +41,16 @@ from railyard.resourcemanager.core.output import SUCCESS
 from railyard.resourcemanager.interface.commands import CommitJob
 from railyard.resourcemanager.interface.events import JobCommitFailed
 from railyard.simulator.cluster import Simulation
+from railyard.simulator.faults.accounts import SlotAccount, TimerAccount
 from railyard.simulator.faults.drawing import CIRCUITS
+from railyard.simulator.faults.touched import touched_jobs
 
+#: Events between two checks of everything that the core knows.
+_EVENTS_PER_FULL_CHECK = 8
 #: Steps between two checks of the links' loads.
 _STEPS_PER_LINK_CHECK = 16
 #: By how many bytes a link's counter, and by which share a time or a rate, may be off by rounding.
 _ROUNDING_BYTES, _ROUNDING = 100, 1e-6
-
-
-class SlotAccount:
-    """The attempts on each node by events and commands alone, independent of the core's account."""
-
-    def __init__(self) -> None:
-        self._held: dict[NodeId, dict[AttemptId, None]] = {}
-        self._slots: dict[NodeId, int] = {}
-        self._where: dict[AttemptId, NodeId] = {}
-        self._reserved: dict[AttemptId, NodeId] = {}  #: attempts launched without a slot
-
-    def count(self, event: Event, commands: Sequence[Command]) -> None:
-        """Follow an event; ``InvariantError`` if a node has more attempts than slots."""
-        match event:
-            case NodeJoined(node=node, slots=slots):
-                self._held[node], self._slots[node] = {}, slots
-            case SlotsChanged(node=node, slots=slots):
-                self._slots[node] = slots
-            case NodeLost(node=node):
-                self._held[node] = {}
-            case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
-                if self._reserved.pop(event.attempt, None) is None:
-                    where = self._where.pop(event.attempt, None)  # None: it is told again
-                    if where is not None:
-                        self._held[where].pop(event.attempt, None)
-        for command in commands:
-            self._count_command(command)
-
-    def _count_command(self, command: Command) -> None:
-        match command:
-            case LaunchAttempt(attempt=attempt, node=node, begins=False):
-                self._reserved[attempt] = node
-            case LaunchAttempt(attempt=attempt, node=node):
-                self._count_held(attempt, node)
-            case BeginAttempt(attempt=attempt, node=node):
-                if self._reserved.pop(attempt, "") != node:
-                    raise InvariantError(f"{attempt} begins on {node}, where it was not")
-                self._count_held(attempt, node)
-
-    def _count_held(self, attempt: AttemptId, node: NodeId) -> None:
-        self._where[attempt] = node
-        held = self._held[node]
-        held[attempt] = None
-        if len(held) > self._slots[node]:
-            raise InvariantError(f"{node} has {self._slots[node]} slots for {', '.join(held)}")
 
 
 class Laws:
@@ -106,6 +58,8 @@ class Laws:
 
     def __init__(self, run: Simulation, jobs: Workload) -> None:
         self.slots = SlotAccount()
+        self._timers = TimerAccount()
+        self._events = 0
         self.is_late: Callable[[], bool] = lambda: False  #: whether events come late just now
         self._run = run
         self._jobs = jobs
@@ -121,6 +75,9 @@ class Laws:
     def check(self, event: Event, commands: Sequence[Command]) -> None:
         """After an event and its commands."""
         self.slots.count(event, commands)
+        self._timers.count(event, commands)
+        if not self.is_late():
+            self._timers.check(self._run.heap.now_s)
         if isinstance(event, AttemptSucceeded):
             self._check_input(event)
         elif isinstance(event, LinksObserved) and not self.is_late():
@@ -130,13 +87,18 @@ class Laws:
         for command in commands:
             if isinstance(command, CommitJob):
                 self._check_winners(command)
-        self._run.core.check_invariants()
+        self._events += 1
+        every = self._events % _EVENTS_PER_FULL_CHECK == 0
+        self._run.core.check_invariants(None if every else touched_jobs(event, commands))
 
     def restarted(self, journal: Sequence[tuple[Event, Sequence[Command]]]) -> None:
         """The core was rebuilt: what is in no journal has not happened."""
         self.slots = SlotAccount()
+        self._timers = TimerAccount(self._run.heap.now_s)
         for event, commands in journal:
             self.slots.count(event, commands)
+            self._timers.count(event, commands)
+        self._run.core.check_invariants()
         self._observed_s = -math.inf
 
     def _check_input(self, event: AttemptSucceeded) -> None:
@@ -241,6 +203,7 @@ class Laws:
     def check_end(self) -> None:
         """Once all jobs have ended, and all daemons are up."""
         run = self._run
+        run.core.check_invariants()
         state = run.core.state
         if state.free != state.slots or run.core.fetches or state.jobs:
             raise InvariantError(f"{state.slots - state.free} slots are held at the end")

@@ -25,14 +25,16 @@ from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.faults import drawing, toys
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.faults import Fault
-from railyard.simulator.faults.faultspec import random_faults
+from railyard.simulator.faults.faultspec import random_fault, random_faults
 from railyard.simulator.nodes.behaviour import Behaviour
 
 #: All faults have ended by this time, in seconds.
-LARGE_END_S, SMALL_END_S = 30.0, 12.0
+LARGE_END_S, SMALL_END_S = 30.0, 4.0
 #: How many clusters small schedules have; they are made once.
 _SMALL_CLUSTERS = 64
-_FAULTS_MAX = 5
+_FAULTS_MAX, _MAPS_MAX, _REDUCES_MAX = 3, 2, 2
+#: The share of small schedules that have two jobs, more or less.
+_TWO_JOBS = 0.3
 #: Settings of schedulers that are tried because of what is off, or hardly ever done, by default.
 _TRIED: dict[str, Option] = {
     "iridium.move_data": True,
@@ -86,10 +88,18 @@ def large_schedule(scheduler: str, seed: int, shuffle_flows: int = 0) -> Schedul
 
 def small_schedule(scheduler: str, seed: int) -> Schedule:
     """A small one."""
-    dice = random.Random(seed)
+    dice = random.Random(f"{scheduler} {seed}")  # other ones for each scheduler
     topology, flow_schedulers = _small_cluster(dice.randrange(_SMALL_CLUSTERS))
     flow_scheduler = dice.choice(flow_schedulers)
-    jobs = drawing.jobs(dice, many=2, maps=3)
+    many = 2 if dice.random() < _TWO_JOBS else 1
+    jobs = drawing.jobs(
+        dice,
+        many=many,
+        maps=_MAPS_MAX,
+        reduces=_REDUCES_MAX,
+        within_s=1.0,
+        block_bytes=drawing.SMALL_BLOCK_BYTES,
+    )
     jobs = _suited(jobs, recipe_of(scheduler), seed, topology.racks.count)
     faults = [_fault(dice, topology) for _ in range(dice.randint(1, _FAULTS_MAX))]
     return Schedule(
@@ -112,9 +122,9 @@ def _small_cluster(number: int) -> tuple[Topology, list[str]]:
 def _fault(dice: random.Random, topology: Topology) -> Fault:
     """A fault of a daemon, mostly; else one of a node, a disk, a link or slots."""
     if dice.random() < 0.3:
-        return dice.choice(random_faults(dice, topology, SMALL_END_S))
-    at_s = dice.uniform(0.001, 8.0)
-    lasts_s = dice.choice((0.01, 0.2, 1.0, 3.0))
+        return random_fault(dice, topology, SMALL_END_S)
+    at_s = dice.uniform(0.001, 1.8)
+    lasts_s = dice.choice((0.01, 0.1, 0.4, 1.2))
     racks = [rack.id for rack in topology.rack_list()]
     kind = dice.choices(
         ("resourcemanager", "namenode", "network", "nodemanager", "datanode"), (5, 3, 3, 2, 1)
@@ -126,11 +136,11 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
         daemon=daemon,
         at_s=at_s,
         lasts_s=lasts_s,
-        after=dice.randrange(6),
+        after=dice.randrange(4),
         sent=dice.choice((0, 0, 1, 2, 100)),
         lost=dice.choice((0, 0, 1, 3)),
         again=dice.choice((0, 4)),
-        rejoin_s=dice.choice((0.0, 0.0, 0.3)),
+        rejoin_s=dice.choice((0.0, 0.0, 0.2)),
     )
 
 

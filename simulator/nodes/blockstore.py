@@ -63,16 +63,21 @@ class BlockStore:
     """Files and replicas.  All sizes are in the model's bytes."""
 
     def __init__(
-        self, topology: Topology, seed: int, heap: EventHeap, network: SimulatedNetwork
+        self,
+        topology: Topology,
+        seed: int,
+        heap: EventHeap,
+        network: SimulatedNetwork,
+        *,
+        has_journal: bool = False,
     ) -> None:
-        storage = msgspec.structs.replace(topology.storage, block=_BLOCK_BYTES_MAX)
-        unscaled = msgspec.structs.replace(topology, scale=1, storage=storage)
+        """``has_journal``: whether the NameNode can be restarted."""
         self.heap = heap
         self.network = network
-        self._topology = unscaled
+        self._topology = topology.derived(_unscaled)
         self._seed = seed
-        self._journal: Journal = NoJournal()
-        self.namenode = NameNode(unscaled, self._journal, heap.now_s, seed)
+        self._journal: Journal = MemoryJournal() if has_journal else NoJournal()
+        self.namenode = NameNode(self._topology, self._journal, heap.now_s, seed)
         self.is_down = False  #: whether there is no NameNode just now
         self._is_stopped = False
         self._crash: Crash | None = None  #: the next of the NameNode
@@ -223,13 +228,6 @@ class BlockStore:
         self.ask(wanted, answered)
 
     # How it dies ---------------------------------------------------------------------------------
-    def keep_journal(self) -> None:
-        """Have a journal from which the NameNode can be restarted; before anything is stored."""
-        self._journal = MemoryJournal()
-        self.namenode = NameNode(self._topology, self._journal, self.heap.now_s, self._seed)
-        for rack in self._racks:
-            self.register(rack)
-
     def die(self, crash: Crash) -> None:
         """Have the NameNode die at a request to come, unless it is about to, or is dead."""
         if self._crash is None and not self.is_down:
@@ -323,3 +321,9 @@ class BlockStore:
             self.heap.after(0.0, ended, 0, "a node is down")
         else:
             self.network.carry(name, command.source, command.target, command.stored_length, ended)
+
+
+def _unscaled(topology: Topology) -> Topology:
+    """The same in the model's bytes: scale 1, and no block too large."""
+    storage = msgspec.structs.replace(topology.storage, block=_BLOCK_BYTES_MAX)
+    return msgspec.structs.replace(topology, scale=1, storage=storage)

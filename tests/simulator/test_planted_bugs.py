@@ -35,8 +35,9 @@ def test_a_planted_bug_is_found(bug: str, law: str):
 
 
 def test_a_failing_schedule_is_made_short():
+    count, _ = found_by("a double grant")
     with planted("a double grant"):
-        long = schedule_of(0, schedulers())
+        long = schedule_of(count - 1, schedulers())
         short, lines = made_short(long)
         assert "were granted" in broken_law(short)
     assert broken_law(short) == ""
@@ -47,7 +48,7 @@ def test_a_failing_schedule_is_made_short():
 
 def test_parts_that_are_needed_stay():
     drawn = (small_schedule("fair", seed) for seed in range(100))
-    long = next(schedule for schedule in drawn if len(parts_of(schedule)) > 5)
+    long = next(schedule for schedule in drawn if len(parts_of(schedule)) > 4)
     wanted = {("f", 1), ("j", 0)}
 
     def fails(smaller: Schedule) -> bool:

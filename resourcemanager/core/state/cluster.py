@@ -65,7 +65,7 @@ class ClusterState:
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         #: the links between racks, as they were observed last; none if no policy uses the network
         self.links: dict[str, LinkState] = (
-            links_as_stated(Network(topology)) if recipe.uses_network else {}
+            links_as_stated(topology.derived(Network)) if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
         self.observer: Observer | None = None  #: is told of policies' answers

@@ -9,6 +9,7 @@ Never here: what an answer leads to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from railyard.cluster.errors import InvariantError, UsageError
@@ -55,18 +56,17 @@ class Policies:
         self.copies = cast("CopyPolicy", made[recipe.copies])
         self.flows = cast("FlowPolicy", made[recipe.flows])
         self._cluster = cluster
-        self._roles = {
-            id(part): tuple(role for role in ROLES if part in getattr(self, role).with_parts())
-            for policy in made.values()
-            for part in policy.with_parts()
-        }
         whole = [part for policy in made.values() for part in policy.with_parts()]
+        self._roles: dict[int, tuple[str, ...]] = {id(part): () for part in whole}
+        for role in ROLES:
+            for number in dict.fromkeys(map(id, getattr(self, role).with_parts())):
+                self._roles[number] += (role,)
         #: {method: those of policies and their parts that override it}
-        self._hooks = {
-            name: tuple(getattr(p, name) for p in whole if getattr(type(p), name) != plain)
-            for name, plain in vars(Policy).items()
-            if callable(plain) and not name.startswith("_")
-        }
+        self._hooks: dict[str, tuple[Callable[..., Any], ...]] = dict.fromkeys(_HOOKS, ())
+        for part in whole:
+            kind: Any = type(part)  # of which mypy does not see that it can be hashed
+            for name in _overridden(kind):
+                self._hooks[name] += (getattr(part, name),)
 
     def notify(self, hook: str, *about: object) -> None:
         """Call the method ``hook`` of those policies that override it."""
@@ -134,6 +134,20 @@ class Policies:
         """The error for a policy's method, called with ``about``, that raised one."""
         names = ", ".join(_names(about))
         return self.failed(_name(question), f"called with {names or 'nothing'}", error, *about)
+
+
+#: {method that policies may override: what it is if they do not}
+_HOOKS = {
+    name: plain
+    for name, plain in vars(Policy).items()
+    if callable(plain) and not name.startswith("_")
+}
+
+
+@cache
+def _overridden(kind: type[Policy]) -> tuple[str, ...]:
+    """The methods that a class of policies overrides."""
+    return tuple([name for name, plain in _HOOKS.items() if getattr(kind, name) != plain])
 
 
 def _name(question: Callable[..., Any]) -> str:

@@ -36,7 +36,7 @@ class Switches:
     """All switches between racks; racks have numbers, as in the topology."""
 
     def __init__(self, cluster: ClusterView) -> None:
-        network = Network(cluster.topology)
+        network = cluster.topology.derived(Network)
         racks = cluster.topology.rack_list()
         names = network.cross_rack
         number = {network.number[name]: at for at, name in enumerate(names)}

@@ -57,7 +57,7 @@ class Shadow(Pairs):
     ) -> None:
         super().__init__(config, cluster, speculation)
         self._config = config
-        self._network = Network(cluster.topology)
+        self._network = cluster.topology.derived(Network)
         self._racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
         self._number = {rack: number for number, rack in enumerate(self._racks)}
         #: when duplicates that were chosen late should end

@@ -40,7 +40,7 @@ class TaskGraphs:
 
     def __init__(self, cluster: ClusterView, estimates: Estimates) -> None:
         self._estimates = estimates
-        stated = links_as_stated(Network(cluster.topology))
+        stated = links_as_stated(cluster.topology.derived(Network))
         self._mean_bytes_per_s = mean_capacity(stated.values())
         #: {stage: the longest path from one of its tasks to the end of its job, the task included}
         self._longest_s: dict[StageId, float] = {}
