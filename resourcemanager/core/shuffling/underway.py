@@ -127,7 +127,8 @@ class FetchesUnderWay:
 
     def with_rows(self) -> dict[FlowId, Fetch]:
         """All, those that are rows included.  O(fetches)."""
-        return self._in_order(self._rows.as_fetches())
+        rows = list(self._rows.as_fetches())
+        return self._in_order(rows) if rows else self.by_flow.copy()
 
     # ---------------------------------------------------------------------------------------------
     def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> Any:
