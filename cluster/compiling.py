@@ -26,8 +26,10 @@ _HERE = Path(__file__).parent
 _ROOMS = (
     "netemu/model",
     "netemu/schedulers",
+    "netemu/fabric/fast",
     "netemu/circuits/fast",
     "netemu/circuits/policies/fast",
+    "resourcemanager/core/shuffling/fast",
     "resourcemanager/schedulers/placement/loops",
 )
 

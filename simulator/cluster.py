@@ -53,7 +53,7 @@ from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
 #: With so many fetches in a stage on average, keeping them as rows is cheaper.
-_ROWS_FROM_FETCHES = 2_000
+_ROWS_FROM_FETCHES = 1_000
 
 
 class Simulation:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from railyard.cluster.messages.execution import FlowFinished, StartFlow
+from railyard.cluster.messages.execution import AttemptProgressed, FlowFinished, StartFlow
 from railyard.cluster.messaging.wire import Command
+from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.shuffling.rowmessages import (
     FetchesEnded,
@@ -68,6 +69,16 @@ class VirtualDriver(CoreDriver):
             self._waiting += commands
             if not all(isinstance(command, StartFetches) for command in commands):
                 self.start_waiting()
+
+    def feed_progress(self, report: AttemptProgressed) -> bool:
+        """Feed a report of progress; returns whether nothing would follow from others now."""
+        self.feed(report)
+        return self.core.only_notes_progress
+
+    def feed_all_progress(self, reports: Sequence[AttemptProgressed]) -> None:
+        """Feed reports of progress, in this order, from which nothing follows."""
+        if reports:
+            self.feed(AttemptsProgressed(reports=reports))
 
     def start_waiting(self) -> None:
         """Carry out what ``feed_fetched`` has put off."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 
 class EventPriority(IntEnum):
@@ -24,6 +24,7 @@ class EventPriority(IntEnum):
     OBSERVATION = 4  #: last: of the network's rates, which follow from all that happens
 
 
+T = TypeVar("T")
 Action = Callable[..., None]
 _Call = tuple[Action, tuple[Any, ...]]
 _NODE_EVENT = int(EventPriority.NODE_EVENT)
@@ -65,6 +66,21 @@ class EventHeap:
             self._plan_node_event(self.now_s + seconds, (action, args))
         else:  # the common case
             self._at_once.append((action, args))
+
+    def after_together(
+        self, seconds: float, action: Callable[[list[T]], None], items: Iterable[T]
+    ) -> None:
+        """Plan ``action(items)`` as a node event ``seconds`` from now.
+
+        If it is planned right after the same action for the same time, this gets more items.
+        """
+        planned = self._later.get(self.now_s + seconds)
+        if planned:
+            last, args = planned[-1]
+            if last == action:
+                args[0].extend(items)
+                return
+        self.after(seconds, action, list(items))
 
     def next_s(self) -> float:
         """The time of the next action; inf if none is planned."""

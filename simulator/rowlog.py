@@ -1,4 +1,4 @@
-"""Logs of runs whose fetches are rows: they have the event and the commands of each fetch."""
+"""Logs of runs in which much is told at once: they have the event and commands of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from railyard.cluster.messages.execution import FlowFinished
 from railyard.cluster.messaging.wire import Command, Event
+from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.shuffling.rowmessages import (
     FetchesEnded,
     NameFetches,
@@ -16,7 +17,7 @@ from railyard.resourcemanager.driving.coredriver import Log
 
 
 class RowLog:
-    """Writes to another log what rows stand for; to be called before any other event happens."""
+    """Writes to another log what was told at once; to be called before any other event happens."""
 
     def __init__(self, log: Log, rows: RowShuffle) -> None:
         self._log = log
@@ -24,6 +25,11 @@ class RowLog:
 
     def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
         """Append an event, or the end of each fetch."""
+        if isinstance(event, AttemptsProgressed):
+            assert not commands, "nothing follows from reports of progress that come together"
+            for report in event.reports:
+                self._log.write(at_s, report)
+            return
         if not self._rows.are_used:
             self._log.write(at_s, event, commands)
             return

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from railyard.netemu.fabric.flowtable import FlowTable
-from railyard.netemu.fabric.pairlinks import PairLinks
 from railyard.netemu.model.arrays import Floats, Numbers, floats
 from railyard.netemu.model.links import Categories, Route, stack
 from railyard.netemu.model.openflows import ALONE, Carrier, Flow
+
+if TYPE_CHECKING:  # importing it loads compiled loops
+    from railyard.netemu.fabric.flowtable import FlowTable
+    from railyard.netemu.fabric.pairlinks import PairLinks
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: Bytes are kept by route, for at most this many routes; then they are added to the links' totals.
@@ -47,16 +50,14 @@ class Carried:
 
     def book_pairs(self, links: PairLinks, src: Numbers, dst: Numbers, size_bytes: Numbers) -> None:
         """Count flows between pairs of nodes, by packets, that have sent all their bytes."""
-        crossed = links.links(src, dst)
-        sizes, many = size_bytes.astype(float), len(self._by_link)
-        self._by_link += np.bincount(crossed.ravel(), np.tile(sizes, len(crossed)), many)
+        self._by_link += links.carried(src, dst, size_bytes, len(self._by_link))
         crosses = links.crosses_racks(src, dst)
         for which in (crosses, ~crosses):
             places = which.nonzero()[0]
             if len(places):
                 first = places[0]
                 kind = links.route(int(src[first]), int(dst[first])).counted_as
-                self._by_kind[kind] += float(sizes[places].sum())
+                self._by_kind[kind] += float(size_bytes[places].sum())
 
     def by_category(self, under_way: Iterable[tuple[Route, float]]) -> dict[str, int]:
         """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.

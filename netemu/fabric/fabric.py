@@ -22,19 +22,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from math import inf
 from operator import attrgetter
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.fabric.flowtable import FlowTable
 from railyard.netemu.fabric.state import FabricState
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import check_capacity
 from railyard.netemu.model.openflows import Flow
+
+if TYPE_CHECKING:  # importing it loads compiled loops
+    from railyard.netemu.fabric.flowtable import FlowTable
 
 
 class Fabric(FabricState):

@@ -11,23 +11,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId
+from railyard.netemu.fabric.fast import tablerows
+from railyard.netemu.fabric.fast.tablerows import (
+    DST,
+    FLOW_BEFORE,
+    FLOW_JOINED,
+    FLOW_WEIGHT,
+    NAME,
+    SEQUENCE,
+    SIZE,
+    SRC,
+)
 from railyard.netemu.fabric.pairlinks import PairLinks
 from railyard.netemu.fabric.servedrows import SharedRows
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.openflows import ALONE, Flow
-from railyard.netemu.model.rows import FINISH_S, NEEDS, SERVED, SINCE_S, TOTAL, WEIGHT
-
-#: The numbers of a slot: the flow's name (-1: it has an object), its place among all flows, nodes
-#: by their places in the topology, and bytes.
-NAME, SEQUENCE, SRC, DST, SIZE = range(5)
-#: And those with fractions: the service of its row when it joined, when it will have ended, its
-#: weight, and what it had sent before it joined.
-_JOINED, _NEEDS, _WEIGHT, _BEFORE = range(4)
 
 
 class EndedRows(NamedTuple):
@@ -50,7 +52,8 @@ class FlowTable(SharedRows):
         self.ended: list[EndedRows] = []  #: since the fabric last took them
         self.links = links
         self._number = numbers  #: of nodes, by name
-        self._row_of: dict[int, int] = {}  #: {pair of nodes: its row}
+        #: by pair of nodes: its row plus 1; 0: it has none, as most: of these no memory is used
+        self._row_of = np.zeros(len(numbers) ** 2, np.int64)
         self._pair = np.zeros(0, np.int64)  #: by row
         self._places = np.full((0, 4), -1, np.int64)  #: [row, place]: slots; -1: none
         self._needs = np.full((0, 4), np.inf)  #: [row, place]: the service that the flow needs
@@ -104,10 +107,18 @@ class FlowTable(SharedRows):
         ints = np.concatenate(
             [self._ints_of(each) if isinstance(each, Flow) else each for each in coming], axis=1
         )
+        first_row = self.rows.count
         slots = self._take_slots(ints.shape[1])
-        self._ints[:, slots] = ints
-        floats = np.zeros((4, len(slots)))
-        floats[_WEIGHT] = 1.0
+        rows, fresh = tablerows.take_slots(
+            ints,
+            slots,
+            len(self._number),
+            self._row_of,
+            first_row,
+            self._ints,
+            self._floats,
+            self._row,
+        )
         self._flows += len(slots)
         at = 0
         for each in coming:
@@ -115,23 +126,15 @@ class FlowTable(SharedRows):
                 at += each.shape[1]
                 continue
             self._note_object(each, int(slots[at]))
-            floats[_WEIGHT, at], floats[_BEFORE, at] = each.weight, each.sent_bytes
+            self._floats[FLOW_WEIGHT, slots[at]] = each.weight
+            self._floats[FLOW_BEFORE, slots[at]] = each.sent_bytes
             at += 1
-        self._floats[:, slots] = floats
-        rows, fresh = self._rows_for(ints[SRC], ints[DST])
-        first_row = self.rows.count
-        self._row[slots] = rows
-        if len(fresh) < len(rows):
-            joining = (rows < first_row).nonzero()[0]
-            if len(joining):
-                self._join(rows[joining], slots[joining])
         if len(fresh):
-            new = (rows >= first_row).nonzero()[0]
-            self._add_rows(rows[new], slots[new], ints[SRC, fresh], ints[DST, fresh])
+            self._add_rows(ints[SRC, fresh], ints[DST, fresh])
+        self._join(rows, slots, first_row)
         for flow in coming:
             if isinstance(flow, Flow):
-                slot = self._slot_of[flow]
-                flow.row, flow.joined_at = int(self._row[slot]), float(self._floats[_JOINED, slot])
+                self._place_object(flow, self._slot_of[flow])
 
     def remove(self, flow: Flow) -> None:
         """Remove a flow."""
@@ -149,7 +152,7 @@ class FlowTable(SharedRows):
             less = np.array([-flow.weight])
             self._change_rows(np.array([row]), less, less * needs)
             return
-        del self._row_of[int(self._pair[row])]
+        self._row_of[self._pair[row]] = 0
         self._drop([row])
 
     def take_due(self, by_s: float) -> list[Flow]:
@@ -161,29 +164,25 @@ class FlowTable(SharedRows):
         rows = np.array(self._due(by_s), np.int64)
         if not len(rows):
             return []
-        due, slots = self._end_first(rows, by_s)
-        before, taken = slots.copy(), slots[due]
+        taken, left, fewer, less, ended = tablerows.take_due(
+            rows,
+            by_s,
+            self._context.now_s,
+            self.rows.whole[0],
+            self._places,
+            self._needs,
+            self._ints,
+            self._floats,
+        )
         self._flows -= len(taken)
         flows = self._end(taken)
-        slots[due] = -1
-        self._places[rows] = slots
-        left: NDArray[np.bool_] = np.logical_or.reduce(slots >= 0, axis=1)
-        fewer: tuple[Numbers, Floats, Floats] | None = None
-        if left.any():
-            fewer = self._less(rows, before, due & left[:, np.newaxis], left)
-        needs = self._needs[rows]
-        needs[due] = np.inf
-        self._needs[rows] = needs
-        ended = rows[~left]
-        row_of = self._row_of
-        for pair in self._pair[ended].tolist():
-            del row_of[pair]
+        self._row_of[self._pair[ended]] = 0
         self._give_back(taken)
         if self.rate_bytes_per_s == np.inf:
             self._end_endless()
-        if fewer is not None:
+        if len(left):
             self.only_ended = False
-            self._change_rows(*fewer)
+            self._change_rows(left, fewer, less)
         if len(ended):
             self._drop(ended.tolist())
         return flows
@@ -222,7 +221,7 @@ class FlowTable(SharedRows):
             self._ints[NAME, slot] = -1
             flow.sequence = int(self._ints[SEQUENCE, slot])
             self._note_object(flow, slot)
-            flow.row, flow.joined_at = int(self._row[slot]), float(self._floats[_JOINED, slot])
+            self._place_object(flow, slot)
         return missing
 
     def sent_without_objects(self) -> Iterator[tuple[int, int, int, float]]:
@@ -230,7 +229,7 @@ class FlowTable(SharedRows):
         self.admit()
         slots = np.array([slot for slot, _ in self._named()], np.int64)
         served, ints = self._served(self._row[slots]), self._ints[:, slots]
-        sent = np.minimum(served - self._floats[_JOINED, slots], ints[SIZE].astype(float))
+        sent = np.minimum(served - self._floats[FLOW_JOINED, slots], ints[SIZE].astype(float))
         columns = (ints[SEQUENCE].tolist(), ints[SRC].tolist(), ints[DST].tolist(), sent.tolist())
         return zip(*columns, strict=True)
 
@@ -265,6 +264,9 @@ class FlowTable(SharedRows):
         self._objects[slot], self._slot_of[flow] = flow, slot
         flow.flow_class, flow.sent_before = ALONE, flow.sent_bytes
 
+    def _place_object(self, flow: Flow, slot: int) -> None:
+        flow.row, flow.joined_at = int(self._row[slot]), float(self._floats[FLOW_JOINED, slot])
+
     def _forget_object(self, slot: int) -> Flow:
         flow = self._objects.pop(slot)
         del self._slot_of[flow]
@@ -290,90 +292,48 @@ class FlowTable(SharedRows):
     def _nodes(self, pairs: Numbers) -> tuple[Numbers, Numbers]:
         return pairs // len(self._number), pairs % len(self._number)
 
-    def _rows_for(self, src: Numbers, dst: Numbers) -> tuple[Numbers, list[int]]:
-        """The rows of flows between nodes, and which of the flows are the first of new rows."""
-        row_of, row, fresh = self._row_of, self.rows.count, list[int]()
-        rows: list[int] = []
-        for number, pair in enumerate((src * len(self._number) + dst).tolist()):
-            found = row_of.get(pair)
-            if found is None:
-                found = row_of[pair] = row
-                row += 1
-                fresh.append(number)
-            rows.append(found)
-        return np.array(rows, np.int64), fresh
-
-    def _join(self, rows: Numbers, slots: Numbers) -> None:
-        """Add flows to rows that there are."""
-        table = self.rows.column
-        table(SERVED)[rows] = served = self._served(rows)
-        table(SINCE_S)[rows] = self._context.now_s
-        weights = self._floats[_WEIGHT, slots]
-        needs = served + (self._ints[SIZE, slots] - self._floats[_BEFORE, slots]) / weights
-        self._floats[_JOINED, slots] = served
-        self._put(rows, slots, needs)
-        self._change_rows(rows, weights, weights * needs)
-
-    def _add_rows(self, rows: Numbers, slots: Numbers, src: Numbers, dst: Numbers) -> None:
-        """Append rows between these nodes for flows, all of which are in them."""
+    def _add_rows(self, src: Numbers, dst: Numbers) -> None:
+        """Append rows between these nodes, without flows so far."""
         first_row, many = self.rows.count, len(src)
         self.rows.append_links(self.links.limited(src, dst))
         self._serving += many
         if self.rows.count > len(self._pair):
             self._make_room()
-        new, table = slice(first_row, first_row + many), self.rows.column
+        new = slice(first_row, first_row + many)
         self._pair[new] = src * len(self._number) + dst
         self._places[new] = -1
         self._needs[new] = np.inf
-        weights = self._floats[_WEIGHT, slots]
-        needs = (self._ints[SIZE, slots] - self._floats[_BEFORE, slots]) / weights
-        self._put(rows, slots, needs)
-        table(WEIGHT)[new] = np.bincount(rows - first_row, weights, many)
-        table(TOTAL)[new] = np.bincount(rows - first_row, weights * needs, many)
-        table(NEEDS)[new] = self._needs[new].min(axis=1)
-        table(SINCE_S)[new] = self._context.now_s
-        table(FINISH_S)[new] = np.inf
+        tablerows.begin_rows(first_row, self.rows.count, self._context.now_s, self.rows.whole[0])
 
-    def _put(self, rows: Numbers, slots: Numbers, needs: Floats) -> None:
-        """Give flows places in their rows."""
-        self._floats[_NEEDS, slots] = needs
-        order = rows.argsort(kind="stable")
-        before, counts = _before(rows, order), (self._places[rows] >= 0).sum(axis=1)
-        most = int((before + counts).max()) + 1
-        if most > self._places.shape[1]:
-            more = max(most - self._places.shape[1], self._places.shape[1])
+    def _join(self, rows: Numbers, slots: Numbers, first_row: int) -> None:
+        """Add flows to rows, of which those from ``first_row`` on are new."""
+        done = self._join_from(0, rows, slots)
+        while done < len(rows):  # there are more in a row than there is room for
+            more = self._places.shape[1]
             self._places = np.pad(self._places, ((0, 0), (0, more)), constant_values=-1)
             self._needs = np.pad(self._needs, ((0, 0), (0, more)), constant_values=np.inf)
-        free = (self._places[rows] < 0).cumsum(axis=1)
-        places = (free == before[:, np.newaxis] + 1).argmax(axis=1)
-        self._places[rows, places] = slots
-        self._needs[rows, places] = needs
+            done = self._join_from(done, rows, slots)
+        old, weights, totals = tablerows.joined(first_row, rows, slots, self._floats)
+        if len(old):
+            self._change_rows(old, weights, totals)
+        if len(old) < len(rows):
+            tablerows.weigh_new(first_row, rows, slots, self.rows.whole[0], self._floats)
 
-    def _end_first(self, rows: Numbers, by_s: float) -> tuple[NDArray[np.bool_], Numbers]:
-        """Have rows served as their first flows need that end now; which flows end: [row, place].
-
-        Returns the slots of all places too.
-        """
-        enough = self._serve_first(rows, self.rows.column(NEEDS)[rows], by_s)
-        slots = self._places[rows]
-        return (self._needs[rows] <= enough[:, np.newaxis]) & (slots >= 0), slots
-
-    def _less(
-        self, rows: Numbers, slots: Numbers, due: NDArray[np.bool_], left: NDArray[np.bool_]
-    ) -> tuple[Numbers, Floats, Floats]:
-        """What flows that end take from rows that have others left: their weights and bytes."""
-        of_rows, places = due.nonzero()
-        slots = slots[of_rows, places]
-        needs, weights = self._floats[_NEEDS, slots], self._floats[_WEIGHT, slots]
-        order = np.lexsort((self._ints[SEQUENCE, slots], needs, of_rows))
-        of_rows, needs, weights = of_rows[order], needs[order], weights[order]
-        fewer: Floats = np.bincount(of_rows, weights, len(rows))[left].astype(np.float64)
-        total: Floats = np.bincount(of_rows, weights * needs, len(rows))[left].astype(np.float64)
-        return rows[left], -fewer, -total
+    def _join_from(self, first: int, rows: Numbers, slots: Numbers) -> int:
+        now_s, table, places = self._context.now_s, self.rows.whole[0], self._places
+        return tablerows.join(
+            first, rows, slots, now_s, table, places, self._needs, self._ints, self._floats
+        )
 
     def _change_rows(self, rows: Numbers, weights: Floats, totals: Floats) -> None:
         """Update rows whose flows have changed; see ``_change``."""
-        self._change(rows, weights, totals, self._needs[rows].min(axis=1))
+        table, paths = self.rows.whole
+        now_s = self._context.now_s
+        more, load = tablerows.change_rows(
+            rows, weights, totals, now_s, table, paths, self._needs, self.load
+        )
+        self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
+        self.load = load
 
     def _drop(self, ended: list[int]) -> None:
         """Let rows go that have no flows any more; see ``_remove_rows``."""
@@ -386,7 +346,7 @@ class FlowTable(SharedRows):
         self._needs[places] = self._needs[moved]
         at, of_row = np.array(places), slots >= 0
         self._row[slots[of_row]] = np.broadcast_to(at[:, np.newaxis], slots.shape)[of_row]
-        self._row_of.update(zip(pairs.tolist(), places, strict=True))
+        self._row_of[pairs] = at + 1
         for slot, flow in self._objects.items():
             flow.row = int(self._row[slot])
 
@@ -399,13 +359,3 @@ class FlowTable(SharedRows):
     def _is_set(self) -> None:
         super()._is_set()
         self._context.retimed.append(self)
-
-
-def _before(numbers: Numbers, order: Numbers) -> Numbers:
-    """How often each of these numbers stands before it; ``order`` sorts them stably."""
-    ascending, places = numbers[order], np.arange(len(numbers))
-    begins = np.ones(len(numbers), bool)
-    begins[1:] = ascending[1:] != ascending[:-1]
-    before = np.empty(len(numbers), np.int64)
-    before[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
-    return before

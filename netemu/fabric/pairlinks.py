@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railyard.cluster.topology import Topology
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.fabric.fast.tablerows import links_between, sum_by_link
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Route, stack
 from railyard.netemu.model.network import Network
@@ -30,7 +31,7 @@ class PairLinks:
                 for node in nodes
             ]
             #: [position on the way between two racks, node]
-            self._ends = np.array([[number[link] for link in way] for way in ways]).T
+            self._ends = np.array([[number[link] for link in way] for way in ways]).T.copy()
 
     def route(self, src: int, dst: int) -> Route:
         """The way from one node to another."""
@@ -45,18 +46,17 @@ class PairLinks:
         """[position, pair]: the links that pairs of different nodes cross."""
         if not self._is_plain:
             return stack([route.path for route in self._routes(src, dst)], self.filler).T
-        ends, near = self._ends, ~self.crosses_racks(src, dst)
-        links = np.array([ends[0, src], ends[1, src], ends[2, dst], ends[3, dst]])
-        if near.any():
-            links[1, near] = links[3, near]
-            links[2:, near] = self.filler
-        return links
+        return links_between(src, dst, self._ends, self._rack, self.filler)
 
     def limited(self, src: Numbers, dst: Numbers) -> Numbers:
         """[position, pair]: those of these links that have a limit."""
         if not self._context.unlimited:
             return self.links(src, dst)
         return stack(self._context.paths(self._routes(src, dst)), self.filler).T
+
+    def carried(self, src: Numbers, dst: Numbers, size_bytes: Numbers, many: int) -> Floats:
+        """Bytes of flows between pairs, by link: there are ``many``."""
+        return sum_by_link(np.ascontiguousarray(self.links(src, dst)), size_bytes, many)
 
     def _routes(self, src: Numbers, dst: Numbers) -> list[Route]:
         pairs = zip(src.tolist(), dst.tolist(), strict=True)

@@ -13,9 +13,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.circuits.moves import Attach, Detach, Move, SendByPackets
 from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.fabric.carried import Carried
-from railyard.netemu.fabric.flowtable import FlowTable
 from railyard.netemu.fabric.groups import FlowGroup
-from railyard.netemu.fabric.pairlinks import PairLinks
 from railyard.netemu.fabric.rates import Rates
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.context import GroupContext
@@ -27,6 +25,7 @@ from railyard.netemu.schedulers.base import FlowScheduler
 
 if TYPE_CHECKING:  # importing it loads compiled loops
     from railyard.netemu.circuits.fast.plane import CompiledPlane
+    from railyard.netemu.fabric.flowtable import FlowTable
 
 
 class Ways:
@@ -60,6 +59,9 @@ class Ways:
         self._all: FlowGroup | FlowTable | None = None
         self.table: FlowTable | None = None  #: the one group, if flows need no objects
         if has_table and scheduler.takes_rows():
+            from railyard.netemu.fabric.flowtable import FlowTable
+            from railyard.netemu.fabric.pairlinks import PairLinks
+
             numbers = {node.id: number for number, node in enumerate(topology.nodes())}
             links = PairLinks(topology, network, context)
             self._all = self.table = FlowTable(context, links, numbers)

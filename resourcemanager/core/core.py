@@ -37,6 +37,7 @@ from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.attempts.blame import ROOM, Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns
+from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.datasets import data_stored, place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
@@ -125,6 +126,7 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
+            AttemptsProgressed: self._attempts.all_progressed,
             AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
@@ -168,6 +170,7 @@ class Core:
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
         """Each job's record, in the order of submission."""
+        self._shuffle.rows.count_all()
         return self.state.records
 
     @property
@@ -194,6 +197,18 @@ class Core:
             for number, block in enumerate(blocks)
             if block.moving_to is not None
         ]
+
+    @property
+    def only_notes_progress(self) -> bool:
+        """Whether more reports of progress at this time would lead to nothing, as the last one did.
+
+        A policy that looks at progress overrides ``attempt_progressed``, or makes proposals.
+        """
+        _, event, commands = self._history.last
+        if commands or not isinstance(event, AttemptProgressed):
+            return False
+        heard = self.state.policies.overriding("attempt_progressed")
+        return not heard and all(policy.quiet for policy in self._proposals.policies)
 
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` of policies' answers and proposals from now on."""

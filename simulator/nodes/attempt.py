@@ -63,6 +63,9 @@ class AttemptContext(Protocol):
     def rounded_s(self, time_s: float) -> float:
         """A time rounded to a multiple of ``together_s``, so that more events share a time."""
 
+    def expect_progress(self, attempt: SimulatedAttempt) -> None:
+        """Have an attempt report its progress from time to time."""
+
     def forget(self, attempt: SimulatedAttempt) -> None:
         """Remove an attempt that is over."""
 
@@ -102,7 +105,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         workers = self._workers
         if workers.behaviour.progress_s:
             workers.report(AttemptStarted(attempt=self.id))
-            workers.heap.after(workers.behaviour.progress_s, self._report_progress)
+            workers.expect_progress(self)
         if self._work.blocks:
             self._began_to_read_s = workers.heap.now_s
             self._read_rest(self._work.blocks[self.task.index][1])
@@ -293,14 +296,13 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._workers.report(AttemptFailed(attempt=self.id, reason=reason))
 
     # Progress ------------------------------------------------------------------------------------
-    def _report_progress(self) -> None:
-        if self.over:
-            return
-        workers, share = self._workers, self._progress()
-        if share != self._share:
-            self._share = share
-            workers.report(AttemptProgressed(attempt=self.id, progress=share))
-        workers.heap.after(workers.behaviour.progress_s, self._report_progress)
+    def progressed(self) -> AttemptProgressed | None:
+        """Its report of how far it is; None if that is what it has reported last."""
+        share = self._progress()
+        if share == self._share:
+            return None
+        self._share = share
+        return AttemptProgressed(attempt=self.id, progress=share)
 
     def _progress(self) -> float:
         fetching, inputs = 0.0, self.task.inputs

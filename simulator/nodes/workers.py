@@ -24,6 +24,7 @@ from railyard.cluster.ids import (
 )
 from railyard.cluster.messages.execution import (
     AttemptKilled,
+    AttemptProgressed,
     BeginAttempt,
     CancelFlow,
     FlowFailed,
@@ -66,6 +67,12 @@ class Reports(Protocol):
 
     def start_waiting(self) -> None:
         """Start these flows."""
+
+    def feed_progress(self, report: AttemptProgressed) -> bool:
+        """Report progress; whether nothing would follow from other such reports now."""
+
+    def feed_all_progress(self, reports: Sequence[AttemptProgressed]) -> None:
+        """Make these reports then."""
 
 
 class _Fetch(msgspec.Struct, eq=False):
@@ -310,6 +317,27 @@ class Workers:
         """Remove an attempt that is over."""
         attempt.over = True
         del self.running[attempt.id]
+
+    def expect_progress(self, attempt: SimulatedAttempt) -> None:
+        """Have an attempt report its progress from time to time."""
+        self.heap.after_together(self.behaviour.progress_s, self._progressed, (attempt,))
+
+    # Progress ------------------------------------------------------------------------------------
+    def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
+        """Attempts report their progress, in this order."""
+        again_s, plan = self.behaviour.progress_s, self.heap.after_together
+        for number, attempt in enumerate(attempts, 1):
+            if attempt.over:
+                continue
+            report = attempt.progressed()
+            is_quiet = report is not None and self._reports.feed_progress(report)
+            plan(again_s, self._progressed, (attempt,))
+            if is_quiet:
+                there = [each for each in attempts[number:] if not each.over]
+                reports = [each.progressed() for each in there]
+                self._reports.feed_all_progress([each for each in reports if each is not None])
+                plan(again_s, self._progressed, there)
+                return
 
     # Ends of fetches ------------------------------------------------------------------------------
     def _fetched_one(self, ended: _Fetch) -> None:

@@ -1,4 +1,5 @@
-"""Fetches that end at one time start others together, or are rows: all is as if one by one."""
+"""Fetches that end at one time start others together, or are rows; attempts report their progress
+together: all is as if one by one."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
+from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.shuffling.rowmessages import StartFetches
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.simulator.cluster import Simulation
@@ -67,13 +69,15 @@ def events(path: Path, config: ClusterConfig, faults: str, *, how: str, **settin
         pytest.param("capacity", "maxmin", "node:r0n1@5s+5s,rack:r2@8s+4s", {}, id="faults"),
     ],
 )
-def test_the_events_are_those_of_one_by_one(tmp_path, scheduler, flows, faults, settings):
+def test_the_events_are_those_of_one_by_one(
+    tmp_path, monkeypatch, scheduler, flows, faults, settings
+):
     config = msgspec.structs.replace(CONFIG, scheduler=scheduler, flow_scheduler=flows)
-    one, many = (
-        events(tmp_path / f"{how}.jsonl", config, faults, how=how, **settings)
-        for how in ("one by one", "together")
-    )
+    many = events(tmp_path / "together.jsonl", config, faults, how="together", **settings)
+    monkeypatch.setattr(Core, "only_notes_progress", False)
+    one = events(tmp_path / "one.jsonl", config, faults, how="one by one", **settings)
     assert one == many
+    assert one.count("attempt-progressed") > 1000
     assert one.count("flow-finished") > 1000
 
 

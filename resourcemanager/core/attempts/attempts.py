@@ -28,6 +28,7 @@ from railyard.cluster.messages.execution import (
 from railyard.resourcemanager.core.attempts.blame import Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
+from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
@@ -74,6 +75,11 @@ class Attempts:
             if attempt.state != "reserved":
                 attempt.task.stage.progress_sum += attempt.progress - before
                 self._state.policies.notify("attempt_progressed", attempt)
+
+    def all_progressed(self, event: AttemptsProgressed) -> None:
+        """Many do, one after the other."""
+        for report in event.reports:
+            self.progressed(report)
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""

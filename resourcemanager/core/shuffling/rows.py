@@ -10,51 +10,54 @@ Never here: which fetches start when; see ``rowshuffle.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages.execution import StartFlow
 from railyard.resourcemanager.core.shuffling.rowmessages import Numbers
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage
 from railyard.resourcemanager.core.state.readers import FetchKey, Reader
 
-#: A fetch's number is that of its table, of its node there, and of its reader's task.
-_TASK_BITS = _NODE_BITS = 20
-_TASKS = (1 << _TASK_BITS) - 1
-_NODES = (1 << _NODE_BITS) - 1
+if TYPE_CHECKING:  # importing it loads numba
+    from railyard.resourcemanager.core.shuffling.fast.tables import TableArrays
+
+#: A fetch's number is that of its table, of its node there, and of its reader's task: the last two
+#: have so many bits each.
+BITS = 20
+_MASK = (1 << BITS) - 1
 
 
 def table_number(fetch: int) -> int:
     """The number of a fetch's table."""
-    return fetch >> (_TASK_BITS + _NODE_BITS)
+    return fetch >> 2 * BITS
 
 
 def table_of(fetches: Numbers) -> Numbers:
     """The numbers of fetches' tables."""
-    return fetches >> (_TASK_BITS + _NODE_BITS)
+    return fetches >> 2 * BITS
 
 
 def node_of(fetches: Numbers) -> Numbers:
     """The numbers of fetches' source nodes in their tables."""
-    return fetches >> _TASK_BITS & _NODES
+    return fetches >> BITS & _MASK
 
 
 def task_of(fetches: Numbers) -> Numbers:
     """The numbers of fetches' reading tasks."""
-    return fetches & _TASKS
+    return fetches & _MASK
 
 
 class FetchTable:
     """All fetches of a reading stage, [node, task]: at most one at a time is under way of each."""
 
-    def __init__(self, stage: Stage, coflow: CoflowId, number: int) -> None:
+    def __init__(self, stage: Stage, coflow: CoflowId, number: int, racks: int) -> None:
         self.stage = stage
         self.number = number
         (self._source,) = stage.reads
-        self._coflow = coflow
+        self.coflow = coflow
         tasks = stage.size
         self.nodes: list[Node] = []  #: that have outputs, in the order of their first
         self.attempts: list[Attempt | None] = [None] * tasks  #: readers, by task
@@ -72,6 +75,12 @@ class FetchTable:
         self._names = np.zeros((0, tasks), np.int32)  #: how many fetches the reader began before
         self._order = np.zeros((0, tasks), np.int64)  #: of all fetches, how many began before
         self._sequence = np.zeros(tasks, np.int32)  #: fetches that a reader has begun
+        #: of fetches that have ended since they were last counted: bytes in all, within nodes, and
+        #: within racks; and between racks, by rack
+        self._moved_bytes = np.zeros(3, np.int64)
+        self._sent_bytes = np.zeros(racks, np.int64)
+        self._received_bytes = np.zeros(racks, np.int64)
+        self._ended_s = np.full(1, np.nan)  #: when the last one between two nodes ended, if any
         self._logs: list[list[Attempt]] = []  #: outputs by node
         self._place: dict[NodeId, int] = {}
         self._made: set[int] = set()  #: tasks whose output is ready
@@ -130,20 +139,54 @@ class FetchTable:
         self._sequence += np.bincount(tasks, minlength=len(self._sequence)).astype(np.int32)
         return sizes
 
-    def end(self, nodes: Numbers, tasks: Numbers) -> NDArray[np.bool_]:
-        """Fetches have ended; returns for which of them there is something new."""
-        where = nodes, tasks
-        self.is_open[where] = False
-        self.arrived[where] = asked = self.asked[where]
-        self.arrived_bytes[where] += self.size_bytes[where]
-        has_more: NDArray[np.bool_] = asked != self.ready[nodes]
-        return has_more
+    def count(self, racks: Sequence[RackId]) -> float | None:
+        """Have the job's record say what has been fetched.
+
+        Returns when the last fetch between two nodes ended; None if none has since it was counted.
+        """
+        record, sums = self.stage.job.record, self._moved_bytes.tolist()
+        record.shuffled_bytes += sums[0]
+        record.fetched_in_node_bytes += sums[1]
+        record.fetched_in_rack_bytes += sums[2]
+        for by_rack, counted in (
+            (record.sent_bytes, self._sent_bytes),
+            (record.received_bytes, self._received_bytes),
+        ):
+            for number in counted.nonzero()[0].tolist():
+                by_rack[racks[number]] += int(counted[number])
+            counted[:] = 0
+        self._moved_bytes[:] = 0
+        ended_s = float(self._ended_s[0])
+        self._ended_s[0] = np.nan
+        return None if np.isnan(ended_s) else ended_s
 
     # What can be seen ----------------------------------------------------------------------------
+    def arrays(self, kind: type[TableArrays]) -> TableArrays:
+        """Its arrays, for compiled loops; others once there are more nodes."""
+        return kind(
+            self.node_number,
+            self.reader_node,
+            self.ready,
+            self.ready_bytes,
+            self.is_open,
+            self.arrived,
+            self.asked,
+            self.arrived_bytes,
+            self.size_bytes,
+            self.started_s,
+            self._names,
+            self._order,
+            self._sequence,
+            self._moved_bytes,
+            self._sent_bytes,
+            self._received_bytes,
+            self._ended_s,
+        )
+
     def fetches(self, nodes: Numbers, tasks: Numbers) -> Numbers:
         """The fetches' numbers."""
-        of_table = self.number << (_TASK_BITS + _NODE_BITS)
-        return nodes << _TASK_BITS | tasks | of_table
+        of_table = self.number << 2 * BITS
+        return nodes << BITS | tasks | of_table
 
     def name(self, node: int, task: int) -> FlowId:
         """The flow of the fetch that began last."""
@@ -189,7 +232,7 @@ class FetchTable:
         assert reader is not None
         return StartFlow(
             flow=self.name(node, task),
-            coflow=self._coflow,
+            coflow=self.coflow,
             src=self.nodes[node].id,
             dst=reader.node.id,
             size_bytes=int(self.size_bytes[node, task]),

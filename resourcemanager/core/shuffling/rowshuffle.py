@@ -8,7 +8,7 @@ Never here: what happens to outputs that are lost, and to readers that are kille
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from railyard.resourcemanager.core.shuffling.rowmessages import (
     StartFetches,
 )
 from railyard.resourcemanager.core.shuffling.rows import (
+    BITS,
     FetchTable,
     node_of,
     table_number,
@@ -35,9 +36,12 @@ from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.core.state.readers import Reader, RowReader
 from railyard.resourcemanager.interface.commands import OpenCoflow
 
+if TYPE_CHECKING:  # importing it loads numba
+    from railyard.resourcemanager.core.shuffling.fast.tables import Tables
+
 _NONE: Numbers = np.zeros(0, np.int64)
 #: Stages of more tasks have no rows: the numbers of their fetches would not fit.
-_TASKS_MAX = 1 << 20
+_TASKS_MAX = 1 << BITS
 
 
 class Arriving(NamedTuple):
@@ -47,15 +51,6 @@ class Arriving(NamedTuple):
     outputs: list[int]  #: how many
     size_bytes: list[int]
     started_s: list[float]
-
-
-class _Begun(NamedTuple):
-    """Fetches of a table that follow from ends."""
-
-    table: FetchTable
-    nodes: Numbers
-    tasks: Numbers
-    after: Numbers
 
 
 class RowShuffle:
@@ -70,6 +65,7 @@ class RowShuffle:
         racks = {rack: number for number, rack in enumerate(self._racks)}
         self._rack_of = np.array([racks[node.rack] for node in nodes], np.int64)
         self._tables: dict[int, FetchTable] = {}
+        self._loops: Tables | None = None  #: these, for compiled loops
         self._shuffles: dict[int, StageShuffle] = {}  #: of these tables
         self._numbered = 0  #: tables so far
         self._begun = 0  #: fetches so far, rows or not
@@ -85,12 +81,27 @@ class RowShuffle:
         self._numbered += 1
         number = self._numbered
         self._shuffles[number] = shuffle
-        table = self._tables[number] = FetchTable(stage, shuffle.coflow, number)
+        table = FetchTable(stage, shuffle.coflow, number, len(self._racks))
+        self._tables[number] = table
+        self._put(table)
         return table
 
     def forget(self, table: FetchTable) -> None:
         """Forget a table."""
+        self.count(table)
         del self._tables[table.number], self._shuffles[table.number]
+        self._put(FetchTable(table.stage, table.coflow, table.number, 0))  # it may be large
+
+    def count(self, table: FetchTable) -> None:
+        """Have records say what a table's fetches have brought."""
+        ended_s = table.count(self._racks)
+        if ended_s is not None:
+            self._shuffles[table.number].ended_s = ended_s
+
+    def count_all(self) -> None:
+        """The same of all tables."""
+        for table in self._tables.values():
+            self.count(table)
 
     def enroll(self, table: FetchTable, attempt: Attempt) -> bool:
         """Let an attempt read; False if the table can't have it."""
@@ -130,7 +141,11 @@ class RowShuffle:
 
     def add_output(self, table: FetchTable, attempt: Attempt) -> int | None:
         """See ``FetchTable.add_output``."""
-        return table.add_output(attempt, self._number[attempt.node.id])
+        before = table.ready
+        place = table.add_output(attempt, self._number[attempt.node.id])
+        if table.ready is not before:
+            self._put(table)
+        return place
 
     def fetch_output(self, table: FetchTable, node: int) -> None:
         """Something has become ready on a node: readers that fetch nothing from it fetch it."""
@@ -147,17 +162,14 @@ class RowShuffle:
 
     def ended(self, event: FetchesEnded) -> None:
         """Fetches are complete: what is new at their nodes is fetched next."""
-        begun: list[_Begun] = []
-        for table, places, nodes, tasks in self._by_table(event.fetches):
-            self._record(table, nodes, tasks)
-            more = table.end(nodes, tasks).nonzero()[0]
-            if len(more):
-                after = more if places is None else places[more]
-                begun.append(_Begun(table, nodes[more], tasks[more], after))
-        if len(begun) == 1:
-            self._begin(*begun[0])
-        elif begun:
-            self._begin_in_turn(begun)
+        assert self._loops is not None, "no fetch is a row"
+        now_s = self._state.now_s
+        fetches, src, dst, size_bytes, after = self._loops.end(event.fetches, now_s, self._begun)
+        if len(fetches):
+            self._begun += len(fetches)
+            self._start(
+                StartFetches(fetches=fetches, src=src, dst=dst, size_bytes=size_bytes, after=after)
+            )
 
     # Reading -------------------------------------------------------------------------------------
     def has(self, fetch: int) -> bool:
@@ -166,16 +178,12 @@ class RowShuffle:
 
     def arriving(self, fetches: Numbers) -> Arriving:
         """What fetches under way are about to bring."""
-        many = len(fetches)
-        readers = np.empty(many, object)
-        outputs, sizes, started_s = np.empty(many, int), np.empty(many, int), np.empty(many)
-        for table, at, nodes, tasks in self._by_table(fetches):
-            places = slice(None) if at is None else at
-            readers[places] = table.reader_ids[tasks]
-            outputs[places] = table.asked[nodes, tasks] - table.arrived[nodes, tasks]
-            sizes[places] = table.size_bytes[nodes, tasks]
-            started_s[places] = table.started_s[nodes, tasks]
-        return Arriving(readers.tolist(), outputs.tolist(), sizes.tolist(), started_s.tolist())
+        assert self._loops is not None, "no fetch is a row"
+        tables, ids = table_of(fetches).tolist(), self._tables
+        tasks = task_of(fetches).tolist()
+        readers = [ids[table].reader_ids[task] for table, task in zip(tables, tasks, strict=True)]
+        outputs, sizes, started_s = self._loops.arriving(fetches)
+        return Arriving(readers, outputs.tolist(), sizes.tolist(), started_s.tolist())
 
     def names(self, fetches: Numbers) -> list[FlowId]:
         """The flows of fetches under way."""
@@ -202,50 +210,50 @@ class RowShuffle:
                 yield self._as_fetch(table, node, task, readers[task])
 
     # Inside --------------------------------------------------------------------------------------
-    def _by_table(
-        self, fetches: Numbers
-    ) -> Iterator[tuple[FetchTable, Numbers | None, Numbers, Numbers]]:
-        """The fetches of each table: (table, their places, nodes, tasks); None: all of them."""
-        of_tables, nodes, tasks = table_of(fetches), node_of(fetches), task_of(fetches)
-        first = int(of_tables[0])
-        if (of_tables == first).all():
-            yield self._tables[first], None, nodes, tasks
-            return
-        for number in dict.fromkeys(of_tables.tolist()):
-            places = (of_tables == number).nonzero()[0]
-            yield self._tables[number], places, nodes[places], tasks[places]
+    def _put(self, table: FetchTable) -> None:
+        """Have compiled loops use a table's arrays."""
+        from railyard.resourcemanager.core.shuffling.fast.tables import TableArrays, Tables
 
-    def _begin(
-        self, table: FetchTable, nodes: Numbers, tasks: Numbers, after: Numbers = _NONE
-    ) -> None:
+        if self._loops is None:
+            self._loops = Tables(self._rack_of, BITS)
+        self._loops.put(table.number, table.arrays(TableArrays))
+
+    def _begin(self, table: FetchTable, nodes: Numbers, tasks: Numbers) -> None:
         """Begin fetches of all that is new on nodes for readers, in this order."""
         if not len(nodes):
             return
         orders = np.arange(self._begun, self._begun + len(nodes))
         self._begun += len(nodes)
-        command = self._begun_at(_Begun(table, nodes, tasks, after), orders)
-        shuffle = self._shuffles[table.number]
-        if shuffle.started_s is None:
-            between = (command.src != command.dst).nonzero()[0]
-            if len(between):
-                first = int(between[0])
-                shuffle.started_s = self._state.now_s
-                if first:
-                    self._state.emit(command.part(slice(first)))
-                    command = command.part(slice(first, None))
-                job = shuffle.stage.job
-                self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=job.id))
-        self._state.emit(command)
-
-    def _begun_at(self, begun: _Begun, orders: Numbers) -> StartFetches:
-        table, nodes, tasks, after = begun
-        return StartFetches(
-            fetches=table.fetches(nodes, tasks),
-            src=table.node_number[nodes],
-            dst=table.reader_node[tasks],
-            size_bytes=table.begin(nodes, tasks, self._state.now_s, orders),
-            after=after,
+        self._start(
+            StartFetches(
+                fetches=table.fetches(nodes, tasks),
+                src=table.node_number[nodes],
+                dst=table.reader_node[tasks],
+                size_bytes=table.begin(nodes, tasks, self._state.now_s, orders),
+                after=_NONE,
+            )
         )
+
+    def _start(self, command: StartFetches) -> None:
+        """Start the flows of fetches.
+
+        A stage's coflow opens right before the first of its flows from one node to another.
+        """
+        numbers = table_of(command.fetches)
+        found = dict.fromkeys(numbers.tolist())
+        closed = [number for number in found if self._shuffles[number].started_s is None]
+        begin, opening = 0, list[tuple[int, int]]()
+        for number in closed:
+            first = ((numbers == number) & (command.src != command.dst)).nonzero()[0][:1].tolist()
+            opening += [(place, number) for place in first]
+        for place, number in sorted(opening):
+            if place > begin:
+                self._state.emit(command.part(slice(begin, place)))
+            begin, shuffle = place, self._shuffles[number]
+            shuffle.started_s = self._state.now_s
+            job = shuffle.stage.job
+            self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=job.id))
+        self._state.emit(command.part(slice(begin, None)) if begin else command)
 
     def _as_fetch(self, table: FetchTable, node: int, task: int, reader: Reader) -> Fetch:
         """The object for a fetch under way."""
@@ -263,58 +271,3 @@ class RowShuffle:
             None,
             table.order(node, task),
         )
-
-    def _begin_in_turn(self, begun: list[_Begun]) -> None:
-        """Begin fetches of several tables, in the order of the ends that they follow from."""
-        after = np.concatenate([each.after for each in begun])
-        order = after.argsort()
-        if any(
-            self._shuffles[each.table.number].started_s is None for each in begun
-        ):  # coflows may open
-            of_begun = np.repeat(np.arange(len(begun)), [len(each.after) for each in begun])
-            at = np.concatenate([np.arange(len(each.after)) for each in begun])
-            for number, place in zip(of_begun[order].tolist(), at[order].tolist(), strict=True):
-                table, nodes, tasks, those = begun[number]
-                one = slice(place, place + 1)
-                self._begin(table, nodes[one], tasks[one], those[one])
-            return
-        orders = np.empty(len(after), np.int64)
-        orders[order] = np.arange(self._begun, self._begun + len(after))
-        self._begun += len(after)
-        ends = np.cumsum([len(each.after) for each in begun]).tolist()
-        commands = [
-            self._begun_at(each, orders[end - len(each.after) : end])
-            for each, end in zip(begun, ends, strict=True)
-        ]
-        together = StartFetches(
-            fetches=np.concatenate([each.fetches for each in commands]),
-            src=np.concatenate([each.src for each in commands]),
-            dst=np.concatenate([each.dst for each in commands]),
-            size_bytes=np.concatenate([each.size_bytes for each in commands]),
-            after=after,
-        )
-        self._state.emit(together.part(order))
-
-    def _record(self, table: FetchTable, nodes: Numbers, tasks: Numbers) -> None:
-        """Count what fetches have brought."""
-        record = table.stage.job.record
-        sizes = table.size_bytes[nodes, tasks]
-        src, dst = table.node_number[nodes], table.reader_node[tasks]
-        record.shuffled_bytes += int(sizes.sum())
-        between = src != dst
-        if not between.all():
-            record.fetched_in_node_bytes += int(sizes[~between].sum())
-            src, dst, sizes = src[between], dst[between], sizes[between]
-        if not len(src):
-            return
-        self._shuffles[table.number].ended_s = self._state.now_s
-        sources, targets = self._rack_of[src], self._rack_of[dst]
-        far = sources != targets
-        if not far.all():
-            record.fetched_in_rack_bytes += int(sizes[~far].sum())
-            sources, targets, sizes = sources[far], targets[far], sizes[far]
-        for racks, by_rack in ((sources, record.sent_bytes), (targets, record.received_bytes)):
-            totals = np.zeros(len(self._racks), np.int64)
-            np.add.at(totals, racks, sizes)
-            for number in dict.fromkeys(racks.tolist()):
-                by_rack[self._racks[number]] += int(totals[number])

@@ -227,6 +227,8 @@ class Shuffle:
     def stage_done(self, stage: Stage) -> None:
         """A reading stage has nothing left to fetch: its coflow is over."""
         shuffle = self._stages[stage.id]
+        if shuffle.table is not None:
+            self.rows.count(shuffle.table)
         if shuffle.started_s is None or shuffle.ended_s is None:
             return
         self._state.emit(CloseCoflow(coflow=shuffle.coflow))
