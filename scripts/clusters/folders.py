@@ -28,6 +28,8 @@ from railyard.scripts.clusters.home import clusters_folder, make_clusters_folder
 _CURRENT = "current"
 _ALIVE = "alive"
 _END_TIMEOUT_S = 5.0
+#: A process that ends has lost its environment, by which it is found, a moment before its locks.
+_UNLOCK_TIMEOUT_S = 2.0
 
 
 def new_folder(*, current: bool) -> tuple[RunFolder, int]:
@@ -157,7 +159,7 @@ def _end(folder: RunFolder) -> None:
     if cluster is None:
         return
     left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
-    if left or _lives(folder.path):
+    if left or not wait_until_dead(folder, _UNLOCK_TIMEOUT_S):
         who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"
         raise RailyardError(f"the cluster in {folder.path} does not end: kill {who}")
 
