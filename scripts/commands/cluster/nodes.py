@@ -49,7 +49,8 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
     with running_session() as session:
         manager = session.link("resourcemanager")
         chosen = _chosen(names, session.config.topology)
-        if session.link("namenode").ask(GetSafeMode(), SafeModeStatus).on:
+        safe_mode = session.link("namenode").ask(GetSafeMode(), SafeModeStatus)
+        if safe_mode.on and not safe_mode.by_hand:  # which is refused at once
             click.echo("the NameNode is in safe mode: it drains nodes once that is over", err=True)
         for node in chosen:
             _ask(manager, DrainNode(node=node, now=now))
