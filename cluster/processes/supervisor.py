@@ -22,12 +22,14 @@ from __future__ import annotations
 
 import enum
 import gc
+import importlib
 import json
 import logging
 import math
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -73,6 +75,9 @@ class DaemonSpec:
     name: str
     main: Callable[[Daemon], int | None]  #: returns its exit status
     critical: bool
+    #: a module that it alone needs: imported before its first fork, so once for all its processes,
+    #: and after those of the daemons before it, which do not have it in memory
+    module: str = ""
     #: whether it has so much to replay that a standby should follow it; None: never
     wants_standby: Callable[[RunFolder], bool] | None = None
 
@@ -140,6 +145,9 @@ class Supervisor:
 
     # Starting ----------------------------------------------------------------------------------
     def _fork(self, spec: DaemonSpec) -> int:
+        if spec.module and spec.module not in sys.modules:
+            importlib.import_module(spec.module)
+            gc.freeze()
         pid = self._standbys.take(spec.name) or fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready[spec.name] = time.monotonic() + self._start_timeout_s

@@ -54,7 +54,11 @@ def daemons(config: ClusterConfig) -> list[DaemonSpec]:
         ]
         + [
             DaemonSpec(
-                role="Gateway", name="gateway", main=railyard.gateway.main.main, critical=False
+                role="Gateway",
+                name="gateway",
+                main=railyard.gateway.main.main,
+                critical=False,
+                module=railyard.gateway.main.PROCESS,
             )
             for _ in (() if config.http is None else (config.http,))
         ]

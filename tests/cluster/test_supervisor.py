@@ -78,6 +78,13 @@ def hopeless(daemon):
 
 mains["hopeless"] = hopeless
 
+def modules(daemon):
+    (daemon.folder.path / daemon.name).write_text(str("colorsys" in sys.modules))
+    daemon.ready()
+    time.sleep(60)
+
+mains["modules"] = modules
+
 def followed(daemon):
     if daemon.wait_until_needed is not None:
         daemon.wait_until_needed(lambda: None)
@@ -87,6 +94,7 @@ def followed(daemon):
 mains["followed"] = followed
 railyard.cluster.processes.supervisor.LOOK_PERIOD_S = 0.05
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
+                    module="colorsys" if (main, n) == ("modules", 1) else "",
                     wants_standby=(lambda folder: True) if main == "followed" else None)
          for n, main in enumerate(sys.argv[2].split(","))]
 config = ClusterConfig(topology=load_topology("flat-4x4"), restart=sys.argv[4])
@@ -251,6 +259,15 @@ def test_nothing_is_started_again_where_nobody_wants_that(start):
     assert next_event(process)["next"] == "it is not started again"
     process.send_signal(signal.SIGTERM)
     assert next_event(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
+
+
+def test_a_module_is_imported_for_the_daemon_that_needs_it_and_not_for_those_before_it(start):
+    folder, process = start("modules,modules")
+    assert next_event(process) == {"event": "ready"}
+    has_it = [(folder.path / f"modules-{number}").read_text() for number in range(2)]
+    assert has_it == ["False", "True"]
+    process.send_signal(signal.SIGTERM)
     assert process.wait() == Ending.ASKED
 
 
