@@ -18,6 +18,7 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeJoined,
     NodeLost,
+    NodeRestarted,
     SlotsChanged,
 )
 from railyard.cluster.messaging.wire import Command, Event
@@ -44,7 +45,7 @@ class SlotAccount:
                 self._held[node], self._slots[node] = {}, slots
             case SlotsChanged(node=node, slots=slots):
                 self._slots[node] = slots
-            case NodeLost(node=node):
+            case NodeLost(node=node) | NodeRestarted(node=node):
                 self._held[node] = {}
             case AttemptSucceeded() | AttemptFailed() | AttemptKilled():
                 if self._reserved.pop(event.attempt, None) is None:

@@ -3,7 +3,8 @@
     resourcemanager   its successor replays its journal, and settles the rest with all others
     namenode          its successor has its journal's files; DataNodes register with their blocks
     network           flows stop where they are, and go on once they are told again
-    nodemanager-r0    its attempts and map output are gone; blocks on its disks stay readable
+    nodemanager-r0    its attempts are gone, its successor finds its map output; blocks on its disks
+                      stay readable
     datanode-r0       its blocks can't be read; attempts go on
 
 One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.
@@ -17,7 +18,12 @@ from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.ids import NodeId, rack_of
-from railyard.cluster.messages.execution import NodeJoined, NodeLost
+from railyard.cluster.messages.execution import (
+    NodeJoined,
+    NodeLost,
+    NodeRestarted,
+    SlotsChanged,
+)
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.simulator.faults.faults import Fault
@@ -27,6 +33,8 @@ from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts import driver as restarts
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
+#: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
+_AGAIN_S = 0.1
 _NODE_MANAGER, _DATA_NODE = "nodemanager-", "datanode-"
 
 
@@ -85,7 +93,7 @@ class DaemonFaults:
         self._driver = driver
         self._workers = workers
         self._make_fabric = make_fabric
-        self._notice_s = topology.liveness.heartbeat
+        self._expiry_s = topology.liveness.expiry_s
         self._nodes = [node.id for node in topology.nodes()]
         self._slots_of = slots_of
         for fault in faults:
@@ -122,27 +130,55 @@ class DaemonFaults:
             self._heap.after(fault.lasts_s, network.come_back)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
-        """Its attempts die with it, and its map output is gone; see ``nodemanager.process``."""
+        """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
         workers, nodes = self._workers, self._nodes_of(fault.daemon)
+        rack = rack_of(nodes[0])
+        if not workers.unserved.isdisjoint(nodes):
+            return  # it is dead already
+        workers.unregistered.add(rack)
+        workers.unserved.update(nodes)
+        self._driver.take_kept(rack)
         for node in nodes:
             workers.down.begin(node)
         for node in nodes:
             workers.end_work(node)
-        self._heap.after(self._notice_s, self._notice, nodes)
+        self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
 
     def _notice(self, nodes: Sequence[NodeId]) -> None:
         for node in nodes:
-            if node in self._workers.down:
-                self._workers.report(NodeLost(node=node, reason="its NodeManager is gone"))
+            if node in self._workers.unserved:
+                reason = "its NodeManager was silent for too long"
+                self._workers.report(NodeLost(node=node, reason=reason))
 
     def _node_manager_back(self, nodes: Sequence[NodeId]) -> None:
-        up = [node for node in nodes if self._workers.down.end(node)]
-        for node in up:  # all of them first, as ``resourcemanager.process.nodemanagers`` does
-            self._workers.report(NodeLost(node=node, reason="its NodeManager started anew"))
-        for node in up:
+        for node in nodes:
+            self._workers.down.end(node)
+        self._workers.serve_again(nodes)
+        self._register(nodes)
+
+    def _register(self, nodes: Sequence[NodeId]) -> None:
+        """As ``resourcemanager.process.nodemanagers`` does, once there is a ResourceManager."""
+        driver, workers, rack = self._driver, self._workers, rack_of(nodes[0])
+        if not workers.unserved.isdisjoint(nodes):
+            return  # it has died again
+        if driver.is_down:
+            self._heap.after(_AGAIN_S, self._register, nodes)
+            return
+        workers.unregistered.discard(rack)
+        driver.take_kept(rack)
+        driver.away.pop(rack, None)
+        alive = {node for node, known in driver.core.state.nodes.items() if known.alive}
+        for node in nodes:
             slots = self._slots_of(node)
-            self._workers.report(NodeJoined(node=node, rack=rack_of(node), slots=slots))
+            if node in workers.down:
+                reason = "its NodeManager started anew, without it"
+                workers.report(NodeLost(node=node, reason=reason))
+            elif node in alive:
+                workers.report(NodeRestarted(node=node, outputs=workers.outputs_on(node)))
+                workers.report(SlotsChanged(node=node, slots=slots))
+            else:
+                workers.report(NodeJoined(node=node, rack=rack, slots=slots))
 
     def _data_node_down(self, fault: DaemonDown) -> None:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)

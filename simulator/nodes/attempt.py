@@ -69,6 +69,9 @@ class AttemptContext(Protocol):
     def forget(self, attempt: SimulatedAttempt) -> None:
         """Remove an attempt that is over."""
 
+    def keep_output(self, attempt: SimulatedAttempt) -> None:
+        """Remember that what it has made for readers is on its node."""
+
 
 class SimulatedAttempt(msgspec.Struct, eq=False):
     """One attempt, from its launch until it is over: ended, killed, or lost with its node."""
@@ -276,6 +279,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         task, work = self.task, self._work
         local_bytes, rack_bytes, remote_bytes = self._read
         self._workers.forget(self)
+        self._workers.keep_output(self)
         self._workers.report(
             AttemptSucceeded(
                 attempt=self.id,

@@ -89,7 +89,9 @@ class _Fetch(msgspec.Struct, eq=False):
         if reader is None:
             return  # the reader's node is down, or it is being killed
         if reason:
-            failed = FlowFailed(flow=command.flow, reason=reason, lost=command.outputs)
+            gone = command.src in self.workers.unserved
+            lost = () if gone else command.outputs
+            failed = FlowFailed(flow=command.flow, reason=reason, lost=lost, gone=gone)
             self.workers.report(failed)
         else:
             outputs, size_bytes = self.workers.news_of(command)
@@ -131,6 +133,12 @@ class Workers:
         #: {attempt that was asked to end, and has not reported it: its node}
         self.dying: dict[AttemptId, NodeId] = {}
         self.down = Outages()  #: nodes whose NodeManager is down now
+        #: of these, those where only the NodeManager is gone: the next one finds their map output
+        self.unserved: set[NodeId] = set()
+        #: racks whose NodeManager has died, until the next one has registered
+        self.unregistered: set[RackId] = set()
+        self._outputs: dict[AttemptId, NodeId] = {}  #: {attempt with map output: its node}
+        self._waiting: dict[FlowId, StartFlow] = {}  #: fetches that wait for a NodeManager
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
         self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
@@ -188,7 +196,9 @@ class Workers:
             if command.dst in down:
                 continue  # its reader is gone
             ended = _Fetch(self, command, now_s)
-            if command.src in down:
+            if command.src in self.unserved:
+                self._waiting[command.flow] = command
+            elif command.src in down:
                 self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             else:
                 self.network.carry_all(((_spec(command), ended),))
@@ -229,6 +239,7 @@ class Workers:
 
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
+        self._waiting.pop(command.flow, None)
         self.network.cancel(command.flow)
 
     def open_coflow(self, command: OpenCoflow) -> None:
@@ -266,12 +277,16 @@ class Workers:
 
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
-        """Drop a node's attempts and flows, without a report."""
+        """Drop a node's attempts, output and flows, without a report."""
         self.end_attempts(node)
+        self._outputs = {name: at for name, at in self._outputs.items() if at != node}
         self.network.end_flows_of(node, f"{node} is down")
 
     def end_work(self, node: NodeId) -> None:
-        """Drop a node's attempts and fetches, without a report; flows of its blocks go on."""
+        """Drop a node's attempts and fetches, as its NodeManager is gone.
+
+        Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is gone.
+        """
         self.end_attempts(node)
         self.network.end_flows_of(node, f"the NodeManager of {node} is gone", is_fetch)
 
@@ -282,6 +297,26 @@ class Workers:
             attempt.stop()
         for name in [name for name, at in self.dying.items() if at == node]:
             del self.dying[name]
+        for flow in [flow for flow, each in self._waiting.items() if each.dst == node]:
+            del self._waiting[flow]
+
+    def serve_again(self, nodes: Sequence[NodeId]) -> None:
+        """There is a NodeManager again: fetches that have waited for it start."""
+        self.unserved.difference_update(nodes)
+        ready = [each for each in self._waiting.values() if each.src in nodes]
+        coflows = self.network.coflows()
+        for each in ready:
+            del self._waiting[each.flow]
+        self.start_flows([each for each in ready if each.coflow in coflows or each.src == each.dst])
+
+    def keep_output(self, attempt: SimulatedAttempt) -> None:
+        """What an attempt has made for readers is on its node's disk."""
+        self._outputs[attempt.id] = attempt.node
+
+    def outputs_on(self, node: NodeId) -> tuple[AttemptId, ...]:
+        """The attempts whose output is on a node, of jobs that are not discarded."""
+        here = [name for name, at in self._outputs.items() if at == node]
+        return tuple([name for name in here if job_of(name) in self.jobs])
 
     def holds(self, rack: RackId) -> NodeManagerHolds:
         """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
@@ -300,6 +335,7 @@ class Workers:
             for flow, (spec, on_end) in self.network.flows().items()
             if isinstance(on_end, _Fetch) and rack_of(spec.dst) == rack
         ]
+        flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
         flows += [
             flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
         ]

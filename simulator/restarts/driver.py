@@ -23,6 +23,8 @@ from railyard.cluster.messages.execution import (
     KillAttempt,
     LaunchAttempt,
     NodeJoined,
+    NodeLost,
+    NodeRestarted,
     SlotsChanged,
     StartFlow,
 )
@@ -155,6 +157,8 @@ class RestartableDriver(VirtualDriver):
         if self.is_down:  # it died at an event before
             self._keep(event)
             return
+        if isinstance(event, NodeLost) and event.node not in self.core.state.nodes:
+            return  # it was to join again, and nobody misses it before
         commands = self._handle(event)
         self.journal.append(Journaled(self.now_s, event, commands))
         crash = self._crash
@@ -225,7 +229,7 @@ class RestartableDriver(VirtualDriver):
 
     def _rack_of(self, event: Event) -> RackId | None:
         """The rack whose NodeManager tells an event; None if somebody else does, or any may."""
-        if isinstance(event, NodeJoined | SlotsChanged):
+        if isinstance(event, NodeJoined | NodeRestarted | SlotsChanged):
             return rack_of(event.node)
         if isinstance(event, FlowFact):
             name = reader_of(event.flow)

@@ -80,12 +80,14 @@ class Settling:
     def _rejoin(self, rack: RackId, epoch: int) -> None:
         """The NodeManager of a rack tells what has happened, and what it has."""
         driver, down = self._driver, self._workers.down
-        if driver.epoch != epoch:
-            return  # that ResourceManager is dead
+        if driver.epoch != epoch or rack not in driver.away:
+            return  # that ResourceManager is dead, or another NodeManager has registered
         if driver.is_down:  # stopped: it hears nobody
             self._heap.after(_AGAIN_S, self._rejoin, rack, epoch)
             return
         told = driver.take_kept(rack)
+        if rack in self._workers.unregistered:
+            return  # another NodeManager will register, which has none of this
         if all(node in down for node in self._racks[rack]):
             del driver.away[rack]  # so is the NodeManager, with what it has kept
             return
