@@ -157,8 +157,10 @@ class RestartableDriver(VirtualDriver):
         if self.is_down:  # it died at an event before
             self._keep(event)
             return
-        if isinstance(event, NodeLost) and event.node not in self.core.state.nodes:
-            return  # it was to join again, and nobody misses it before
+        if isinstance(event, NodeLost | SlotsChanged):
+            known = self.core.state.nodes.get(event.node)
+            if known is None or not known.alive:
+                return  # as ``resourcemanager.process`` does: it will join with its slots
         commands = self._handle(event)
         self.journal.append(Journaled(self.now_s, event, commands))
         crash = self._crash
