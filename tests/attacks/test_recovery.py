@@ -81,7 +81,7 @@ def test_only_the_last_success_of_a_task_is_work_that_counts():
 
 def test_the_end_of_a_soak_has_no_kills_of_daemons():
     place = load_topology("flat-4x4")
-    kinds = possible_kinds(place, ("ResourceManager", "NameNode", "NetworkEmulator"))
+    kinds = possible_kinds(place)
     plan = plan_soak(3, place, kinds, minutes=30)
     assert len(plan) == 360
     assert [fault.at_s for fault in plan] == sorted(fault.at_s for fault in plan)
