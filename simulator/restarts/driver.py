@@ -157,7 +157,7 @@ class RestartableDriver(VirtualDriver):
         if self.is_down:  # it died at an event before
             self._keep(event)
             return
-        if isinstance(event, NodeLost | SlotsChanged):
+        if isinstance(event, NodeLost | NodeRestarted | SlotsChanged):
             known = self.core.state.nodes.get(event.node)
             if known is None or not known.alive:
                 return  # as ``resourcemanager.process`` does: it will join with its slots
