@@ -4,7 +4,8 @@
                           └───────────── or ────────────────┴─────► lost  (no status: a reason)
 
 Every attempt that was launched is reported as ended or lost, once.  A job's helper has a permit of
-its own while it imports the module, which may take as long as any attempt.
+its own while it imports the module, which may take as long as any attempt.  One that dies is
+replaced at once.
 
 Never here: what a status means, and who hears of it.
 """
@@ -52,6 +53,10 @@ _JOB_HELPER_SAYS: tuple[type[Message], ...] = (
     AttemptExited,
 )
 
+#: A job's helper that ends is replaced at once, so that the next attempt does not wait for the
+#: import; no longer once so many have ended in a row without an attempt, as by the job's own doing.
+_IDLE_MAX = 3
+
 
 class Watcher(Protocol):
     """What is notified of what happens to attempts' processes."""
@@ -78,6 +83,8 @@ class _JobHelper:
     channel: Channel
     far: socket.socket  #: its end of the channel, open until it is forked
     loaded: bool = False
+    #: how many of the job in a row, with it, have run no attempt yet
+    idle: int = 1
     #: for the module, then for a permit
     waiting: dict[AttemptId, LaunchAttempt] = field(default_factory=dict)
     running: set[AttemptId] = field(default_factory=set)
@@ -193,6 +200,7 @@ class Containers:
         self._permits.ask(attempt, lambda: self._fork(helper, attempt))
 
     def _fork(self, helper: _JobHelper, attempt: AttemptId) -> None:
+        helper.idle = 0
         helper.running.add(attempt)
         helper.channel.send(helper.waiting.pop(attempt))
 
@@ -257,6 +265,9 @@ class Containers:
         doing = "running attempts" if helper.loaded else "importing the job's module"
         reason = f"the job's helper ended while {doing}: {how}"
         self._lose_all(helper, reason, self._printed(helper))
+        wanted = self._packages.get(helper.job)
+        if helper.loaded and helper.idle <= _IDLE_MAX and wanted and helper.job not in self._by_job:
+            self._start_helper(wanted).idle += helper.idle
 
     def _lose_all(self, helper: _JobHelper, reason: str, stderr: str) -> None:
         lost = [*helper.waiting, *sorted(helper.running)]

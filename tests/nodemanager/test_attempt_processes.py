@@ -351,9 +351,28 @@ def test_job_helper_killed_takes_its_attempts_along_and_the_next_gets_a_new_one(
     failed = cluster.ending(f"{job}.m1.0")
     assert isinstance(failed, AttemptFailed)
     assert failed.reason == "the job's helper ended while running attempts: signal 9 (SIGKILL)"
-    wait_for(lambda: gone(pid))
+    wait_for(lambda: gone(pid) and len(helpers_of(job, cluster)) == 2)  # before any attempt asks
     cluster.launch(f"{job}.m0.0", partitions=1)
     assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+    assert len(helpers_of(job, cluster)) == 2
+
+
+def helpers_of(job, cluster):
+    """The process ids of all helpers that the job has had in the first rack."""
+    rows = cluster.folder.processes("JobHelper")
+    return [row["pid"] for row in rows if row["name"] == f"nodemanager-r0-{job}"]
+
+
+def test_job_helpers_that_keep_ending_without_an_attempt_are_not_replaced_for_ever(cluster, job):
+    ends = "import signal; signal.setitimer(signal.ITIMER_REAL, 0.1)"  # once it has been imported
+    cluster.load_package(job, package_of(elsewhere(ends), cluster), rack="r0")
+    wait_for(lambda: len(helpers_of(job, cluster)) == 4)
+    wait_for(lambda: all(map(gone, helpers_of(job, cluster))))
+    other = f"{job}00"
+    cluster.load(other, job_source("time.sleep(0.3)"), rack="r0")
+    cluster.launch(f"{other}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{other}.m0.0"), AttemptSucceeded)
+    assert len(helpers_of(job, cluster)) == 4
 
 
 def test_progress_is_reported_also_while_the_attempt_waits(cluster, job):
