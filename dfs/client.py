@@ -58,7 +58,7 @@ from railyard.dfs.messages.files import (
     StoredBlock,
     Usage,
 )
-from railyard.dfs.paths import IS_FOLDER, MISSING, SAFE_MODE
+from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
 from railyard.dfs.peers import Peers
 from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
 from railyard.dfs.writing import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
@@ -303,16 +303,21 @@ class DfsClient:
         )
 
     def _call(self, message: Message, answer: type[M]) -> M:
-        """Send a request to the NameNode; retry for a while if it is unable to carry it out."""
+        """Send a request to the NameNode; retry for a while if it is unable to carry it out.
+
+        Not if somebody has asked for safe mode: nobody knows when that ends.
+        """
         for pause_s in _PAUSES_S:
             try:
                 return self._namenode().ask(message, answer)
-            except NotDone:
+            except NotDone as error:
+                if error.kind == LOCKED:
+                    raise
                 self._transport.reactor.run_until(lambda: False, pause_s)
         try:
             return self._namenode().ask(message, answer)
         except NotDone as error:
-            if error.kind == SAFE_MODE:
+            if error.kind in (SAFE_MODE, LOCKED):
                 raise
             raise NoRoom(str(error), error.kind) from None  # for its journal
 

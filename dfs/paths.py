@@ -18,6 +18,7 @@ NOT_EMPTY = "not-empty"
 BUSY = "busy"  #: somebody else writes the file
 BAD_PATH = "bad-path"  #: no path at all
 SAFE_MODE = "safe-mode"  #: nothing is changed for now, whatever the path
+LOCKED = "locked"  #: nothing is changed until somebody ends a safe mode that somebody has asked for
 #: Limits of most file systems: UTF-8 bytes of a name, and of a path.
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4096

@@ -15,7 +15,7 @@ from railyard.cluster.topology import Topology
 from railyard.dfs.checksums import pack_sums, sums_of
 from railyard.dfs.messages.blocks import BlockId, BlockWritten
 from railyard.dfs.messages.files import AddBlock, BlockAdded, StoredBlock
-from railyard.dfs.paths import SAFE_MODE
+from railyard.dfs.paths import LOCKED, SAFE_MODE
 from railyard.dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
 from railyard.netemu.client.client import NetworkClient
 
@@ -91,8 +91,10 @@ class BlockWrite:
         if self.over:
             return
         if not isinstance(answer, BlockAdded):
-            self.is_full = answer.unable and answer.kind != SAFE_MODE
-            if self._failed_nodes or answer.unable:
+            self.is_full = answer.unable and answer.kind not in (SAFE_MODE, LOCKED)
+            if answer.kind == LOCKED:
+                self._fail(str(answer))
+            elif self._failed_nodes or answer.unable:
                 self._failed_nodes = ()  # no other node is left: they may have recovered
                 self._try_again(str(answer))
             else:

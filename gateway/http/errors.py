@@ -12,6 +12,7 @@ from railyard.dfs.paths import (
     BUSY,
     EXISTS,
     IS_FOLDER,
+    LOCKED,
     MISSING,
     NO_FOLDER,
     NOT_EMPTY,
@@ -47,6 +48,7 @@ _KINDS = {
     BUSY: (403, "AlreadyBeingCreatedException"),
     BAD_PATH: (400, "IllegalArgumentException"),
     SAFE_MODE: (403, "SafeModeException"),
+    LOCKED: (403, "SafeModeException"),
 }
 #: {name of an exception within another class: its whole name}
 _WITHIN = {"InvalidToken": "org.apache.hadoop.security.token.SecretManager$InvalidToken"}
@@ -92,7 +94,7 @@ def remote_error(error: Exception) -> RemoteError | None:
     """What a client gets for an error of ours; None for one that is a defect."""
     if isinstance(error, RemoteError):
         return error
-    if isinstance(error, NotDone) and error.kind != SAFE_MODE:
+    if isinstance(error, NotDone) and error.kind not in _KINDS:
         return RemoteError(403, "IOException", str(error))
     if isinstance(error, Refused):
         if error.kind == MISSING:

@@ -39,7 +39,7 @@ class Administration:
     async def _report(self, _: web.Request) -> web.Response:
         async with self._stores.one() as store:
             report = await store.call(lambda client: client.storage())
-        return json_answer(_told(report, free_bytes(self._folder.path)))
+        return json_answer(told(report, free_bytes(self._folder.path)))
 
     async def _safe_mode(self, _: web.Request) -> web.Response:
         async with self._stores.one() as store:
@@ -56,16 +56,22 @@ class Administration:
         return json_answer({"safeMode": is_on})
 
 
-def _told(report: StorageReport, free: int) -> dict[str, Any]:
-    """The nodes' disks are one in truth: each living node has an equal share of what is free."""
+def told(report: StorageReport, free: int) -> dict[str, Any]:
+    """What is answered about a report; ``free``: bytes of the disk.
+
+    The nodes' disks are one in truth: each living node has an equal share of what is free.  As in
+    HDFS, the sums are those of the nodes in service: what is on others is to be found elsewhere.
+    """
     alive = [node for node in report.nodes if node.alive]
-    used = sum(node.stored_bytes for node in alive)
+    in_service = [node for node in alive if not node.draining]
+    used = sum(node.stored_bytes for node in in_service)
     share = free // max(1, len(alive))
+    remaining = share * len(in_service)
     return {
         "safeMode": report.safe_mode,
-        "capacity": used + share * len(alive),
+        "capacity": used + remaining,
         "used": used,
-        "remaining": share * len(alive),
+        "remaining": remaining,
         "underReplicated": report.under_replicated,
         "urgent": report.urgent,
         "corrupt": report.corrupt,

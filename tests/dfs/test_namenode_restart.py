@@ -39,7 +39,7 @@ from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
 from railyard.dfs.namenode.restart import answers
 from railyard.dfs.namenode.restart.safemode import REFUSED, NotYet
-from railyard.dfs.paths import SAFE_MODE
+from railyard.dfs.paths import LOCKED, SAFE_MODE
 from tests.dfs.simulated import SimulatedDfs
 
 
@@ -301,7 +301,7 @@ def test_it_is_entered_and_left_by_hand():
     words = r"Cannot delete /f\. Name node is in safe mode\. It was turned on manually"
     with pytest.raises(PeerUnable, match=words) as error:
         d.send(Remove(path="/f"))
-    assert error.value.kind == SAFE_MODE
+    assert error.value.kind == LOCKED
     assert not d.send(SetSafeMode(on=False)).on
     d.run(2.0)
     assert len(d.nodes("/f")) == 3

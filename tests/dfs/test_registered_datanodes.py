@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -16,6 +17,7 @@ from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.topologies.tables import Liveness
+from railyard.dfs.client import DfsClient, NoRoom
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages.blocks import LoseNode
 from railyard.dfs.messages.datanodes import (
@@ -31,6 +33,7 @@ from railyard.dfs.messages.datanodes import (
 )
 from railyard.dfs.messages.files import (
     AbandonFile,
+    AddBlock,
     CreateFile,
     FileCreated,
     GetSafeMode,
@@ -43,7 +46,7 @@ from railyard.dfs.messages.files import (
     SafeModeStatus,
     Status,
 )
-from railyard.dfs.namenode.core import FileStored, NameNode
+from railyard.dfs.namenode.core import FileStored, NameNode, Outcome
 from railyard.dfs.namenode.journal import MemoryJournal, NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
 from tests.dfs.simulated import topology
@@ -190,3 +193,37 @@ def test_a_change_that_has_waited_too_long_is_refused(
     NameNodeServer(transport, NameNode(topology(), journal, now_s()), tick_s=60.0)
     with pytest.raises(NotDone, match=r"Cannot create directory /a\. Name node is in safe mode"):
         transport.link("namenode").call(MakeFolder(path="/a"), Done)
+
+
+_NO_FILE = FileCreated(file=0, stored_block_bytes=100, replication=1)
+
+
+@pytest.mark.parametrize("by_hand", [True, False], ids=["entered by hand", "of a start"])
+def test_a_client_asks_again_only_in_a_safe_mode_that_ends_by_itself(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch, by_hand: bool
+) -> None:
+    monkeypatch.setattr("railyard.dfs.namenode.process.HELD_S", 0.0)
+    monkeypatch.setattr("railyard.dfs.client._PAUSES_S", (0.0,) * 3)
+    monkeypatch.setattr("railyard.dfs.writing.PAUSES_S", (0.0,) * 5)
+    journal = MemoryJournal()
+    if not by_hand:
+        journal.load()  # by an earlier NameNode
+    asked: list[type[Message]] = []
+
+    class Counting(NameNode):
+        def handle(self, message: Message, now_s: float) -> Outcome:
+            asked.append(type(message))
+            return super().handle(message, now_s)
+
+    NameNodeServer(transport, Counting(topology(), journal, now_s()), tick_s=60.0)
+    client = DfsClient(transport, topology())
+    file = client.create("/f") if by_hand else _NO_FILE
+    if by_hand:
+        assert client.set_safe_mode(on=True)
+    for act in (lambda: client.mkdir("/a"), lambda: client.fill("/f", file, [b"x"])):
+        with pytest.raises(NotDone, match="Name node is in safe mode") as refused:
+            act()
+        assert not isinstance(refused.value, NoRoom)
+    client.close()
+    times = Counter(asked)
+    assert (times[MakeFolder], times[AddBlock]) == ((1, 1) if by_hand else (4, 6))

@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from railyard.dfs.messages.administering import NodeStorage, StorageReport
 from railyard.gateway.shell.admin import described
 from railyard.gateway.shell.fs.looking import size
 from railyard.gateway.shell.paths import absolute, braces
+from railyard.gateway.webhdfs.administration import told
 from tests.command_line import ROOT
 
 DATA = random.Random(3).randbytes(250_000)
@@ -148,6 +150,8 @@ def test_dfsadmin_has_the_words_of_hadoops(hadoop):
     assert said == [b"Safe mode is OFF\n", b"Safe mode is ON\n", b"Safe mode is ON\n"]
     report = hadoop.ok("dfsadmin", "-report").decode()
     assert report.startswith("Safe mode is ON\nConfigured Capacity: ")
+    words = "mkdir: Cannot create directory /locked. Name node is in safe mode. It was turned on"
+    assert words in hadoop.fails("fs", "-mkdir", "/locked")
     assert [hadoop.ok("dfsadmin", safe, word) for word in ("leave", "wait")] == said[:1] * 2
     hadoop.ok("fs", "-put", "-", "/reported", stdin=bytes(2048))
     lines = hadoop.ok("dfsadmin", "-report", "-live").decode().splitlines()
@@ -170,6 +174,34 @@ def test_dfsadmin_that_is_misused(hadoop):
     assert "Usage: hdfs dfsadmin [-safemode enter" in hadoop.fails(
         "dfsadmin", "-safemode", status=255
     )
+
+
+def test_sums_of_a_report_are_those_of_the_nodes_in_service():
+    def node(name, alive=True, draining=False, replicas=2):
+        return NodeStorage(
+            node=name,
+            alive=alive,
+            draining=draining,
+            replicas=replicas,
+            stored_bytes=50,
+            silent_s=1.0,
+        )
+
+    nodes = (
+        node("r0n0"),
+        node("r0n1", draining=True),
+        node("r1n0", draining=True, replicas=0),
+        node("r1n1"),
+        node("r2n0", alive=False),
+    )
+    counts = dict.fromkeys(
+        ["under_replicated", "urgent", "corrupt", "missing", "missing_single", "leaving"], 0
+    )
+    report = told(StorageReport(safe_mode=False, nodes=nodes, **counts), 4000)
+    assert (report["capacity"], report["used"], report["remaining"]) == (2100, 100, 2000)
+    each = [(node["drain"], node["capacity"], node["remaining"]) for node in report["nodes"]]
+    assert each[:3] == [("", 1050, 1000), ("draining", 1050, 1000), ("drained", 1050, 1000)]
+    assert each[4] == ("", 50, 0)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from railyard.dfs.messages.files import (
     SafeModeStatus,
 )
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
-from railyard.dfs.paths import SAFE_MODE
+from railyard.dfs.paths import LOCKED, SAFE_MODE
 
 #: {change: what HDFS says that it can't do in safe mode}
 REFUSED: dict[type[Message], str] = {
@@ -118,7 +118,7 @@ class SafeMode:
         if self.by_hand:
             how = 'Use "hdfs dfsadmin -safemode leave" to turn safe mode off.'
             why = f"Name node is in safe mode. It was turned on manually. {how}"
-            return PeerUnable(f"{cannot}. {why}", SAFE_MODE)
+            return PeerUnable(f"{cannot}. {why}", LOCKED)
         lacking = max(0, status.needed - status.reported)
         return NotYet(
             f"{cannot}. Name node is in safe mode. The reported blocks {status.reported} needs "
