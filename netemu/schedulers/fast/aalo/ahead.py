@@ -19,6 +19,7 @@ from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.grouparrays import GroupRates
 from railyard.netemu.schedulers.fast.loops.levelorder import (
+    FOLLOWED,
     Changes,
     share_by_parts,
     share_in_order,
@@ -119,7 +120,7 @@ def go_ahead(
             queue_ends, parts = _parts(order, progress.queue)
             touched = share_by_parts(
                 order,
-                True,
+                FOLLOWED[0],
                 queue_ends,
                 parts,
                 capacities,
@@ -136,7 +137,7 @@ def go_ahead(
         else:
             touched = share_in_order(
                 order,
-                True,
+                FOLLOWED[0],
                 tables,
                 paths,
                 lists,

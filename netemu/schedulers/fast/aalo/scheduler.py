@@ -151,9 +151,8 @@ class CompiledWeightedAalo(_InQueues, WeightedAalo):
     def _serve(self, traffic: Traffic) -> Sequence[Group]:
         ends = self._queues.ends()
         parts: Floats = np.array([QUEUES - queue for queue in ends], dtype=float)
-        return self._sharing.serve_queues(
-            self._queues.order, np.array(list(ends.values())), parts / parts.sum(), traffic
-        )
+        places = np.array(list(ends.values()), dtype=np.int64)  # also if there is none
+        return self._sharing.serve_queues(self._queues.order, places, parts / parts.sum(), traffic)
 
 
 def _simple(traffic: Traffic) -> dict[Group, RowGroup]:

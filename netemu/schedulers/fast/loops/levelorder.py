@@ -27,6 +27,11 @@ from railyard.netemu.schedulers.fast.loops.levelrates import apply_levels, first
 from railyard.netemu.schedulers.fast.loops.linklists import Memory, Work, follow_rows
 from railyard.netemu.schedulers.fast.loops.rows import total_rate
 
+#: The first pass, a second one, and that lists are followed already: read from arrays, as numba
+#: compiles a function, and all that it calls, anew for each literal that it is given.
+_PASSES = np.arange(2)
+FOLLOWED = np.ones(1, np.bool_)
+
 
 class Changes(NamedTuple):
     """What has become of groups since the last decision, by index."""
@@ -57,7 +62,8 @@ def share_in_order(
     """
     if not are_followed:
         _follow(order, tables, paths, lists, changes, memory)
-    _level(order, 0, tables, paths, lists, changes, memory, rates.fresh, left, rounding, work)
+    first, fresh = _PASSES[0], rates.fresh
+    _level(order, first, tables, paths, lists, changes, memory, fresh, left, rounding, work)
     return _apply(order, tables, paths, lists, changes, memory, rates, now_s, work)
 
 
@@ -84,17 +90,18 @@ def share_by_parts(
     all capacities, and so on.  The rest is as in ``share_in_order``.
     """
     fresh, begin, all_left = rates.fresh, 0, np.zeros(len(capacities))
+    first, second = _PASSES[0], _PASSES[1]
     if not are_followed:
         _follow(order, tables, paths, lists, changes, memory)
     for queue in range(len(ends)):
         left, those = capacities * parts[queue], order[begin : ends[queue]]
-        _level(those, 0, tables, paths, lists, changes, memory, fresh, left, rounding, work)
+        _level(those, first, tables, paths, lists, changes, memory, fresh, left, rounding, work)
         all_left += left
         begin = ends[queue]
     for link in range(len(all_left)):
         if all_left[link] <= rounding[link]:
             all_left[link] = 0.0
-    _level(order, 1, tables, paths, lists, changes, memory, fresh, all_left, rounding, work)
+    _level(order, second, tables, paths, lists, changes, memory, fresh, all_left, rounding, work)
     return _apply(order, tables, paths, lists, changes, memory, rates, now_s, work)
 
 

@@ -310,8 +310,10 @@ def _with_room(
     roomier, weighed = np.empty((len(entries), places), np.uint32), np.empty(places)
     for link in range(none):
         size, was = sizes[link], begins[link]
-        roomier[:, begin : begin + size] = entries[:, was : was + size]
-        weighed[begin : begin + size] = weights[was : was + size]
+        for place in range(size):  # a copy of slices would take 4 s to be compiled
+            weighed[begin + place] = weights[was + place]
+            for position in range(len(entries)):
+                roomier[position, begin + place] = entries[position, was + place]
         begins[link] = begin
         begin += times * (size + more[link])
     begins[none] = begin
