@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import random
 import resource
 from pathlib import Path
 
+import psutil
 import pytest
 
 from railyard.cluster.ids import rack_of
@@ -142,8 +144,9 @@ def test_replicas_deleted_by_hand_are_noticed(start_dfs, monkeypatch, lost):
     (location,) = client.locations("/f")
     paths = replicas(cluster, location)
     kept = paths[0].read_bytes()
-    for path in paths[:lost]:
-        path.unlink()
+    with stopped_datanodes(cluster):  # or one of them makes a copy before the last is gone
+        for path in paths[:lost]:
+            path.unlink()
     if lost == 3:
         wait_for(lambda: all(len(t.corrupt) == 3 for t in missing(client)), why="all to be missed")
         paths[0].write_bytes(kept)  # the user had a copy
@@ -152,6 +155,18 @@ def test_replicas_deleted_by_hand_are_noticed(start_dfs, monkeypatch, lost):
     wait_for(lambda: client.check().healthy, why="fsck to be content")
     assert len(held(cluster, location.block)) == 3
     assert content(client, "/f") == DATA
+
+
+@contextlib.contextmanager
+def stopped_datanodes(cluster):
+    pids = [pid for name, pid in cluster.pids.items() if name.startswith("datanode")]
+    datanodes = [psutil.Process(pid) for pid in pids]
+    for datanode in datanodes:
+        datanode.suspend()
+    wait_for(lambda: all(each.status() == psutil.STATUS_STOPPED for each in datanodes))
+    yield
+    for datanode in datanodes:
+        datanode.resume()
 
 
 def missing(client):
