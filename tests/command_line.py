@@ -68,13 +68,15 @@ class CommandLine:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str | Path, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         """Start a command and leave it to the test."""
         return subprocess.Popen(
             preexec_fn=_heed_interrupts,
             args=[sys.executable, "-P", "-m", "railyard.scripts.main", *map(str, arguments)],
             env=self.environment,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
