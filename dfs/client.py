@@ -127,6 +127,7 @@ class DfsClient:
         hint: PlacementHint = _NO_HINT,
         owner: str = "",
         permission: int | None = None,
+        unless: str = "",
     ) -> FileCreated:
         """Create a file that ``fill`` will write; see ``write`` and ``CreateFile``."""
         create = CreateFile(
@@ -137,6 +138,7 @@ class DfsClient:
             hint=hint,
             owner=owner,
             permission=permission,
+            unless=unless,
         )
         return self._call(create, FileCreated)
 

@@ -18,7 +18,7 @@ from railyard.dfs.messages.files import GetStatus, PlacementHint, Remove, Replic
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.skew import rack_of_each
 from railyard.resourcemanager.core.joblife import commit_order
-from railyard.resourcemanager.core.output import SUCCESS, commit_of, commit_refused
+from railyard.resourcemanager.core.output import commit_of, commit_refused, success_file
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.datamoves import move_ended, move_request
 from railyard.resourcemanager.driving.datastored import report_data
@@ -213,7 +213,7 @@ class Submissions:
 
         def ended(answer: Message | Refusal | None) -> None:
             if isinstance(answer, Refusal):  # it may have been done, if it was asked for before
-                success = GetStatus(path=f"{folder}/{SUCCESS}")
+                success = GetStatus(path=success_file(folder))
                 self._store.ask(success, partial(looked, answer))
             elif self._driver.epoch == epoch:
                 self._driver.feed(JobCommitted(job=command.job))

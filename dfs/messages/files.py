@@ -268,6 +268,7 @@ class CreateFile(Message, frozen=True, kw_only=True):
     writer: NodeId | None = None  #: None: outside the cluster
     replication: Replicas = 0  #: 0 = the cluster's default
     overwrite: bool = False
+    unless: Path = ""  #: refused if this path exists; "" = never for that
     hint: PlacementHint = PlacementHint()
     #: length of the first block, which is then allocated with this request; 0 = not known yet
     first_stored_length: StoredBytes = 0

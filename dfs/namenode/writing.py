@@ -81,6 +81,8 @@ class Writing:
         """Open a new file."""
         names = parse_path(message.path)
         self.namespace.check_target(names, message.overwrite)
+        if message.unless and self.namespace.find(message.unless) is not None:
+            raise PeerError(f"{message.path}: is not wanted any more: {message.unless} exists")
         replication = message.replication
         if message.writer is not None:
             self.datanodes.check_node(message.writer)

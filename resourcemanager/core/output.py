@@ -3,6 +3,9 @@
 OUT/_temporary/j3.r0.1/part-r-00000   what attempt 1 of reduce 0 wrote
 OUT/part-r-00000                      the task's output, once the job has succeeded
 OUT/_SUCCESS                          all of the job's output is there
+
+An attempt that is not needed may outlive the commit, say one whose node was away.  The NameNode
+begins no file of an attempt once ``_SUCCESS`` is there.
 """
 
 from __future__ import annotations
@@ -38,6 +41,11 @@ def attempt_file(submission: JobSubmitted, attempt: AttemptId, stage: str, task:
     return f"{submission.output_path}/{TEMPORARY}/{attempt}/{name}"
 
 
+def success_file(folder: str) -> str:
+    """The file that says that all of a job's output is in that folder."""
+    return f"{folder}/{SUCCESS}"
+
+
 def racks_for(submission: JobSubmitted, task: int) -> tuple[tuple[RackId, ...], ...]:
     """The racks for each replica of what a task of the last stage writes."""
     if not submission.first_racks:
@@ -50,7 +58,7 @@ def commit_of(folder: str, winners: Sequence[AttemptId]) -> MoveFiles:
     temporary = f"{folder}/{TEMPORARY}"
     return MoveFiles(
         gathers=(Gather(source=temporary, folders=tuple(winners), target=folder),),
-        markers=(f"{folder}/{SUCCESS}",),
+        markers=(success_file(folder),),
         remove=(temporary,),
     )
 

@@ -37,7 +37,7 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.dfs.messages.files import GetStatus, GetUsage, Status, Usage
 from railyard.jobs.workloads.model import Workload, WorkloadJob
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.output import SUCCESS
+from railyard.resourcemanager.core.output import success_file
 from railyard.resourcemanager.interface.commands import CommitJob
 from railyard.resourcemanager.interface.events import JobCommitFailed
 from railyard.simulator.cluster import Simulation
@@ -135,7 +135,7 @@ class Laws:
 
     def _is_committed(self, job: JobId) -> bool:
         store = self._run.store
-        answer = None if store.is_down else store.send(GetStatus(path=f"/out/{job}/{SUCCESS}"))
+        answer = None if store.is_down else store.send(GetStatus(path=success_file(f"/out/{job}")))
         return isinstance(answer, Status) and answer.status is not None
 
     def _check_observed(self) -> None:

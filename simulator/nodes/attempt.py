@@ -256,10 +256,9 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             return
         self._write = FileWrite(
             workers.store,
-            task.output_path,
+            task,
             self._work.output_bytes[task.index],
             workers.block_bytes,
-            task.output_replication,
             self.node,
             self._finish,
         )

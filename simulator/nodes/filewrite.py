@@ -13,6 +13,7 @@ from functools import partial
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import FlowId, NodeId
+from railyard.cluster.messages.execution import TaskSpec
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.files import (
@@ -28,7 +29,7 @@ from railyard.simulator.nodes.blockstore import BlockStore
 
 
 class FileWrite:
-    """The write of one file.
+    """The write of a task's file.
 
     Ends with one call of ``on_end`` with the reason of a failure, or "" on success.
     """
@@ -38,18 +39,16 @@ class FileWrite:
     def __init__(
         self,
         store: BlockStore,
-        path: str,
+        task: TaskSpec,
         size_bytes: int,
         block_bytes: int,
-        replication: int,
         writer: NodeId,
         on_end: Callable[[str], None],
     ) -> None:
         self._store = store
-        self._path = path
+        self._task = task
         self._left_bytes = size_bytes
         self._block_bytes = block_bytes
-        self._replication = replication
         self._writer = writer
         self._on_end = on_end
         self._is_over = False  #: whether its writer has ended
@@ -65,9 +64,10 @@ class FileWrite:
     def begin(self) -> None:
         """Create the file and write its first block."""
         create = CreateFile(
-            path=self._path,
+            path=self._task.output_path,
             writer=self._writer,
-            replication=self._replication,
+            replication=self._task.output_replication,
+            unless=self._task.success_path,
             first_stored_length=self._length,
         )
         self._store.ask(create, self._created)

@@ -97,6 +97,16 @@ def test_an_overwritten_file_stays_until_the_new_one_is_complete():
     assert not any(d.disks.values())
 
 
+def test_a_file_is_not_begun_once_what_excludes_it_is_there():
+    d = SimulatedDfs()
+    late = CreateFile(path="/out/_temporary/b", unless="/out/_SUCCESS")
+    d.send(CompleteFile(file=d.send(late).file, blocks=()))
+    d.send(MoveFiles(markers=("/out/_SUCCESS",), remove=("/out/_temporary",)))
+    with pytest.raises(PeerError, match=r"b: is not wanted any more: /out/_SUCCESS exists"):
+        d.send(late)
+    assert d.send(GetStatus(path="/out/_temporary")).status is None
+
+
 def test_removing_a_folder_ends_the_files_that_are_written_in_it():
     d = SimulatedDfs()
     d.write("/out/_temporary/a")

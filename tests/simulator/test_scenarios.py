@@ -53,6 +53,14 @@ def test_laws_hold_in_large_schedules_too():
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "seed"),
+    [("shadow", 2595), ("tetrium:random-reduces", 26664), ("corral", 13364)],
+)
+def test_an_attempt_that_outlives_the_commit_of_its_job_writes_nothing(scheduler: str, seed: int):
+    assert not broken_law(small_schedule(scheduler, seed))
+
+
 def test_toys_propose_all_that_can_be_proposed():
     seen: Counter[str] = Counter()
     for seed in range(20):

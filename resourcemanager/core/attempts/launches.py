@@ -9,7 +9,7 @@ from railyard.cluster.ids import AttemptId, attempt_id
 from railyard.cluster.messages.execution import BeginAttempt, LaunchAttempt, TaskSpec
 from railyard.resourcemanager.core.attempts.reruns import Reruns
 from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.output import attempt_file, racks_for
+from railyard.resourcemanager.core.output import attempt_file, racks_for, success_file
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Task
@@ -125,6 +125,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         inputs=stage.inputs,
         partitions=stage.partitions,
         output_path=attempt_file(submission, attempt, stage.name, index) if writes else "",
+        success_path=success_file(submission.output_path) if writes else "",
         output_replication=submission.output_replication,
         output_racks=racks_for(submission, index) if writes else (),
     )

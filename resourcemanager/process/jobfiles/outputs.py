@@ -13,7 +13,7 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.dfs.messages.files import GetStatus, Remove, Removed, Status
-from railyard.resourcemanager.core.output import SUCCESS, commit_of, commit_refused
+from railyard.resourcemanager.core.output import commit_of, commit_refused, success_file
 from railyard.resourcemanager.interface.commands import CommitJob
 from railyard.resourcemanager.interface.events import JobCommitted
 from railyard.resourcemanager.process.driver import Driver
@@ -96,5 +96,5 @@ class Outputs:
         def looked(answer: Status | Refusal, _: object) -> None:
             self._driver.feed(commit_refused(order.job, refused, answer))
 
-        path = f"{order.output_path}/{SUCCESS}"
+        path = success_file(order.output_path)
         self._namenode.insist(GetStatus(path=path), Status, looked)
