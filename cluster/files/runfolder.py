@@ -119,6 +119,11 @@ class RunFolder:
         return self.jobs / "events.jsonl"
 
     @property
+    def network_away(self) -> Path:
+        """When the network was away: see ``resourcemanager.process.network.away``."""
+        return self.jobs / "network-away.jsonl"
+
+    @property
     def permits(self) -> Path:
         """The file of the permits to compute, beside all run folders: see ``nodemanager.permits``.
 

@@ -64,6 +64,7 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
+from railyard.resourcemanager.process.network.away import Away
 from railyard.resourcemanager.process.network.linkwatch import LinkWatch
 from railyard.resourcemanager.process.network.orders import NetworkOrders
 from railyard.resourcemanager.process.network.report import NetworkReports
@@ -144,8 +145,9 @@ class ResourceManager:
             is_restarted=before is not None,
         )
         self._watchers = Watchers(self._driver, self._server)
-        self._network = NetworkOrders(self._driver, transport, self._managers.send)
-        self._reports = NetworkReports(self._driver, self._network, self._machine, config)
+        away = Away(daemon.folder.network_away)
+        self._network = NetworkOrders(self._driver, transport, self._managers.send, away)
+        self._reports = NetworkReports(self._driver, self._network, away, self._machine, config)
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()

@@ -43,6 +43,9 @@ def test_a_shuffle_goes_on(cluster, tmp_path):
     sort = cluster.start("run", "terasort", "--size", "2GB", "--json", tmp_path / "sort.json")
     wait_for(lambda: attempts_of(cluster, "j2.r"), 40, "the shuffle has begun")
     restart(cluster, "network")
+    log = folder_of(cluster).log("resourcemanager")
+    wait_for(lambda: "the network was away for " in log.read_text(), why="it is back")
+    restart(cluster, "resourcemanager")  # the next one knows for how long it was away, too
     said, errors = sort.communicate(timeout=90)
     assert sort.returncode == 0, errors
     assert "20000 records in order" in said

@@ -20,6 +20,7 @@ from railyard.cluster.messaging.wire import Command, Done, Message, Refusal
 from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, ResumeCoflows
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.network.away import Away
 from railyard.resourcemanager.process.restart.settling import fetch_order, open_flow
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,17 @@ _Answer = Done | Refusal | PeerLost
 class NetworkOrders:
     """Carries out the core's commands about flows.  ``tell`` sends a node's NodeManager a message.
 
-    ``away``: when the network was lost, and when it was there again, on the core's clock.
+    ``away`` is told when the network was lost and when it was there again.
     """
 
     def __init__(
-        self, driver: Driver, transport: Transport, tell: Callable[[NodeId, Message], None]
+        self,
+        driver: Driver,
+        transport: Transport,
+        tell: Callable[[NodeId, Message], None],
+        away: Away,
     ) -> None:
-        self.away: list[tuple[float, float]] = []
+        self._away = away
         self.link = LastingLink(transport, "network", self._lost)
         self._driver = driver
         self._tell = tell
@@ -69,8 +74,9 @@ class NetworkOrders:
             log.error("the network refused the coflows that there are: %s", answer.reason)
         if isinstance(answer, PeerLost) or self._lost_s is None:
             return
-        self.away.append((self._lost_s, self._driver.now_s))
-        log.info("the network was away for %.3f s", self.away[-1][1] - self._lost_s)
+        back_s = self._driver.now_s
+        self._away.add(self._lost_s, back_s)
+        log.info("the network was away for %.3f s", back_s - self._lost_s)
         self._lost_s = None
 
     def _start(self, order: StartFlow) -> None:
@@ -97,8 +103,3 @@ class NetworkOrders:
 
         if self._is_told:
             self.link.request(order, Done, answered)
-
-
-def away_s(away: list[tuple[float, float]], begin_s: float, end_s: float) -> float:
-    """Seconds between these two times for which the network was away.  Pure."""
-    return sum(max(min(back_s, end_s) - max(lost_s, begin_s), 0.0) for lost_s, back_s in away)

@@ -28,7 +28,8 @@ from railyard.resourcemanager.driving.report import add_figures, add_network, re
 from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import GetReport, Report
-from railyard.resourcemanager.process.network.orders import NetworkOrders, away_s
+from railyard.resourcemanager.process.network.away import Away
+from railyard.resourcemanager.process.network.orders import NetworkOrders
 
 _Answer = NetworkStats | Refusal
 
@@ -40,11 +41,13 @@ class NetworkReports:
         self,
         driver: Driver,
         network: NetworkOrders,
+        away: Away,
         machine: MachineTime,
         config: ClusterConfig,
     ) -> None:
         self._driver = driver
         self._network = network
+        self._away = away
         self._machine = machine
         self._config = config
         self._links = Network(config.topology)
@@ -125,7 +128,7 @@ class NetworkReports:
         """For how long the network was away from the first job's beginning to the last's end."""
         ends_s = [record.finished_s or self._driver.now_s for record in records]
         begin_s = min(record.submitted_s for record in records)
-        return away_s(self._network.away, begin_s, max(ends_s))
+        return self._away.between_s(begin_s, max(ends_s))
 
     def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
         """What the network did from the first of the jobs' beginning to the last one's end."""
