@@ -10,6 +10,7 @@ from typing import Any
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
+from railyard.cluster.files.resources import cause_of
 from railyard.cluster.ids import JobId, RackId
 from railyard.cluster.messages.execution import (
     FACTS,
@@ -105,6 +106,10 @@ def main(daemon: Daemon) -> int:
     except (UsageError, InvariantError) as error:  # so would be each further try
         log.error("%s", error)
         return NOT_AGAIN
+    except OSError as error:  # perhaps only for now: the disk is read-only, or full
+        where = error.filename or daemon.folder.events
+        log.error("%s: %s", where, cause_of(error, daemon.folder.events))
+        return 1
     daemon.ready()
     transport.reactor.run()
     manager.close()

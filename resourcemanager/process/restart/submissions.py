@@ -38,11 +38,14 @@ class Submissions:
                     sync_file(file.fileno())
         except OSError as error:
             log.warning("%s: %s: %s would not survive a restart", path, error.strerror, job)
-            path.unlink(missing_ok=True)
+            self.forget(job)
 
     def forget(self, job: JobId) -> None:
-        """Remove a job's file."""
-        self._path(job).unlink(missing_ok=True)
+        """Remove a job's file; one that stays, on a read-only disk, is removed by a restart."""
+        try:
+            self._path(job).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("%s: %s", self._path(job), error.strerror)
 
     def all(self) -> dict[JobId, SubmitJob]:
         """What is in the files; one that is damaged is left out."""
