@@ -17,7 +17,6 @@ from pathlib import Path
 
 from railyard.cluster.bounded import TEXT_LETTERS_MAX
 from railyard.cluster.config import Daemon
-from railyard.cluster.files.resources import is_full
 from railyard.cluster.ids import AttemptId, JobId
 from railyard.cluster.messages.execution import KillAttempt, LaunchAttempt, LoadJob
 from railyard.cluster.messaging.reactor import Reactor
@@ -177,15 +176,13 @@ def load_folder(daemon_name: str, job: JobId) -> str:
 def _write_to(folder: Path) -> None:
     """Make ``folder``, and send this process's stdout and stderr to files in it.
 
-    Nowhere, if the disk is full: work does not end for want of a log.
+    Nowhere, if the disk is full or read-only: work does not end for want of a log.
     """
     for fd, name in ((1, "stdout"), (2, "stderr")):
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        except OSError as error:
-            if not is_full(error):
-                raise
+        except OSError:
             file = os.open(os.devnull, os.O_WRONLY)
         os.dup2(file, fd)
         os.close(file)

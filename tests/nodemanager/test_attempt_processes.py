@@ -162,6 +162,13 @@ def test_stdout_is_kept(cluster, job):
     assert (cluster.folder.attempt(f"{job}.m0.0") / "stdout").read_text() == "hello\n"
 
 
+def test_an_attempt_whose_output_cannot_be_kept_runs_all_the_same(cluster, job):
+    cluster.load(job, job_source("print('hello')"))
+    cluster.folder.attempt(f"{job}.m0.0").touch()  # no folder can be made, as on a read-only disk
+    cluster.launch(f"{job}.m0.0", partitions=1)
+    assert isinstance(cluster.ending(f"{job}.m0.0"), AttemptSucceeded)
+
+
 @pytest.mark.parametrize(
     ("top", "reason"),
     [
