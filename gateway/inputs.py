@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
-import re
 from collections.abc import Iterator
 
-from railyard.cluster.errors import Refused
 from railyard.dfs.client import DfsClient
+from railyard.dfs.matching import is_pattern, matching
 from railyard.dfs.messages.files import FileStatus
-from railyard.dfs.paths import MISSING
 from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.shell.paths import absolute, braces
 
-_MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 FILES_MAX = 2**14
 TASKS_MAX = 10_000  #: maps by numbers of lines
@@ -26,9 +22,9 @@ def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) ->
     As in Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong
     unless ``recursive``.
     """
-    found = [status for each in braces(typed) for status in _matching(client, each, user)]
+    found = [status for each in braces(typed) for status in matching(client, absolute(each, user))]
     if not found:
-        magic = _MAGIC.search(typed) or len(braces(typed)) > 1
+        magic = is_pattern(typed) or len(braces(typed)) > 1
         why = "Input Pattern {} matches 0 files" if magic else "Input path does not exist: {}"
         raise _invalid(why.format(typed))
     files = [path for status in found for path in _files(client, status, recursive)]
@@ -72,36 +68,6 @@ def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[s
         else:
             right = "-D mapreduce.input.fileinputformat.input.dir.recursive=true reads it"
             raise _invalid(f"Not a file: {entry.path} ({right})")
-
-
-def _matching(client: DfsClient, typed: str, user: str) -> list[FileStatus]:
-    path = absolute(typed, user)
-    if not _MAGIC.search(path):
-        status = _status(client, path)
-        return [] if status is None else [status]
-    found = [client.status("/")]
-    for name in path[1:].split("/"):
-        pattern = re.compile(fnmatch.translate(name.replace("[^", "[!")))
-        if not _MAGIC.search(name):
-            looked = (_status(client, posixpath.join(each.path, name)) for each in found)
-            found = [status for status in looked if status is not None]
-            continue
-        entries = [entry for each in found if each.folder for entry in client.list(each.path)]
-        found = [
-            entry
-            for entry in entries
-            if pattern.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
-        ]
-    return found
-
-
-def _status(client: DfsClient, path: str) -> FileStatus | None:
-    try:
-        return client.status(path)
-    except Refused as refused:
-        if refused.kind == MISSING:
-            return None
-        raise
 
 
 def _name(status: FileStatus) -> str:

@@ -63,6 +63,6 @@ def skew_of(skew: float | None, skew_ratio: float | None) -> Skew | None:
         right = f"an exponent of Zipf's law, 0 to {EXPONENT_MAX:g}"
         require(0 <= skew <= EXPONENT_MAX, "skew", skew, right)
     if skew_ratio is not None:
-        right = f"most / least, 1 to {RATIO_MAX:g}"
+        right = f"most / least, 1 to {RATIO_MAX:,.0f}"
         require(1 <= skew_ratio <= RATIO_MAX, "skew_ratio", skew_ratio, right)
     return Skew(skew, skew_ratio)

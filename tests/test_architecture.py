@@ -66,6 +66,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "gateway": (
         "cluster",
         "dfs.client",
+        "dfs.matching",
         "dfs.messages",
         "dfs.paths",
         "jobs.package",

@@ -3,7 +3,10 @@
 corpus.txt                              a local file
 texts/  "texts/*.txt"  "t/**/*.txt"     all files of a folder and below it; all that match
 dfs:/corpus                             a file or folder of the cluster that is up
+dfs:/a,/b  "dfs:/logs/{may,june}-*"     several, as Hadoop has them
 orders=o.csv  customers=dfs:/c          for a job that names its inputs
+
+An input may be given several times, and is then all of these.
 
 Never here: reading the block store.
 """
@@ -14,7 +17,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +32,12 @@ STORE_PREFIX = "dfs:"
 FILES_MAX = 10_000
 #: "./a=b" is a file with such a name.
 _NAMED = re.compile(rf"({INPUT_NAME.pattern})=(.+)", re.DOTALL)
+#: Between paths of the store; other commas are part of a name, or of {a,b}.
+_BETWEEN = re.compile(rf",(?={STORE_PREFIX}|/)")
+#: What makes a path of the store a pattern.
+_PATTERN = re.compile(r"[*?\[{]")
+#: The paths that match a pattern of the block store, in order.
+Matching = Callable[[str], Sequence[str]]
 #: Names that begin so are no data, as in Hadoop.
 _HIDDEN = (".", "_")
 
@@ -56,7 +65,8 @@ class Inputs:
     """A job's inputs."""
 
     path: str = ""  #: of the input in the store, or of the folder that all copies are in; "" = none
-    named: tuple[tuple[str, str], ...] = ()  #: (name, path) of each, if they have names
+    #: (name, path) of each, if they have names or are several; "" = it has no name
+    named: tuple[tuple[str, str], ...] = ()
     #: {path in the store: the local file that is to be copied there}
     copies: dict[str, Path] = field(default_factory=dict)
     stored: tuple[str, ...] = ()  #: paths that are in the store already
@@ -103,7 +113,11 @@ def read_inputs(texts: Sequence[str], folder: str) -> Inputs:
         unnamed = next(path for name, path in given if not name)
         raise UsageError(f"input {unnamed}: others have names: need NAME={unnamed}")
     if names in ([], [""]):
-        return _of_one([path for _, path in given], folder)
+        only = _of_one([path for _, path in given], folder)
+        several = tuple(("", path) for path in only.paths) if len(only.paths) > 1 else ()
+        return Inputs(
+            path=next(iter(only.paths), ""), named=several, copies=only.copies, stored=only.stored
+        )
     parts = {
         name: _of_one([path for other, path in given if other == name], f"{folder}/{name}")
         for name in names
@@ -111,10 +125,40 @@ def read_inputs(texts: Sequence[str], folder: str) -> Inputs:
     copies = {path: local for part in parts.values() for path, local in part.copies.items()}
     return Inputs(
         path=folder if copies else "",
-        named=tuple((name, part.path) for name, part in parts.items()),
+        named=tuple((name, path) for name, part in parts.items() for path in part.paths),
         copies=copies,
         stored=tuple(path for part in parts.values() for path in part.stored),
     )
+
+
+def expanded(texts: Sequence[str], matching: Matching | None) -> tuple[str, ...]:
+    """Texts with one path of the store each, for lists and patterns of them.
+
+    ``matching`` asks the cluster that is up; None if none is.  ``UsageError`` for a pattern that
+    nothing matches.
+    """
+    paths: list[str] = []
+    for text in texts:
+        name, path = split_input(text)
+        for each in _BETWEEN.split(path) if path.startswith(STORE_PREFIX) else ():
+            stored = each.removeprefix(STORE_PREFIX)
+            found = [stored] if not _PATTERN.search(stored) else _matched(stored, matching)
+            paths += [
+                f"{name}={STORE_PREFIX}{one}" if name else STORE_PREFIX + one for one in found
+            ]
+        if not path.startswith(STORE_PREFIX):
+            paths.append(text)
+    return tuple(paths)
+
+
+def _matched(pattern: str, matching: Matching | None) -> Sequence[str]:
+    shown = f"input {STORE_PREFIX}{pattern}"
+    if matching is None:
+        raise UsageError(f"{shown}: no cluster is up: railyard up starts one")
+    found = matching(pattern)
+    if not found:
+        raise UsageError(f"{shown}: matches no file: need one that does")
+    return found
 
 
 def check_given(job: str, given: Inputs, plan: Plan, sizes: Sequence[int]) -> None:
@@ -137,7 +181,7 @@ def check_given(job: str, given: Inputs, plan: Plan, sizes: Sequence[int]) -> No
 
 def _check_names(job: str, given: Inputs, plan: Plan) -> None:
     """Raise ``UsageError`` unless input is given where it is needed, by the names the job has."""
-    names, has_input = [name for name, _ in given.named], bool(given.path or given.named)
+    names, has_input = [name for name, _ in given.named if name], bool(given.path or given.named)
     if names and not plan.formats:
         raise UsageError(f"{job}: its input has no name: need --input FILE")
     for name in names:
@@ -148,27 +192,55 @@ def _check_names(job: str, given: Inputs, plan: Plan) -> None:
             raise UsageError(f"{job}: reads {', '.join(plan.formats)}: need --input {name}=FILE")
     if plan.needs_input and not has_input:
         raise UsageError(f"{job}: reads input: need --input FILE, or input=FILE of this job")
+    for name, times in Counter(name for name, _ in given.named).items():
+        if times > 1 and not plan.reads_several:
+            which = f"input {name}" if name else "its input"
+            raise UsageError(f"{job}: {which} is {times} paths: need one file or folder")
 
 
-def _of_one(texts: Sequence[str], folder: str) -> Inputs:
-    """One input of local files, or of a file or folder of the store."""
-    stored = [text for text in texts if text.startswith(STORE_PREFIX)]
-    if stored:
-        if len(texts) > 1:
-            raise UsageError(f"input {texts[1]}: need a single file or folder with dfs:")
-        path = stored[0].removeprefix(STORE_PREFIX)
-        if not path.startswith("/"):
-            raise UsageError(f"input {stored[0]}: need a path such as dfs:/{path}")
-        path = path.rstrip("/") or "/"
-        return Inputs(path=path, stored=(path,))
+@dataclass(frozen=True)
+class _OneInput:
+    """What one input is made of."""
+
+    copies: dict[str, Path]  #: as ``Inputs.copies``
+    stored: tuple[str, ...]  #: as ``Inputs.stored``
+    folder: str  #: that the copies are in
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files and folders in the store."""
+        if not self.copies:
+            return self.stored
+        return (next(iter(self.copies)) if len(self.copies) == 1 else self.folder, *self.stored)
+
+
+def _of_one(texts: Sequence[str], folder: str) -> _OneInput:
+    """One input, of local files and of files and folders of the store."""
+    local = [text for text in texts if not text.startswith(STORE_PREFIX)]
+    stored = tuple(_stored(text) for text in texts if text.startswith(STORE_PREFIX))
+    return _OneInput(_copies(local, folder), tuple(dict.fromkeys(stored)), folder)
+
+
+def _stored(text: str) -> str:
+    path = text.removeprefix(STORE_PREFIX)
+    if not path.startswith("/"):
+        raise UsageError(f"input {text}: need a path such as {STORE_PREFIX}/{path}")
+    return path.rstrip("/") or "/"
+
+
+def _copies(texts: Sequence[str], folder: str) -> dict[str, Path]:
+    """The copies of local files, {path: file}; those of equal names get that of their folder."""
     # In the store, names are plain text, as paths of the local file system need not be.
     found = [(printable(name), path) for text in texts for name, path in _local(text)]
-    for file, times in Counter(name for name, _ in found).items():
-        if times > 1:
-            raise UsageError(f"input: {times} files are called {file}: need different names")
-    copies = {f"{folder}/{name}": path for name, path in found}
-    path = next(iter(copies)) if len(copies) == 1 else folder if copies else ""
-    return Inputs(path=path, copies=copies)
+    times = Counter(name for name, _ in found)
+    names = [
+        name if times[name] == 1 else printable(f"{path.parent.name}-{name}".lstrip("-"))
+        for name, path in found
+    ]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(f"input: {count} files are called {name}: need different names")
+    return {f"{folder}/{name}": path for name, (_, path) in zip(names, found, strict=True)}
 
 
 def _local(text: str) -> list[tuple[str, Path]]:

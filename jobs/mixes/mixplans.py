@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
-from railyard.jobs.mixes.given import STORE_PREFIX, Inputs, check_given, read_inputs
+from railyard.jobs.mixes.given import STORE_PREFIX, Inputs, check_given, expanded, read_inputs
 from railyard.jobs.mixes.mixes import Mix, MixJob
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, Step, default_reduces
 from railyard.jobs.taskio import BadInput
 
-#: Number of blocks of a file or folder of the block store; ``UsageError`` if there is none.
-BlocksOf = Callable[[str], int]
+
+class StoredFiles(Protocol):
+    """The block store of the cluster that is up."""
+
+    def blocks(self, path: str) -> int:
+        """Number of blocks of a file or folder; ``UsageError`` if there is none."""
+
+    def matching(self, pattern: str) -> Sequence[str]:
+        """The paths of what matches a pattern, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,40 +45,41 @@ class Planned:
 
 
 def plan_mix(
-    mix: Mix, topology: Topology, seed: int, folder: str, blocks_of: BlocksOf | None = None
+    mix: Mix, topology: Topology, seed: int, folder: str, store: StoredFiles | None = None
 ) -> tuple[Planned, ...]:
     """A plan for each job, with files below ``folder``; equal inputs are generated or copied once.
 
-    ``blocks_of`` asks the cluster that is up; None if none is.  Raises ``UsageError`` with the
+    ``store``: that of the cluster that is up; None if none is.  Raises ``UsageError`` with the
     job's name if its options are wrong, ``InputError`` for files that can't be read.
     """
-    return tuple(_plan(job, topology, seed, folder, blocks_of) for job in mix.jobs)
+    return tuple(_plan(job, topology, seed, folder, store) for job in mix.jobs)
 
 
 def blocks_to_read(
-    given: Inputs, stored_bytes: int, topology: Topology, blocks_of: BlocksOf | None
+    given: Inputs, stored_bytes: int, topology: Topology, store: StoredFiles | None
 ) -> int:
     """Number of blocks that a job reads: of given files, or of ``stored_bytes`` to be generated."""
-    if given.stored and blocks_of is None:
+    if given.stored and store is None:
         right = "railyard up starts one"
         raise UsageError(f"input {STORE_PREFIX}{given.stored[0]}: no cluster is up: {right}")
-    stored = sum(map(blocks_of, given.stored)) if blocks_of is not None else 0
+    stored = sum(map(store.blocks, given.stored)) if store is not None else 0
     sizes = given.sizes or ([] if given.stored else [stored_bytes])
     return stored + sum(-(-size // topology.stored_block_bytes) for size in sizes)
 
 
 def _plan(
-    job: MixJob, topology: Topology, seed: int, folder: str, blocks_of: BlocksOf | None
+    job: MixJob, topology: Topology, seed: int, folder: str, store: StoredFiles | None
 ) -> Planned:
     try:
         own = f"{folder}/{job.name}"
         shared = f"{folder}/inputs"
+        texts = expanded(job.inputs, None if store is None else store.matching)
         given = read_inputs(
-            job.inputs, f"{own}/input" if job.own_input else f"{shared}/{_digest(job.inputs)}"
+            texts, f"{own}/input" if job.own_input else f"{shared}/{_digest(texts)}"
         )
         sizes = given.sizes
         stored_bytes = sum(sizes) if job.inputs else topology.stored_size(job.size_bytes)
-        blocks = blocks_to_read(given, stored_bytes, topology, blocks_of)
+        blocks = blocks_to_read(given, stored_bytes, topology, store)
         # Jobs of a mix share the cluster: a reduce for two blocks.
         reduces = job.reduces or default_reduces(topology, blocks // 2)
         plan = find(job.job).plan(

@@ -82,6 +82,7 @@ def user_job(file: Path, job_class: str = "") -> Sample:
             input=job.input,
             formats={each: job.input_format(each) for each in input_names(stages)},
             needs_input=any(stage.reads_files for stage in stages),
+            reads_several=True,
         )
 
     return Sample(name, f"the job in {file}", plan)

@@ -43,7 +43,7 @@ class Request:
 
     folder: str  #: folder of the block store for all files of the run
     input: str = ""  #: the user's file or folder in the block store; "" = generate one
-    #: (name, path) of the user's inputs, for a job that names its inputs
+    #: (name, path) of the user's inputs, if they have names or are several
     inputs: tuple[tuple[str, str], ...] = ()
     output: str = ""  #: folder for the output; "" = one below ``folder``
     #: folder for generated input that other runs may reuse, named by its parameters; "" = generate
@@ -77,7 +77,8 @@ class Step:
     reduces: int
     #: makes the package after the previous steps have ended; may read their output
     pack: Callable[[Files], JobPackage]
-    inputs: tuple[tuple[str, str], ...] = ()  #: (name, path) of each input, if they have names
+    #: (name, path) of each input, if they have names or are several; several may share a name
+    inputs: tuple[tuple[str, str], ...] = ()
     #: whether this is the requested job or a part of it, not a preparation or a check
     measured: bool = False
     #: the share of each rack, r0, r1, ..., in what its last stage writes: the first replicas of a
@@ -122,6 +123,7 @@ class Plan:
     #: {name of an input: its format}, for a job that names its inputs
     formats: Mapping[str, InputFormat] = field(default_factory=dict)
     needs_input: bool = False  #: whether the user must give a file, since none can be generated
+    reads_several: bool = False  #: whether an input may be several files and folders of the store
     #: raises ``UsageError`` if input files of these sizes in bytes do not fit the request
     check_sizes: Callable[[Sequence[int]], None] | None = None
     #: raises ``BadInput`` or ``UsageError`` if the user's files are not what the job reads

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, load_coflow_benchmark
+from railyard.jobs.workloads.traces.files import HOW_TO_GET
 
 #: {kind of coflow trace: function that reads a file of it}
 COFLOW_TRACES: dict[str, Callable[[Path], CoflowTrace]] = {
@@ -29,5 +30,5 @@ def coflow_trace(text: str) -> CoflowTrace:
     if kind not in COFLOW_TRACES:
         raise unknown_name("workload", kind, COFLOW_TRACES)
     if not colon or not file:
-        raise UsageError(f"workload {text}: need a file, as in {kind}:FILE")
+        raise UsageError(f"workload {text}: need a file, as in {kind}:FILE; {HOW_TO_GET}")
     return COFLOW_TRACES[kind](Path(file))

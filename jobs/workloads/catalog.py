@@ -6,8 +6,9 @@ and times have units.  ``railyard workloads`` lists names, sources and options.
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import msgspec
 
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.overrides import split_changes
+from railyard.cluster.shown import printable
 from railyard.cluster.tomlfile import Duration, Size, build
 from railyard.cluster.units import format_size, number_or_text
 from railyard.jobs.model import TASKS_MAX
@@ -52,6 +54,7 @@ from railyard.jobs.workloads.population import Population
 from railyard.jobs.workloads.recurring import RecurringOptions, recurring
 from railyard.jobs.workloads.skew import skewed
 from railyard.jobs.workloads.traces.coflowjobs import CoflowOptions, coflow_jobs
+from railyard.jobs.workloads.traces.files import HOW_TO_GET
 from railyard.jobs.workloads.traces.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
 from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
 
@@ -81,6 +84,8 @@ def _shown(value: Any, kind: Any) -> str:
 
 
 _CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
+#: In names that people give to the public traces.
+_FACEBOOK = re.compile("fb|facebook", re.IGNORECASE)
 _TETRIUM = "Hung et al., EuroSys 2018 (Tetrium)"
 
 #: {name: family}
@@ -185,10 +190,12 @@ def workload(text: str, seed: int, racks: int = 0) -> Workload:
     base, changes = split_changes(text)
     name, _, file = base.partition(":")
     if name not in FAMILIES:
-        raise unknown_name("workload", name, FAMILIES)
+        raise unknown_workload(name, FAMILIES)
     family = FAMILIES[name]
     if bool(file) != bool(family.file):
-        right = f"a file, as in {name}:{family.file}" if family.file else f"{name} without a file"
+        right = f"{name} without a file"
+        if family.file:
+            right = f"a file, as in {name}:{family.file}; {HOW_TO_GET}"
         raise UsageError(f"workload {text}: need {right}")
     given: dict[str, Any] = {key: number_or_text(value) for key, value in changes}
     options = build(given, family.options, f"workload {name}")
@@ -201,3 +208,12 @@ def workload(text: str, seed: int, racks: int = 0) -> Workload:
     made = coarser(made, options.grain)
     skew = skew_of(options.skew, options.skew_ratio)
     return skewed(made, skew, racks, seed) if skew is not None and racks else made
+
+
+def unknown_workload(name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist; of Facebook's traces it says how to get them."""
+    if _FACEBOOK.search(name) is None:
+        return unknown_name("workload", name, known)
+    asked = printable(name, 80)
+    right = "Facebook's traces are swim:FILE.tsv and coflow-benchmark:FILE.txt"
+    return UsageError(f'unknown workload "{asked}": {right}; {HOW_TO_GET}')

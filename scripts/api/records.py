@@ -94,13 +94,14 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoarseRun(msgspec.Struct, frozen=True, kw_only=True):
-    """How a simulation was made coarser, as it would have had too many flows."""
+    """How a simulation was made coarser, as it would have had too many tasks or flows."""
 
     exact_flows: int  #: flows that were expected of an exact run
     shuffle_flows: int  #: to so many flows larger shuffles were merged
     output_block_bytes: int | None  #: of written files; null: the topology's
     together_s: float  #: what ended within so long ended together
     progress_s: float | None  #: from one report of an attempt's progress to the next
+    tasks_in_one: int = 1  #: so many blocks, at most, were read by one task
     off: dict[str, float]  #: shares by which mean times are expected to be off at most
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError, Refused, UsageError
+from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.dfs.client import DfsClient
-from railyard.jobs.mixes.given import STORE_PREFIX
 from railyard.jobs.mixes.mixes import Defaults, is_single, read_mix, user_files
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.scripts.clusters.memory import require_memory
-from railyard.scripts.clusters.session import connected
+from railyard.scripts.running.fetched import UpStore
 from railyard.scripts.running.request import RunRequest, incoming_bytes, prepare
 from railyard.scripts.running.room import require_room, require_room_for_mix
 from railyard.scripts.running.trial import survived
@@ -47,21 +45,12 @@ def require_well(ran: Ran, name: str) -> None:
 def _single(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
     topology = config.topology
     require_room(up, topology, request.jobs[0], *[incoming_bytes(request, topology)] * 2)
-    blocks_of = None if up is None else partial(_blocks_of, up, config)
-    plan = partial(prepare, request, topology, seed, blocks_of)
+    store = None if up is None else UpStore(up, config)
+    plan = partial(prepare, request, topology, seed, store)
     prepared = survived(user_files(request.jobs), plan)
     reserves = recipe_named(config.scheduler).reserves
     require_memory(topology, prepared.name, prepared.tasks, up, reserves=reserves)
     return SingleJob(prepared, Submitter(request.user, request.queue), request.fetch_to)
-
-
-def _blocks_of(up: RunFolder, config: ClusterConfig, path: str) -> int:
-    """Number of blocks of a file or folder in the store of the cluster that is up."""
-    with connected(up, config) as session:
-        try:
-            return DfsClient(session.transport, config.topology).usage(path).blocks
-        except Refused as refused:
-            raise UsageError(f"input {STORE_PREFIX}{path}: {refused}") from None
 
 
 def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
@@ -80,5 +69,5 @@ def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolde
     mix = read_mix(request.jobs, defaults, seed)
     reserves = recipe_named(config.scheduler).reserves
     require_room_for_mix(up, mix, config.topology, reserves=reserves)
-    blocks_of = None if up is None else partial(_blocks_of, up, config)
-    return SeveralJobs(mix, config.topology, seed, blocks_of)
+    store = None if up is None else UpStore(up, config)
+    return SeveralJobs(mix, config.topology, seed, store)

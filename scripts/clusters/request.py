@@ -73,8 +73,8 @@ class InputRequest(TopologyRequest):
         multiple=True,
         metavar="FILE",
         help="What jobs read that say nothing else: a local file, a folder, a pattern such as "
-        "'texts/*.txt', or dfs:/PATH of the cluster that is up; orders=FILE for a job that names "
-        "its inputs.  Repeatable.",
+        "'texts/*.txt', or dfs:/PATH of the cluster that is up, also a list or pattern of these "
+        "(dfs:/a,/b or 'dfs:/logs/*'); orders=FILE for a job that names its inputs.  Repeatable.",
     )
     json_file: Path | None = option(
         "--json", callback=writable_file, help="Write the results as JSON to this file."

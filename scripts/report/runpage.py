@@ -86,12 +86,20 @@ def _flaws(summary: dict[str, Any]) -> Iterator[str]:
         words = fidelity_words(summary["fidelity"])
         yield f"This machine was too busy for the times to be trusted: {words}."
     if "coarse" in summary:
-        flows, off = summary["coarse"]["exact_flows"], summary["coarse"]["off"]
+        off = summary["coarse"]["off"]
         yield (
-            f"Simulated coarsely, as there would have been {format_number(flows)} flows. Mean job "
-            f"times are expected to be off by at most {format_share(off['jct_s'])}, mean shuffle "
-            f"times by {format_share(off['cct_s'])}."
+            f"Simulated coarsely, {_how_coarse(summary['coarse'])}. Mean job times are expected "
+            f"to be off by at most {format_share(off['jct_s'])}, mean shuffle times by "
+            f"{format_share(off['cct_s'])}."
         )
+
+
+def _how_coarse(coarse: dict[str, Any]) -> str:
+    tasks, flows = coarse.get("tasks_in_one", 1), format_number(coarse["exact_flows"])
+    words = [f"with up to {tasks} blocks as one map"] if tasks > 1 else []
+    if coarse["shuffle_flows"]:
+        words.append(f"as there would have been {flows} flows")
+    return ", ".join(words)
 
 
 def _figures(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""Inputs that are in the block store of the cluster that is up, as local files.
+"""Inputs in the block store of the cluster that is up: what there is, and local files of it.
 
-For what does not run there: simulations, comparisons on clusters of their own, and measuring.
+These are for what does not run there: simulations, comparisons on clusters of their own, measuring.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -15,9 +16,12 @@ import msgspec
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import Refused, UsageError
 from railyard.cluster.files.resources import free_bytes
+from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.units import format_size
 from railyard.dfs.client import DfsClient
-from railyard.jobs.mixes.given import STORE_PREFIX, split_input
+from railyard.dfs.matching import matching
+from railyard.gateway.shell.paths import braces
+from railyard.jobs.mixes.given import STORE_PREFIX, expanded, split_input
 from railyard.jobs.mixes.mixes import Mix
 from railyard.scripts.clusters.folders import current_folder
 from railyard.scripts.clusters.session import connected
@@ -25,6 +29,33 @@ from railyard.scripts.running.files import copy_out
 
 #: Returns a mix that reads local files in place of those in the block store.
 Localized = Callable[[Mix], Mix]
+
+
+@dataclass(frozen=True)
+class UpStore:
+    """What a cluster's block store has (``jobs.mixes.mixplans.StoredFiles``)."""
+
+    up: RunFolder
+    config: ClusterConfig
+
+    def blocks(self, path: str) -> int:
+        """Number of blocks of a file or folder; ``UsageError`` if there is none."""
+        with self._client(path) as client:
+            return client.usage(path).blocks
+
+    def matching(self, pattern: str) -> list[str]:
+        """The paths of what matches a pattern, in order."""
+        with self._client(pattern) as client:
+            found = [status for each in braces(pattern) for status in matching(client, each)]
+            return list(dict.fromkeys(status.path for status in found))
+
+    @contextmanager
+    def _client(self, path: str) -> Iterator[DfsClient]:
+        with connected(self.up, self.config) as session:
+            try:
+                yield DfsClient(session.transport, self.config.topology)
+            except Refused as refused:
+                raise UsageError(f"input {STORE_PREFIX}{path}: {refused}") from None
 
 
 @contextmanager
@@ -37,6 +68,9 @@ def fetched_inputs() -> Iterator[Localized]:
     with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
         fetched: dict[str, str] = {}
 
+        def matches(pattern: str) -> list[str]:
+            return _store_of(f"{STORE_PREFIX}{pattern}").matching(pattern)
+
         def local(text: str) -> str:
             name, path = split_input(text)
             if not path.startswith(STORE_PREFIX):
@@ -47,7 +81,9 @@ def fetched_inputs() -> Iterator[Localized]:
 
         def localized(mix: Mix) -> Mix:
             jobs = [
-                msgspec.structs.replace(job, inputs=tuple(map(local, job.inputs)))
+                msgspec.structs.replace(
+                    job, inputs=tuple(map(local, expanded(job.inputs, matches)))
+                )
                 for job in mix.jobs
             ]
             return msgspec.structs.replace(mix, jobs=tuple(jobs))
@@ -55,16 +91,21 @@ def fetched_inputs() -> Iterator[Localized]:
         yield localized
 
 
-def _fetch(path: str, folder: Path) -> Path:
-    """Fetch a file or folder of the block store to ``folder``, under its own name."""
+def _store_of(path: str) -> UpStore:
+    """The block store of the cluster that is up; ``UsageError`` if none is."""
     up = current_folder()
     if up is None:
         raise UsageError(f"input {path}: no cluster is up: railyard up starts one")
-    config = ClusterConfig.load(up)
+    return UpStore(up, ClusterConfig.load(up))
+
+
+def _fetch(path: str, folder: Path) -> Path:
+    """Fetch a file or folder of the block store to ``folder``, under its own name."""
+    up = _store_of(path)
     stored = path.removeprefix(STORE_PREFIX)
     target = folder / (stored.rstrip("/").rsplit("/", 1)[-1] or "all")
-    with connected(up, config) as session:
-        store = DfsClient(session.transport, config.topology)
+    with connected(up.up, up.config) as session:
+        store = DfsClient(session.transport, up.config.topology)
         try:
             size, free = store.usage(stored).stored_bytes, free_bytes(folder)
             if size > free:

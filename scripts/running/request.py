@@ -10,8 +10,8 @@ from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.processes.users import user_name
 from railyard.cluster.topology import Topology
 from railyard.dfs.paths import join_path, parse_path
-from railyard.jobs.mixes.given import check_given, read_inputs
-from railyard.jobs.mixes.mixplans import BlocksOf, blocks_to_read
+from railyard.jobs.mixes.given import check_given, expanded, read_inputs
+from railyard.jobs.mixes.mixplans import StoredFiles, blocks_to_read
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.samples.sample import Plan, Request, default_reduces
 from railyard.scripts.clusters.request import ClusterRequest, JobsRequest
@@ -64,19 +64,20 @@ class Prepared:
 
 
 def prepare(
-    request: RunRequest, topology: Topology, seed: int, blocks_of: BlocksOf | None
+    request: RunRequest, topology: Topology, seed: int, store: StoredFiles | None
 ) -> Prepared:
-    """The plan of a single job; ``blocks_of`` asks the cluster that is up, None if none is.
+    """The plan of a single job; ``store``: of the cluster that is up, None if none is.
 
     Raises ``UsageError`` for an invalid request, ``InputError`` for unreadable input.
     """
     [job] = request.jobs
     sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
-    given = read_inputs(request.inputs, f"{folder}/input")
+    texts = expanded(request.inputs, None if store is None else store.matching)
+    given = read_inputs(texts, f"{folder}/input")
     sizes = given.sizes
     stored_bytes = sum(sizes) if request.inputs else topology.stored_size(request.input_bytes)
-    blocks = blocks_to_read(given, stored_bytes, topology, blocks_of)
+    blocks = blocks_to_read(given, stored_bytes, topology, store)
     reduces = request.reduces or default_reduces(topology, blocks)
     plan = sample.plan(
         Request(

@@ -16,7 +16,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.processes.family import fork, how_it_ended
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix, user_files
-from railyard.jobs.mixes.mixplans import BlocksOf, Planned, plan_mix
+from railyard.jobs.mixes.mixplans import Planned, StoredFiles, plan_mix
 
 T = TypeVar("T")
 _SURVIVED = b"."
@@ -37,11 +37,11 @@ def planned(
     topology: Topology,
     seed: int,
     folder: str = "/",
-    blocks_of: BlocksOf | None = None,
+    store: StoredFiles | None = None,
 ) -> tuple[Planned, ...]:
     """A plan for each job of a mix; raises ``UsageError`` as ``survived`` does."""
     files = user_files(job.job for job in mix.jobs)
-    return survived(files, partial(plan_mix, mix, topology, seed, folder, blocks_of))
+    return survived(files, partial(plan_mix, mix, topology, seed, folder, store))
 
 
 def _require_survivable(plan: Callable[[], object], names: str) -> None:

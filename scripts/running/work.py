@@ -15,7 +15,7 @@ from railyard.cluster.errors import ClusterFailed, PeerLost
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import Mix
-from railyard.jobs.mixes.mixplans import BlocksOf
+from railyard.jobs.mixes.mixplans import StoredFiles
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.session import Session, connected, own_session
 from railyard.scripts.results.folder import save_emulation, save_logs
@@ -89,14 +89,14 @@ class SeveralJobs:
     """A mix of jobs."""
 
     def __init__(
-        self, mix: Mix, topology: Topology, seed: int, blocks_of: BlocksOf | None = None
+        self, mix: Mix, topology: Topology, seed: int, store: StoredFiles | None = None
     ) -> None:
         self.name = mix.name
         self._mix = mix
         self._topology = topology
         self._seed = seed
         folder = f"/runs/mix-{secrets.token_hex(3)}"
-        self._jobs = planned(mix, topology, seed, folder, blocks_of)
+        self._jobs = planned(mix, topology, seed, folder, store)
 
     @property
     def outputs(self) -> tuple[str, ...]:

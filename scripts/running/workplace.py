@@ -109,12 +109,13 @@ class Workplace:
         package = step.pack(self)
         stages = load_job(package).stage_specs(step.reduces)
         racks = rack_of_each(step.shares, stages[-1].tasks) if step.shares else ()
+        names = tuple(name for name, _ in step.inputs)
         return SubmitJob(
             name=name or step.name,
             package=package,
             stages=stages,
             input_paths=step.sources,
-            input_names=tuple(name for name, _ in step.inputs),
+            input_names=names if any(names) else (),
             output_path=step.output,
             output_racks=self._racks.get(step.output, ()),
             first_racks=tuple(map(rack_id, racks)),

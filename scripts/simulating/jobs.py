@@ -49,7 +49,6 @@ def simulate_jobs(request: SimulateRequest) -> Simulated:
     )
     jobs = _workload(request, config.topology)
     jobs = replace(jobs, jobs=jobs.jobs[: request.first])
-    require_memory_for(jobs)
     warn_of_missing_circuits(config.topology, [config.flow_scheduler])
     warn_of_idle_priorities([pair])
     run = VirtualRun(
@@ -63,6 +62,7 @@ def simulate_jobs(request: SimulateRequest) -> Simulated:
     if not request.exact:
         run = run.fitted()
         say_what_is_coarse([run])
+    require_memory_for(run.workload)
     return simulate(run, _shown)
 
 

@@ -40,15 +40,17 @@ class VirtualRun:
     faults: str | None = None  #: as ``railyard simulate --faults`` takes them
     results: Path | None = None  #: a new folder for all that it leaves; None: nothing but a summary
     name: str | None = None  #: of the workload in the summary, if it is not its own
-    coarse: Coarse | None = None  #: how ``behaviour`` was made coarser, for the summary
+    coarse: Coarse | None = None  #: how it was made coarser, for the summary
     #: from how many open flows on compiled loops set the rates; None: as many as usual
     fast_from_flows: int | None = None
 
     def fitted(self) -> VirtualRun:
-        """The same, coarser if it would have too many flows."""
+        """The same, coarser if it would have too many tasks or flows."""
         behaviour = self.behaviour or Behaviour()
         coarse = coarsened(self.workload, self.config.topology, behaviour)
-        return self if coarse is None else replace(self, behaviour=coarse.behaviour, coarse=coarse)
+        if coarse is None:
+            return self
+        return replace(self, workload=coarse.workload, behaviour=coarse.behaviour, coarse=coarse)
 
 
 @dataclass(frozen=True, kw_only=True)

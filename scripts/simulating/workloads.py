@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
 from railyard.jobs.mixes.mixes import MIX, Defaults, read_mix
 from railyard.jobs.samples.catalog import CATALOG
-from railyard.jobs.workloads.catalog import FAMILIES, workload
+from railyard.jobs.workloads.catalog import FAMILIES, unknown_workload, workload
 from railyard.jobs.workloads.model import Workload
 from railyard.scripts.clusters.request import JobsRequest
 from railyard.scripts.running.fetched import fetched_inputs
@@ -27,7 +27,7 @@ def require_known(word: str) -> None:
     name = _name(word)
     if name.endswith((".py", ".toml")) or name in (MIX, *CATALOG, *FAMILIES):
         return
-    raise unknown_name("workload", name, [MIX, *CATALOG, *FAMILIES])
+    raise unknown_workload(name, [MIX, *CATALOG, *FAMILIES])
 
 
 def require_no_sizes(request: JobsRequest, word: str) -> None:

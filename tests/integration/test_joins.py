@@ -78,11 +78,14 @@ def test_a_join_of_two_inputs(railyard, tmp_path):
 def test_a_join_with_an_input_of_the_cluster(railyard, tmp_path):
     orders, customers = tables(random.Random(12))
     (tmp_path / "join.py").write_text(JOIN)
-    for file, rows in {"orders": orders, "customers": customers}.items():
+    files = {"orders": orders, "o1": orders[:4000], "o2": orders[4000:], "customers": customers}
+    for file, rows in files.items():
         (tmp_path / file).write_text("".join(",".join(row) + "\n" for row in rows))
     railyard.ok("up", "--topology", SMALL)
-    railyard.ok("fs", "put", "customers", "/customers", cwd=tmp_path)
-    given = ("--input", "orders=orders", "--input", "customers=dfs:/customers")
+    for file in ("customers", "o1"):
+        railyard.ok("fs", "put", file, f"/{file}", cwd=tmp_path)
+    texts = ("orders=dfs:/o1", "orders=o2", "customers=dfs:/customers")
+    given = [word for text in texts for word in ("--input", text)]
     railyard.ok("run", "./join.py", *given, "--get", "out", cwd=tmp_path)
     parts = (tmp_path / "out").glob("part-*")
     found = Counter(line for part in parts for line in part.read_text().splitlines())

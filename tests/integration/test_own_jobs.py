@@ -40,7 +40,7 @@ JOBS = """
     input = ["texts/a.txt", "texts/b.txt"]
     [[job]]
     job = "./count.py"
-    input = "dfs:/stored"
+    input = ["dfs:/stored", "dfs:/more/[b-z].*"]
     user = "ann"
 """
 
@@ -54,13 +54,16 @@ def test_jobs_of_ones_own(railyard, tmp_path):
         (tmp_path / "texts" / f"{name}.txt").write_text("to be\nor not\n" * 5)
     railyard.ok("up", "--topology", SMALL)
     railyard.ok("fs", "put", "texts/a.txt", "/stored/a.txt", cwd=tmp_path)
+    railyard.ok("fs", "put", "texts/b.txt", "/more/b.txt", cwd=tmp_path)
 
     done = railyard.run("run", "jobs.toml", "--json", "both.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "counters   count-1: words 40" in done.stdout
+    several = ("--workload", "./count.py", "--input", "dfs:/stored,/more")
+    assert "3 attempts" in railyard.ok("simulate", *several, cwd=tmp_path)
     first, second = json.loads((tmp_path / "both.json").read_text())["jobs"]
     assert first["counters"]["words"] == 40
-    assert (second["counters"]["words"], second["counters"]["r.keys_in"]) == (20, 4)
+    assert (second["counters"]["words"], second["counters"]["r.keys_in"]) == (40, 4)
 
     railyard.ok("run", "./count.py", "--input", "texts", "--get", "out", cwd=tmp_path)
     parts = [part.read_text() for part in sorted((tmp_path / "out").glob("part-*"))]

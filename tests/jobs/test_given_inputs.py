@@ -9,7 +9,7 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.jobs.mixes.given import InputError, read_inputs
+from railyard.jobs.mixes.given import InputError, expanded, read_inputs
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.jobs.mixes.mixplans import plan_mix
@@ -114,7 +114,6 @@ def test_which_local_files_an_input_has(folder, texts, copies):
             UsageError,
             "customers: others have names: need NAME=customers",
         ),
-        (["dfs:/a", "dfs:/b"], UsageError, "input dfs:/b: need a single file or folder with dfs:"),
         (["dfs:a"], UsageError, "input dfs:a: need a path such as dfs:/a"),
         (["a\0b"], InputError, "cannot be read"),
     ],
@@ -124,7 +123,6 @@ def test_which_local_files_an_input_has(folder, texts, copies):
         "empty folder",
         "same name",
         "mixed",
-        "two stored",
         "stored",
         "nul",
     ],
@@ -134,6 +132,58 @@ def test_wrong_inputs_are_reported_in_one_line(folder, texts, error, words):
         read_inputs(texts, "/in")
     assert words in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "path", "named", "copies"),
+    [
+        (["dfs:/a"], "/a", (), []),
+        (["dfs:/a", "dfs:/b/", "dfs:/a"], "/a", (("", "/a"), ("", "/b")), []),
+        (["dfs:/a", "orders"], "/in/orders", (("", "/in/orders"), ("", "/a")), ["/in/orders"]),
+        (["o=dfs:/a", "o=dfs:/b"], "", (("o", "/a"), ("o", "/b")), []),
+        (
+            ["o=orders", "o=customers", "o=dfs:/b"],
+            "/in",
+            (("o", "/in/o"), ("o", "/b")),
+            ["/in/o/orders", "/in/o/customers"],
+        ),
+        (["texts/may", "more/may"], "/in", (), ["/in/may-c.txt", "/in/d.txt", "/in/more-c.txt"]),
+    ],
+    ids=["one", "several", "local too", "named", "named and local", "equal names"],
+)
+def test_an_input_may_be_several(folder, texts, path, named, copies):
+    (folder / "more").mkdir()
+    (folder / "more" / "c.txt").write_text("1")
+    texts = [text.replace("more/may", "more") for text in texts]
+    given = read_inputs(texts, "/in")
+    assert (given.path, given.named, list(given.copies)) == (path, named, copies)
+
+
+STORED = {"/logs/*": ["/logs/a", "/logs/b"], "/logs/{a,b}": ["/logs/a", "/logs/b"], "/none*": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("dfs:/a,/b,dfs:/c", ("dfs:/a", "dfs:/b", "dfs:/c")),
+        ("dfs:/a,b.txt", ("dfs:/a,b.txt",)),
+        ("x=dfs:/logs/*,/c", ("x=dfs:/logs/a", "x=dfs:/logs/b", "x=dfs:/c")),
+        ("dfs:/logs/{a,b}", ("dfs:/logs/a", "dfs:/logs/b")),
+        ("texts/*.txt,/b", ("texts/*.txt,/b",)),
+    ],
+)
+def test_lists_and_patterns_of_the_store_are_written_out(text, texts):
+    assert expanded([text], STORED.get) == texts
+
+
+@pytest.mark.parametrize(
+    ("matching", "error"),
+    [(STORED.get, "input dfs:/none*: matches no file"), (None, "no cluster is up")],
+)
+def test_patterns_of_the_store_that_match_nothing(matching, error):
+    with pytest.raises(UsageError) as raised:
+        expanded(["dfs:/none*"], matching)
+    assert error in str(raised.value)
 
 
 def mix_of(*words, inputs=()):

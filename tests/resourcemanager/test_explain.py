@@ -103,7 +103,7 @@ def test_a_job_is_the_sum_of_its_stages(tmp_path: Path):
     ("what", "error"),
     [
         ("j7", r"j7: there is no such job in .*; there are: j0"),
-        ("j0.m3", r"j0.m3: there is no such task; j0 has j0.m0 to j0.m0"),
+        ("j0.m3", r"j0.m3: there is no such task; j0 has one map \(j0.m0\)$"),
         ("j0.x1", r"j0.x1: there is no such task"),
         ("j0.m0.4", r"j0.m0.4: there is no such attempt; j0.m0 has j0.m0.0"),
         ("j0.m", r"j0.m: there is no such coflow; j0 has none"),

@@ -271,7 +271,11 @@ def test_a_page_says_what_is_wrong_with_its_run(tmp_path, folder):
     summary = json.loads((folder / "summary.json").read_text())
     summary["jobs"][0]["ok"] = False
     summary["fidelity"] = {"grant_lag_ms_p99": 300.0, "cpu_saturated": 0.9}
-    summary["coarse"] = {"exact_flows": 7_000_000, "off": {"jct_s": 0.02, "cct_s": 0.1}}
+    summary["coarse"] = {
+        "exact_flows": 7_000_000,
+        "shuffle_flows": 500,
+        "off": {"jct_s": 0.02, "cct_s": 0.1},
+    }
     shutil.copytree(folder, tmp_path / "out")
     write_run_page(tmp_path / "out", summary, load_topology("flat-4x4"), origin_now())
     page = (tmp_path / "out" / "index.html").read_text()

@@ -1,4 +1,4 @@
-"""Reads the file of a trace; if it is missing, the error says how to get the public ones."""
+"""Reads the file of a trace; if it is missing, errors say how to get the public ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.inputfile import read_text_file
 
-_HOW = "railyard workloads fetch puts the public traces into $RAILYARD_TRACES, or ./traces"
+#: How to get traces, for errors.
+HOW_TO_GET = "railyard workloads fetch puts the public traces into $RAILYARD_TRACES, or ./traces"
 
 
 def read_trace(path: Path, what: str) -> str:
@@ -20,4 +21,4 @@ def read_trace(path: Path, what: str) -> str:
     except UsageError as error:
         if path.exists():
             raise
-        raise UsageError(f"{error}: {_HOW}") from None
+        raise UsageError(f"{error}: {HOW_TO_GET}") from None

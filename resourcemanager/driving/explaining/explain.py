@@ -39,7 +39,7 @@ from railyard.resourcemanager.driving.explaining.recorder import Recorder
 from railyard.resourcemanager.driving.explaining.stages import stage_story
 from railyard.resourcemanager.driving.explaining.waits import Waits
 from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.interface.events import JobSubmitted
+from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan
 
 _STAGE = re.compile(r"j\d+\.[a-z]+")
 _TASK = re.compile(r"(j\d+\.[a-z]+)\d+")
@@ -104,10 +104,16 @@ def _require_task(task: TaskId, job: JobSubmitted) -> None:
     stage = name.rstrip("0123456789")
     tasks = {plan.name: plan.tasks for plan in job.stages}
     if int(name[len(stage) :]) >= tasks.get(stage, 0):
-        there = ", ".join(
-            f"{job.job}.{stage}0 to {job.job}.{stage}{n - 1}" for stage, n in tasks.items()
-        )
+        there = " and ".join(_tasks_of(job.job, plan) for plan in job.stages)
         raise UsageError(f"{task}: there is no such task; {job.job} has {there}")
+
+
+def _tasks_of(job: JobId, stage: StagePlan) -> str:
+    """A stage's tasks as one says them: "16 reduces (j1.r0 to j1.r15)"."""
+    kind, first = "reduce" if stage.reads else "map", f"{job}.{stage.name}0"
+    if stage.tasks == 1:
+        return f"one {kind} ({first})"
+    return f"{stage.tasks} {kind}s ({first} to {job}.{stage.name}{stage.tasks - 1})"
 
 
 def explained_task(

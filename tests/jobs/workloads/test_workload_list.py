@@ -105,6 +105,8 @@ def test_more_users_leave_sizes_and_times_alone():
     [
         ("corral-w4", 'unknown workload "corral-w4": did you mean "corral-w3"?'),
         ("swim", "workload swim: need a file, as in swim:FILE.tsv"),
+        ("fb2009", 'unknown workload "fb2009": Facebook\'s traces are swim:FILE.tsv'),
+        ("swim:", "railyard workloads fetch puts the public traces into"),
         ("swim:", "need a file, as in swim:FILE.tsv"),
         ("corral-mix,ad_hoc=-1", "ad_hoc = -1: need a whole number >= 0"),
         ("shadow,block=0", "block = 0: need a size above 0"),
