@@ -243,8 +243,8 @@ class Supervisor:
             if spec is None:
                 continue  # an orphan that was adopted: see below
             how = how_it_ended(status)
-            # nobody is to connect to the dead daemon's port
-            self._folder.port(spec.name).unlink(missing_ok=True)
+            with suppress(OSError):  # read-only; nobody is to connect to the dead daemon's port
+                self._folder.port(spec.name).unlink()
             was_unready = self._unready.pop(spec.name, None) is not None
             failed = not self._started and (was_unready or spec.critical)
             next_ = "the start has failed" if failed else self._what_next(spec, status)
@@ -351,7 +351,8 @@ class Supervisor:
             time.sleep(0.002)
         kill_descendants()
         for entry in self._folder.sockets.iterdir():
-            entry.unlink(missing_ok=True)
+            with suppress(OSError):
+                entry.unlink()
         if self._lifeline is not None and _at_end(self._lifeline):
             self._folder.remove()  # the process that started the cluster is gone and can't do it
 

@@ -321,6 +321,17 @@ def test_a_daemon_that_hangs_when_started_again_is_killed(start):
     assert next_event(process) == {"event": "stopped"}
 
 
+def test_files_that_cannot_be_removed_as_on_a_read_only_disk_do_not_end_it(start):
+    folder, process = start("serve,serve")
+    assert next_event(process) == {"event": "ready"}
+    folder.port("serve-1").mkdir()  # which no unlink removes
+    kill_9(folder, "serve-1")
+    assert [next_event(process)["event"] for _ in range(2)] == ["died", "started-again"]
+    process.send_signal(signal.SIGTERM)
+    assert next_event(process) == {"event": "stopped"}
+    assert process.wait() == Ending.ASKED
+
+
 def test_a_dead_daemons_port_is_not_looked_for(start):
     folder, process = start("serve,serve")
     assert next_event(process) == {"event": "ready"}
