@@ -126,10 +126,13 @@ def compare(
     """
     if clock not in CLOCKS:
         raise UsageError(f"clock = {clock}: need one of {', '.join(CLOCKS)}")
+    among = asked.names(schedulers)
+    if not any(among):
+        raise UsageError("schedulers: there is none: need names, such as fair and corral")
     with asked.called(progress=progress), job_words(jobs) as asked_for:
         request = CompareRequest(
             words=asked_for.words,
-            schedulers=asked.names(schedulers),
+            schedulers=among,
             clocks=CLOCKS[clock],
             flow_schedulers=asked.names(flow_schedulers),
             topology=None if topology is None else str(topology),

@@ -122,6 +122,12 @@ def test_jobs_that_there_are_not(jobs, words):
         railyard.simulate(*jobs, **SMALL)
 
 
+@pytest.mark.parametrize("none", [(), "", [" "]])
+def test_a_comparison_of_no_schedulers_is_refused(none):
+    with pytest.raises(railyard.UsageError, match="schedulers: there is none: need names"):
+        railyard.compare("terasort", schedulers=none)
+
+
 def test_a_comparison_has_typed_runs_and_statements(compared):
     assert [(run.scheduler, run.flow_scheduler, run.seed) for run in compared.runs] == [
         ("fair", "maxmin", 1),
