@@ -6,18 +6,13 @@ do, and leaves what it found as JSON.
 
 from __future__ import annotations
 
-import html
 import json
-import re
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+from tests.chromium import new_page
+
 WIDTHS = (400, 1280)
 
 _ERRORS = """<script>
@@ -102,22 +97,7 @@ def look_at(pages: Mapping[str, Path], folder: Path, *, dark: bool) -> dict[str,
     embedded = json.dumps(texts).replace("<", "\\u003c")
     look = _LOOK.replace("PAGES", embedded, 1).replace("WIDTHS", json.dumps(WIDTHS), 1)
     (folder / "look.html").write_text(look, encoding="utf-8")
-    assert BROWSER is not None
-    done = subprocess.run(
-        [
-            BROWSER,
-            *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-breakpad"),
-            *("--no-first-run", f"--user-data-dir={folder / 'profile'}"),
-            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-            *("--window-size=1400,900", "--virtual-time-budget=5000", "--dump-dom"),
-            f"file://{folder / 'look.html'}",
-        ],
-        env={"HOME": str(folder), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        timeout=100,
-        check=True,
-    )
-    match = re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode(), re.S)
-    assert match is not None, done.stderr.decode()[-2000:]
-    found: dict[str, Any] = json.loads(html.unescape(match[1]))
+    with new_page(folder, dark=dark) as page:
+        page.goto((folder / "look.html").as_uri())
+        found: dict[str, Any] = json.loads(page.text_content("#found") or "")
     return found

@@ -20,13 +20,13 @@ import hdfs
 import msgspec
 import pytest
 import requests
+from playwright.sync_api import expect
 
 import railyard.gateway.main
 from railyard.gateway.address import gateway_lines, known
 from railyard.gateway.http.neighbours import is_of_this_user
 from railyard.gateway.shell.web import Web
-from tests.browser import BROWSER
-from tests.chromium import in_chromium
+from tests.chromium import needs_chromium, new_page
 from tests.dfs.conftest import Dfs, small_topology
 
 DATA = random.Random(3).randbytes(350_000)
@@ -105,20 +105,17 @@ def test_the_page_has_nothing_of_the_cluster_in_it(gateway):
     assert requests.put(gateway.url).status_code == 401
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
+@needs_chromium
 def test_the_page_takes_the_token_out_of_its_address(gateway, tmp_path):
     assert gateway.ask("PUT", "/on-the-page", "CREATE", b"x", data="true").status_code == 201
     [link] = [line.split()[-1] for line in gateway_lines(gateway.dfs.folder) if "#token=" in line]
-
-    async def look(tab):
-        await tab.open(link)
+    with new_page(tmp_path) as page:
+        page.goto(link)
         for _ in range(2):
-            await tab.until("document.querySelector('#state')?.textContent === 'live'")
-            await tab.until("/on-the-page/.test(document.querySelector('#blocks')?.textContent)")
-            assert await tab.value("location.hash") == ""
-            await tab.call("Page.reload")
-
-    in_chromium(tmp_path, look)
+            expect(page.locator("#state")).to_have_text("live")
+            expect(page.locator("#blocks")).to_contain_text("on-the-page")
+            assert page.evaluate("location.hash") == ""
+            page.reload()
 
 
 def test_clients_find_the_token_in_their_files(gateway, monkeypatch):

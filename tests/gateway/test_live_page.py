@@ -11,24 +11,22 @@ import signal
 
 import pytest
 import requests
+from playwright.sync_api import expect
 
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of
 from railyard.gateway.address import known_url
-from tests.browser import BROWSER, WIDTHS
-from tests.chromium import in_chromium
+from tests.browser import WIDTHS
+from tests.chromium import needs_chromium, new_page
 from tests.command_line import SMALL, command_line
 from tests.waiting import wait_for
 
-#: A row of the table of jobs, with these words in it.
-ROW = "[...document.querySelectorAll('.jobs tr')].find((one) => /{words}/.test(one.textContent))"
 #: Sets the slider to so many thousandths of the run.
 MOVE = """{{
   const slider = document.querySelector(".scrubber input");
   slider.value = {at};
   slider.dispatchEvent(new Event("input"));
 }}"""
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")
@@ -119,57 +117,49 @@ def test_the_page_runs_its_own_script_and_no_other(cluster):
         assert "default-src 'none'" in policy
 
 
-@needs_browser
+@needs_chromium
 def test_a_sort_is_watched_to_its_end_and_a_job_is_killed(railyard, cluster, tmp_path):
     url, _ = cluster
     sorting = railyard.start("run", "terasort", "--size", "60MB")
-    started = []
+    with new_page(tmp_path) as page:
+        page.goto(url)
+        expect(page.locator("#state")).to_have_text("live")
+        # the latest: others check its output afterwards
+        sort = page.locator(".jobs tr", has_text="terasort").first
+        expect(sort).to_contain_text("runs")
+        expect(page.locator("#over svg path[class*=place-]").first).to_be_attached()
+        expect(sort).to_contain_text("succeeded")
+        expect(page.locator("#over")).to_contain_text("slots by rack")
+        expect(page.locator("#over")).to_contain_text("terasort")
 
-    async def look(tab):
-        await tab.open(url)
-        await tab.until("document.querySelector('#state').textContent === 'live'")
-        sort = ROW.format(words="terasort")  # the latest: others check its output afterwards
-        await tab.until(f"/runs/.test({sort}?.textContent)")
-        await tab.until("document.querySelectorAll('#over svg path[class*=place-]').length > 0")
-        await tab.until(f"/succeeded/.test({sort}.textContent)")
-        ended = await tab.value("document.querySelector('#over').textContent")
-        assert "slots by rack" in ended
-        assert "terasort" in ended
-
-        started.append(railyard.start("run", "wordcount", "--size", "4GB"))
-        row = ROW.format(words="wordcount.*runs")
-        await tab.until(f"Boolean({row}?.querySelector('.bar'))")
-        await tab.until("document.querySelectorAll('.decisions li').length > 2")
-        await tab.click("document.querySelector('.decisions button')")
-        await tab.until("/stderr/.test(document.querySelector('#details pre').textContent)")
-        assert "why here" in await tab.value("document.querySelector('#details').textContent")
-        await tab.until("document.querySelectorAll('#blocks .files button').length")
-        await tab.click("document.querySelector('#details .close')")
-        assert await tab.value("document.querySelector('#details').hidden")
+        counting = railyard.start("run", "wordcount", "--size", "4GB")
+        row = page.locator(".jobs tr", has_text=re.compile("wordcount.*runs"))
+        expect(row.locator(".bar").first).to_be_attached()
+        expect(page.locator(".decisions li").nth(2)).to_be_attached()
+        page.locator(".decisions button").first.click()
+        expect(page.locator("#details pre")).to_contain_text("stderr")
+        expect(page.locator("#details")).to_contain_text("why here")
+        expect(page.locator("#blocks .files button").first).to_be_attached()
+        page.locator("#details .close").click()
+        expect(page.locator("#details")).to_be_hidden()
         for width in WIDTHS:
-            await tab.call(
-                "Emulation.setDeviceMetricsOverride",
-                width=width, height=900, deviceScaleFactor=1, mobile=False,
-            )  # fmt: skip
-            drawn = await tab.value("railyard.drawn")
-            await tab.until(f"railyard.drawn > {drawn + 1}")
-            assert await tab.value("document.documentElement.scrollWidth") <= width
-        kill = f"{row}.querySelector('.kill')"
-        await tab.click(kill)
-        assert await tab.value(f"{kill}.textContent") == "really kill?"
-        await tab.click(kill)
-        await tab.until(f"Boolean({ROW.format(words='wordcount.*killed')})")
-
-    in_chromium(tmp_path, look)
+            page.set_viewport_size({"width": width, "height": 900})
+            wait_for_draws(page, 2)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        row.locator(".kill").click()
+        expect(row.locator(".kill")).to_have_text("really kill?")
+        row.locator(".kill").click()
+        killed = page.locator(".jobs tr", has_text=re.compile("wordcount.*killed"))
+        expect(killed).to_be_attached()
     out, errors = sorting.communicate(timeout=60)
     assert sorting.returncode == 0, errors
     assert "verified" in out
-    out, errors = started[0].communicate(timeout=60)
-    assert started[0].returncode == 1
+    out, errors = counting.communicate(timeout=60)
+    assert counting.returncode == 1
     assert "killed over HTTP" in out + errors
 
 
-@needs_browser
+@needs_chromium
 def test_a_finished_run_is_viewed_at_any_time_of_it(railyard, cluster, tmp_path):
     _, emulated = cluster
     simulated = tmp_path / "simulated"
@@ -179,42 +169,50 @@ def test_a_finished_run_is_viewed_at_any_time_of_it(railyard, cluster, tmp_path)
         command = railyard.start("view", folder)
         url = command.stdout.readline().split()[0]
 
-        async def look(tab, url=url, clock=clock, dark=folder == simulated):
-            await tab.open(url)
-            ground = await tab.value("getComputedStyle(document.body).backgroundColor")
-            assert ground == ("rgb(21, 26, 35)" if dark else "rgb(255, 255, 255)")
-            await tab.until(f"document.querySelector('#state').textContent === '{clock}'")
-            bars = "document.querySelectorAll('#over svg')[1].innerHTML.length"
-            at_end = await tab.until(bars)
-            await tab.value(MOVE.format(at=100))
-            assert await tab.value(bars) < at_end
-            tables = []
-            for at in range(100, 1000, 100):  # between two jobs none runs
-                await tab.value(MOVE.format(at=at))
-                tables.append(await tab.value("document.querySelector('.jobs').textContent"))
-            assert any("runs" in table for table in tables)
-            await tab.value(MOVE.format(at=1000))
-            assert await tab.value(bars) == at_end
-            assert "runs" not in await tab.value("document.querySelector('.jobs').textContent")
-            assert await tab.value("document.querySelectorAll('.kill').length") == 0
-            await tab.call(
-                "Emulation.setDeviceMetricsOverride",
-                width=400, height=900, deviceScaleFactor=1, mobile=False,
-            )  # fmt: skip
-            # once it is drawn for that width
-            await tab.until("document.documentElement.scrollWidth === 400")
-            await tab.click("document.querySelector('.scrubber button')")
-            drawn = await tab.value("railyard.drawn")
-            await tab.until(f"railyard.drawn > {drawn + 3}")
-
+        dark = folder == simulated
         browser = tmp_path / f"browser-{clock}"
         browser.mkdir()
         try:
-            in_chromium(browser, look, dark=folder == simulated)
+            with new_page(browser, dark=dark) as page:
+                watch_finished(page, url, clock, dark=dark)
         finally:
             command.send_signal(signal.SIGINT)
             _, errors = command.communicate(timeout=30)
         assert command.returncode == 0, errors
+
+
+def wait_for_draws(page, more):
+    """Wait until the page was drawn so many times more."""
+    drawn = page.evaluate("railyard.drawn")
+    # not Playwright's own waiting, which evaluates text within the page: its policy forbids that
+    wait_for(lambda: page.evaluate("railyard.drawn") >= drawn + more, timeout_s=60)
+
+
+def watch_finished(page, url, clock, *, dark):
+    """The page of a finished run: its slider, and that it plays."""
+    page.goto(url)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(21, 26, 35)" if dark else "rgb(255, 255, 255)")
+    expect(page.locator("#state")).to_have_text(clock)
+    bars = "document.querySelectorAll('#over svg')[1]?.innerHTML.length"
+    wait_for(lambda: page.evaluate(bars))
+    at_end = page.evaluate(bars)
+    page.evaluate(MOVE.format(at=100))
+    assert page.evaluate(bars) < at_end
+    tables = []
+    for at in range(100, 1000, 100):  # between two jobs none runs
+        page.evaluate(MOVE.format(at=at))
+        tables.append(page.text_content(".jobs"))
+    assert any("runs" in table for table in tables)
+    page.evaluate(MOVE.format(at=1000))
+    assert page.evaluate(bars) == at_end
+    assert "runs" not in page.text_content(".jobs")
+    assert page.locator(".kill").count() == 0
+    page.set_viewport_size({"width": 400, "height": 900})
+    # once it is drawn for that width
+    wait_for(lambda: page.evaluate("document.documentElement.scrollWidth") == 400)
+    page.locator(".scrubber button").click()
+    wait_for_draws(page, 4)
 
 
 def test_what_is_no_run_is_said_in_a_line(railyard, tmp_path):

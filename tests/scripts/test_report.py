@@ -32,7 +32,8 @@ from railyard.scripts.results.origin import origin_now
 from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
 from railyard.simulator.nodes.behaviour import Behaviour
-from tests.browser import BROWSER, WIDTHS, look_at
+from tests.browser import WIDTHS, look_at
+from tests.chromium import needs_chromium
 
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
 
@@ -165,7 +166,7 @@ def test_a_page_needs_nothing_but_itself(compared):
     assert (compared / "delay-maxmin-virtual-2" / "summary.json").is_file()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
+@needs_chromium
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pages_are_drawn_for_the_width_at_hand(compared, folder, tmp_path, dark):
     summary = json.loads((folder / "summary.json").read_text())
