@@ -48,20 +48,23 @@ async def _sent(request: web.Request, transport: asyncio.Transport) -> None:
     transport.set_write_buffer_limits()
 
 
-def pour(pieces: Iterator[memoryview], connection: socket.socket) -> None:
-    """Send all pieces, as fast as the client takes them; runs in a thread.
+def pour(pieces: Iterator[memoryview], connection: socket.socket) -> int:
+    """Send all pieces, as fast as the client takes them; runs in a thread.  Returns their bytes.
 
     Raises ``ConnectionError`` if the client has gone, or takes nothing for too long.
     """
     room = select.poll()
     room.register(connection, select.POLLOUT)
+    sent = 0
     for piece in pieces:
+        sent += len(piece)
         while len(piece):
             try:
                 piece = piece[connection.send(piece) :]
             except BlockingIOError:
                 if not room.poll(SILENT_S * 1000):
                     raise _took_nothing() from None
+    return sent
 
 
 def _took_nothing() -> ConnectionError:

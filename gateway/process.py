@@ -13,6 +13,7 @@ from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.processes.family import stop_on_sigterm
+from railyard.cluster.processes.memory import keep_freed_memory
 from railyard.gateway.address import (
     Known,
     is_loopback,
@@ -44,9 +45,13 @@ from railyard.gateway.yarn.submission import Submission
 
 log = logging.getLogger(__name__)
 
+#: Freed memory that is kept for the next bytes of a transfer: two of its windows.
+_KEPT_BYTES = 16 * 2**20
+
 
 def main(daemon: Daemon) -> None:
     """Serve HTTP until told to stop, at the port where an earlier gateway of the cluster was."""
+    keep_freed_memory(_KEPT_BYTES)
     folder, config = daemon.folder, daemon.config
     earlier = known(folder)
     port = (config.http or 0) if earlier is None else int(earlier.url.rsplit(":", 1)[1])

@@ -37,6 +37,9 @@ STORES_MAX = 32
 #: was not needed for so long is closed, but for these few.
 _IDLE_S = 10.0
 _KEPT = 2
+#: Memory is given back as well when so many bytes of files have passed: blocks and windows of
+#: transfers in different directions are in the arenas of different threads.
+_TRIMMED_BYTES = 64 * 2**20
 #: Of all clients together: 32 of them, each with links to 60 racks, and what watches these links.
 _SOCKETS_MAX = 8192
 #: Bytes of a file that are held while it is written (one block if that is larger): with the rest
@@ -51,6 +54,7 @@ class Store:
         self, folder: RunFolder, config: ClusterConfig, context: zmq.Context[zmq.Socket[bytes]]
     ) -> None:
         self.idle_since_s = 0.0  #: on the loop's clock
+        self.moved_bytes = 0  #: of files, since it was lent
         self._worker = Worker("store")
         self._transport = Transport(folder, role=GATEWAY, shared=context)
         self.client = DfsClient(self._transport, config.topology, held_bytes=_HELD_BYTES)
@@ -65,12 +69,12 @@ class Store:
     async def send(self, pieces: Generator[memoryview], request: web.Request) -> None:
         """Send the bytes of a file as the rest of an answer that has begun."""
 
-        def run() -> None:
+        def run() -> int:
             with closing(pieces):
-                pour(pieces, connection)
+                return pour(pieces, connection)
 
         async with own_socket(request) as connection:
-            await self._worker.call(run)
+            self.moved_bytes += await self._worker.call(run)
 
     async def take(
         self, body: StreamReader, write: Callable[[DfsClient, Iterator[memoryview]], T]
@@ -91,6 +95,7 @@ class Store:
             return await self._worker.call(run)
         finally:
             feeding.cancel()
+            self.moved_bytes += upload.handed_bytes
 
     async def ask(self, message: Message, answer: type[M]) -> M:
         """Ask the ResourceManager."""
@@ -123,6 +128,7 @@ class Stores:
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS_MAX)
         self._free: list[Store] = []  #: the one that has been idle for longest first
         self._tidying: asyncio.TimerHandle | None = None
+        self._moved_bytes = 0  #: of files, since memory was given back
         self._turns = asyncio.Semaphore(STORES_MAX)
 
     @asynccontextmanager
@@ -152,6 +158,10 @@ class Stores:
         loop = asyncio.get_running_loop()
         store.idle_since_s = loop.time()
         self._free.append(store)
+        self._moved_bytes += store.moved_bytes
+        store.moved_bytes = 0
+        if self._moved_bytes >= _TRIMMED_BYTES:
+            self._trim()
         if self._tidying is None:
             self._tidying = loop.call_later(_IDLE_S, self._tidy)
 
@@ -162,4 +172,8 @@ class Stores:
             self._free.pop(0).close()
         again = len(self._free) > _KEPT
         self._tidying = loop.call_later(_IDLE_S, self._tidy) if again else None
-        loop.run_in_executor(None, return_freed_memory)
+        self._trim()
+
+    def _trim(self) -> None:
+        self._moved_bytes = 0
+        asyncio.get_running_loop().run_in_executor(None, return_freed_memory)

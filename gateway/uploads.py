@@ -27,6 +27,7 @@ class Upload:
     """A body; ``feed`` runs in the event loop, all else in the thread that has the reactor."""
 
     def __init__(self, body: StreamReader, reactor: Reactor) -> None:
+        self.handed_bytes = 0  #: so far
         self._body = body
         self._reactor = reactor
         self._loop = asyncio.get_running_loop()
@@ -43,6 +44,7 @@ class Upload:
             async for piece in self._whole_pieces():
                 await self._room.acquire()
                 self._pieces.append(piece)
+                self.handed_bytes += len(piece)
                 self._wake()
             self._end = StopIteration()
         except Exception as error:

@@ -62,6 +62,8 @@ class PairsOperator:
         result.partitions = writer.finish()
         if self.combine is not None:
             counters[f"{task.stage}.combined_away"] = writer.combined
+            if writer.uncombined_bytes is not None:
+                counters[f"{task.stage}.bytes_out"] = writer.uncombined_bytes
         return result
 
 

@@ -66,6 +66,8 @@ class RunWriter:
         self, partitions: int, partition: Partitioner, combine: Combiner | None = None
     ) -> None:
         self.combined = 0  #: how many fewer pairs there are after combining
+        #: bytes of the pairs before combining; None if some could not have been shipped
+        self.uncombined_bytes: int | None = 0
         self._partition = partition
         self._combine = combine
         self._partitions: list[list[Buffer]] = [[] for _ in range(partitions)]
@@ -101,6 +103,7 @@ class RunWriter:
         self._groups, self._held = {}, 0
 
     def _combine_groups(self, combine: Combiner) -> dict[Any, list[Any]]:
+        self._count_bytes()
         combined: dict[Any, list[Any]] = {}
         made = 0
         for key, values in self._groups.items():
@@ -109,6 +112,14 @@ class RunWriter:
                 made += 1
         self.combined += self._held - made
         return combined
+
+    def _count_bytes(self) -> None:
+        """Count the bytes that the pairs held would have if they were not combined."""
+        if self.uncombined_bytes is not None:
+            try:
+                self.uncombined_bytes += sum(map(len, map(_packer().pack, self._groups.items())))
+            except (TypeError, ValueError, OverflowError):
+                self.uncombined_bytes = None
 
     def _number(self, key: Any) -> int:
         partitions = len(self._partitions)
@@ -181,12 +192,16 @@ def _text(value: Any) -> bytes:
 
 def _packed(value: Any) -> bytes:
     try:
-        return bytes(msgpack.packb(value, use_bin_type=True, unicode_errors="surrogateescape"))
+        return bytes(_packer().pack(value))
     except (TypeError, ValueError, OverflowError) as error:
         raise JobError(
             f"cannot ship {value!r:.80}: {error}: need str, bytes, int of 64 bits, float, bool,"
             " None, or tuples of those"
         ) from None
+
+
+def _packer() -> msgpack.Packer:
+    return msgpack.Packer(use_bin_type=True, unicode_errors="surrogateescape")
 
 
 def _unpacked(run: memoryview) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -22,6 +22,7 @@ from railyard.cluster.bounded import (
     StoredBytes,
 )
 from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
+from railyard.cluster.units import format_count
 from railyard.dfs.messages.blocks import Block, Nodes
 from railyard.dfs.messages.once import OnceOnly
 
@@ -160,6 +161,16 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
     reported: Count  #: blocks of complete files with a replica that a DataNode has reported
     needed: Count  #: as many need one before it ends
     blocks: Count  #: of complete files
+
+    def __str__(self) -> str:
+        """What people are told while it is on."""
+        if self.by_hand:
+            return (
+                "the NameNode is in safe mode, as somebody asked for: changes are refused until "
+                "hdfs dfsadmin -safemode leave"
+            )
+        reported = f"{self.reported} of {format_count(self.blocks, 'block')} have been reported"
+        return f"the NameNode is in safe mode: {reported}, {self.needed} are needed; changes wait"
 
 
 class LocateBlocks(Message, frozen=True, kw_only=True):

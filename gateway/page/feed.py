@@ -2,7 +2,7 @@
 
 A row is a list: when, its kind, and what belongs to that kind.
 
-    [at_s, "node", node, rack, slots, "" or why it is lost]
+    [at_s, "node", node, rack, slots, "" or why it is lost, whether it is drained]
     [at_s, "job", job, name, queue, user, {stage: how many tasks}, [stages that read no other]]
     [at_s, "launch", attempt, node, lane, level, why here, why its job]   it has a slot from now on
     [at_s, "reserve", attempt, node, why here]             it reads, and waits for a slot
@@ -178,7 +178,7 @@ class Feed:
         lanes = self._lanes.setdefault(name, [])
         lanes += [None] * (node.slots - len(lanes))
         lost = "" if node.alive else node.lost_because or "lost"
-        self._rows.append([at_s, "node", name, node.rack, node.slots, lost])
+        self._rows.append([at_s, "node", name, node.rack, node.slots, lost, node.draining])
 
     def _lose(self, node: NodeId, at_s: float) -> None:
         for attempt in [a for a, (where, _, _) in self._held.items() if where == node]:

@@ -20,8 +20,10 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
+from railyard.dfs.messages.files import GetSafeMode, SafeModeStatus
 from railyard.gateway.page.eventtail import EventTail
 from railyard.gateway.page.feed import Row
+from railyard.gateway.page.trouble import Trouble
 from railyard.gateway.page.viewers import Viewers
 from railyard.netemu.messages import (
     CircuitChanges,
@@ -34,6 +36,10 @@ from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterS
 
 _LOG_PERIOD_S = 0.25
 _NETWORK_PERIOD_S = 1.0
+_TROUBLE_PERIOD_S = 1.0
+#: The NameNode counts its blocks for its answer, so it is asked in every so many looks only, unless
+#: it was started again.
+_LOOKS_A_QUESTION = 5
 _CLOCK_PERIOD_S = 30.0
 
 
@@ -51,6 +57,8 @@ class Live:
         self._viewers = viewers
         self._loop = loop
         self._tail = EventTail(folder.jobs / "events.jsonl", config)
+        self._trouble = Trouble(folder.supervisor_events)
+        self._looks = 0
         self._offset_s: float | None = None  #: the events' clock minus this machine's
         self._changes_seen = 0
         self._stopping = False
@@ -74,9 +82,11 @@ class Live:
         reactor = transport.reactor
         self._manager = LastingLink(transport, "resourcemanager")
         self._network = LastingLink(transport, "network")
+        self._namenode = LastingLink(transport, "namenode")
         reactor.add(self._wake, reactor.stop)
         reactor.call_every(_LOG_PERIOD_S, self._read_log)
         reactor.call_every(_NETWORK_PERIOD_S, self._look_at_network)
+        reactor.call_every(_TROUBLE_PERIOD_S, self._look_for_trouble)
         reactor.call_every(_CLOCK_PERIOD_S, self._ask_time)
         self._ask_time()
         reactor.run()
@@ -109,6 +119,23 @@ class Live:
         if "time" not in self._asking:
             self._asking.add("time")
             self._manager.request(GetClusterStatus(), ClusterStatus, answered)
+
+    # The daemons ---------------------------------------------------------------------------------
+    def _look_for_trouble(self) -> None:
+        if not len(self._viewers):
+            return
+        self._trouble.read()
+        self._on_loop(self._viewers.tell_trouble, self._trouble.words())
+        self._looks += 1
+        is_due = self._trouble.may_be_in_safe_mode or self._looks % _LOOKS_A_QUESTION == 0
+        if is_due and "safe mode" not in self._asking:
+            self._asking.add("safe mode")
+            self._namenode.request(GetSafeMode(), SafeModeStatus, self._on_safe_mode)
+
+    def _on_safe_mode(self, answer: SafeModeStatus | Refusal | PeerLost, _: object) -> None:
+        self._asking.discard("safe mode")
+        if isinstance(answer, SafeModeStatus):
+            self._trouble.take_safe_mode(answer)
 
     # The network ---------------------------------------------------------------------------------
     def _look_at_network(self) -> None:

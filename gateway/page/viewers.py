@@ -29,6 +29,7 @@ class Viewers:
         self.kept = kept
         #: of each, what waits for it, and its connection
         self._queues: dict[asyncio.Queue[bytes | None], asyncio.Transport | None] = {}
+        self._trouble = _message("trouble", b"[]")
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -42,6 +43,13 @@ class Viewers:
         """Send them what time it is by the run's clock."""
         self._send(_message("now", msgspec.json.encode(round(now_s, 3))))
 
+    def tell_trouble(self, words: Sequence[str]) -> None:
+        """Tell them what is wrong with the cluster's daemons, if that has changed."""
+        message = _message("trouble", msgspec.json.encode(words))
+        if message != self._trouble:
+            self._trouble = message
+            self._send(message)
+
     def close(self) -> None:
         """Let all of them go."""
         for queue in list(self._queues):
@@ -50,7 +58,8 @@ class Viewers:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a browser's request with everything, and go on until it hangs up."""
         with self._one(request.transport) as queue:
-            whole = self.kept.whole()  # together with the queue, so that nothing is missed
+            # together with the queue, so that nothing is missed
+            whole, trouble = self.kept.whole(), self._trouble
             response = web.StreamResponse()
             response.content_type = "text/event-stream"
             response.headers["Cache-Control"] = "no-store"
@@ -59,7 +68,7 @@ class Viewers:
             await response.write(_message("whole", head))
             for piece in whole:
                 await response.write(_message("rows", piece))
-            await response.write(_message("ready", b"true"))
+            await response.write(trouble + _message("ready", b"true"))
             while self.kept.head["live"] and (message := await _next(queue)) is not None:
                 await response.write(message)
             return response

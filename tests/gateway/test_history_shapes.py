@@ -85,6 +85,12 @@ def test_what_a_program_wrote_counts_in_the_models_bytes():
     assert told[TASKS] == {"MAP_OUTPUT_BYTES": 40_000}
 
 
+def test_what_a_reduce_makes_has_no_counter_of_bytes():
+    told = counters_of("r", attempt(counters={"r.bytes_out": 40}), is_map=False)
+    assert set(told[TASKS]) == {"REDUCE_SHUFFLE_BYTES"}
+    assert "Counters" not in told
+
+
 def test_nothing_is_guessed():
     read = counters_of("m", attempt(read_bytes=(1, 2, 4), shuffle_bytes=9), is_map=True)
     assert read[TASKS] == {"MAP_OUTPUT_MATERIALIZED_BYTES": 9, "MAP_OUTPUT_BYTES": 9}

@@ -9,18 +9,24 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import job_of, rack_of
+from railyard.cluster.messages.execution import DrainStarted, NodeActivated, NodeJoined, NodeLost
 from railyard.cluster.topology import load_topology
+from railyard.dfs.messages.files import SafeModeStatus
 from railyard.gateway.page.eventtail import EventTail
-from railyard.gateway.page.feed import PHASES
+from railyard.gateway.page.feed import PHASES, Feed
 from railyard.gateway.page.kept import Kept
 from railyard.gateway.page.recorded import recorded
+from railyard.gateway.page.trouble import Trouble
 from railyard.gateway.page.viewers import Viewers
 from railyard.jobs.mixes.measured import measured_workload
 from railyard.jobs.mixes.mixes import Defaults, read_mix
 from railyard.netemu.model.circuits import CircuitChange
+from railyard.resourcemanager.driving.eventlog import Step
+from railyard.resourcemanager.driving.makecore import core_for
 from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
 from railyard.simulator.nodes.behaviour import Behaviour
 
@@ -137,6 +143,59 @@ def pieces_folder(tmp_path_factory):
     rows, _ = EventTail(path / "events.jsonl", run.config).read()
     (path / "expected").write_text(json.dumps(rows))
     return path
+
+
+def test_a_node_has_no_slots_while_it_is_drained_or_lost():
+    core = core_for(ClusterConfig(topology=load_topology("flat-4x4")))
+    feed = Feed(core)
+    events = (
+        NodeJoined(node="r0n0", rack="r0", slots=2),
+        DrainStarted(node="r0n0"),
+        NodeActivated(node="r0n0", slots=2),
+        NodeLost(node="r0n0", reason="silent"),
+    )
+    for at_s, event in enumerate(events):
+        feed.take(Step(at_s, event, core.handle(event, at_s)))
+    states = [row[4:] for row in feed.drain() if row[1] == "node"]
+    assert states == [[2, "", False], [0, "", True], [2, "", False], [2, "silent", False]]
+
+
+# What is wrong with daemons ----------------------------------------------------------------------
+DIED = {"event": "died", "name": "namenode", "pid": 7, "how": "signal 9", "next": "it comes back"}
+SAFE = SafeModeStatus(on=True, reported=3, needed=8, blocks=8)
+
+
+def test_daemons_that_do_not_run_are_told_until_they_do(tmp_path):
+    file = tmp_path / "supervisor.jsonl"
+    trouble = Trouble(file)
+
+    def told(*events, end="\n"):
+        with file.open("a") as log:
+            log.write("\n".join(map(json.dumps, events)) + end)
+        trouble.read()
+        return trouble.words()
+
+    trouble.read()
+    assert trouble.words() == []
+    stopped = {"event": "suspended", "name": "datanode-r1", "pid": 9}
+    words = [
+        "datanode-r1 is stopped, until kill -CONT 9",
+        "namenode died (signal 9): it comes back",
+    ]
+    assert told({"event": "ready"}, stopped, DIED) == words
+    assert told(stopped | {"event": "resumed"}, end="") == words  # not whole yet
+    assert told() == words[1:]
+    assert not trouble.may_be_in_safe_mode
+    assert told({"event": "started-again", "name": "namenode"}) == []
+    assert trouble.may_be_in_safe_mode
+    trouble.take_safe_mode(SAFE)
+    assert trouble.words() == [str(SAFE)]
+    assert told(DIED) == words[1:]  # what a NameNode said that has died does not count
+    assert told({"event": "started-again", "name": "namenode"}) == []
+    trouble.take_safe_mode(SAFE)
+    trouble.take_safe_mode(replace(SAFE, on=False))
+    assert trouble.words() == []
+    assert not trouble.may_be_in_safe_mode
 
 
 # What is kept and sent ---------------------------------------------------------------------------

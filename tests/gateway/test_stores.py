@@ -38,6 +38,7 @@ class Store:
 
     def __init__(self, *_):
         self.idle_since_s = 0.0
+        self.moved_bytes = 0
 
     def close(self):
         type(self).closed += 1
@@ -78,5 +79,22 @@ def test_clients_that_nobody_needs_are_closed(monkeypatch):
         assert Store.closed == 4
         lending.close()
         assert Store.closed == 6
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_memory_is_given_back_when_many_bytes_have_passed(monkeypatch):
+    given_back = []
+    monkeypatch.setattr(stores, "Store", Store)
+    monkeypatch.setattr(stores, "return_freed_memory", lambda: given_back.append(len(given_back)))
+
+    async def main():
+        lending = stores.Stores(None, None)
+        for count in (1, 2, 3, 4, 5):
+            async with lending.one() as store:
+                store.moved_bytes = stores._TRIMMED_BYTES // 2
+            while len(given_back) < count // 2:
+                await asyncio.sleep(0.01)
+            assert len(given_back) == count // 2
 
     asyncio.run(asyncio.wait_for(main(), 30))

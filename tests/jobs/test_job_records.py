@@ -77,6 +77,30 @@ def test_combining_changes_nothing_but_the_number_of_pairs(words, spill):
     assert counts == {word: words.count(word) for word in set(words)}
 
 
+@given(pairs=PAIRS, spill=st.integers(1, 20))
+def test_bytes_before_combining_are_those_without_a_combiner(pairs, spill):
+    def none(key, values):
+        return None
+
+    runs = []
+    for combine in (None, none):
+        writer = RunWriter(1, partition_by_hash, combine)
+        writer.PAIRS_MAX = spill
+        for key, value in pairs:
+            writer.add(key, value)
+        runs.append((writer, writer.finish()))
+    (_, [whole]), (combined, [nothing]) = runs
+    assert nothing == []
+    assert combined.uncombined_bytes == sum(map(len, whole[1::2]))  # every other is a header
+
+
+def test_values_that_only_a_combiner_can_read_have_no_bytes():
+    writer = RunWriter(1, partition_by_hash, lambda key, values: [(key, len(set().union(*values)))])
+    writer.add("k", {1, 2})
+    assert len(writer.finish()[0]) == 2
+    assert writer.uncombined_bytes is None
+
+
 def test_a_hash_is_the_same_in_every_process():
     key = ("語", b"\xff", 3, 2.5, None)
     program = f"from railyard.jobs.records import stable_hash; print(stable_hash({key!r}))"

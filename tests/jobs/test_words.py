@@ -72,6 +72,8 @@ def test_any_text_is_counted_as_an_independent_count_does(text, reduces, split, 
     shipped = run.counters["m.pairs_out"] - run.counters.get("m.combined_away", 0)
     assert run.counters["r.records_in"] == shipped
     assert run.counters["r.keys_in"] == len(expected)
+    made = sum((len(word) + 9) * count for word, count in expected.items())
+    assert run.counters.get("m.bytes_out", made) == made
 
 
 @pytest.mark.parametrize("combined", [True, False])

@@ -4,7 +4,7 @@ import pytest
 
 from railyard.cluster.messaging.transport import Description
 from railyard.dfs.messages.files import SafeModeStatus
-from railyard.scripts.commands.cluster.status import _in_safe_mode, _state
+from railyard.scripts.commands.cluster.status import _state
 
 
 def described(**more):
@@ -42,7 +42,7 @@ def test_state_of_a_daemon(answer, deaths, words):
 
 
 def test_safe_mode_is_told_with_what_it_waits_for():
-    said = _in_safe_mode(SafeModeStatus(on=True, reported=3, needed=8, blocks=8))
+    said = str(SafeModeStatus(on=True, reported=3, needed=8, blocks=8))
     assert said == (
         "the NameNode is in safe mode: 3 of 8 blocks have been reported, 8 are needed; changes wait"
     )

@@ -1,4 +1,5 @@
 // Files of the block store: folders to walk through, and where each block of a file has its replicas.
+// Returns a function that shows the same place anew.
 
 const BLOCKS_SHOWN = 400;
 
@@ -15,30 +16,33 @@ function makeBlocks(host, racks) {
     if (!answer.ok) throw new Error(body.RemoteException?.message ?? answer.statusText);
     return body;
   };
+  let shown = "/";
   const show = async (at) => {
-    path.value = at;
-    list.replaceChildren();
-    map.replaceChildren();
+    path.value = shown = at;
+    let words = "", entries = [], blocks = null;
     try {
       const { FileStatus: about } = await look(at, "GETFILESTATUS");
       if (about.type === "DIRECTORY") {
-        const entries = (await look(at, "LISTSTATUS")).FileStatuses.FileStatus;
-        note.textContent = entries.length ? "" : `${at} is empty.`;
-        list.replaceChildren(...entries.map((one) => entry(at, one, show)));
+        entries = (await look(at, "LISTSTATUS")).FileStatuses.FileStatus;
+        words = entries.length ? "" : `${at} is empty.`;
       } else {
-        const blocks = (await look(at, "GET_BLOCK_LOCATIONS")).LocatedBlocks.locatedBlocks;
-        note.textContent = `${at}: ${size(about.length)} stored, ${blocks.length} block${blocks.length === 1 ? "" : "s"}, ${about.replication} replicas each. A row is a block, a column a rack.`;
-        map.replaceChildren(blockMap(blocks.slice(0, BLOCKS_SHOWN), racks));
+        blocks = (await look(at, "GET_BLOCK_LOCATIONS")).LocatedBlocks.locatedBlocks;
+        words = `${at}: ${size(about.length)} stored, ${blocks.length} block${blocks.length === 1 ? "" : "s"}, ${about.replication} replicas each. A row is a block, a column a rack.`;
       }
     } catch (error) {
-      note.textContent = String(error.message);
+      words = String(error.message);
     }
+    if (at !== shown) return; // another place is shown by now
+    note.textContent = words;
+    list.replaceChildren(...entries.map((one) => entry(at, one, show)));
+    map.replaceChildren(...(blocks ? [blockMap(blocks.slice(0, BLOCKS_SHOWN), racks)] : []));
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     show(path.value.startsWith("/") ? path.value : `/${path.value}`);
   });
   show("/");
+  return () => document.activeElement !== path && show(shown);
 }
 
 function entry(folder, one, show) {

@@ -4,7 +4,7 @@ const JOBS_SHOWN = 200;
 
 // `actions`: choose(job id), kill(job id) or null.  Returns a function that shows jobs.
 function makeJobTable(host, actions) {
-  const titles = ["job", "state", "progress", "time", "maps read from", "shuffled", "across racks", "waits for", ""];
+  const titles = ["job", "state", "progress", "time", "maps read from", "shuffled", "across racks", "why", ""];
   const body = html("tbody");
   const head = html("tr", {}, ...titles.map((title) => html("th", { scope: "col" }, title)));
   const note = html("p", { class: "note" });

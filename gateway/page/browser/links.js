@@ -49,5 +49,5 @@ function readLoads(links) {
 
 function heatLegend() {
   const steps = Array.from({ length: HEAT_STEPS + 1 }, (_, level) => html("span", { class: `box h${level}` }));
-  return html("span", { class: "legend" }, "idle ", ...steps, " full");
+  return html("span", { class: "legend" }, html("span", {}, "idle"), ...steps, html("span", {}, "full"));
 }

@@ -2,6 +2,7 @@
 
 const DRAWN_EVERY_MS = 500; // at most so often, and never for longer than half of the time
 const SLOTS_PX = 480;
+const SILENT_MS = 5000; // of a gateway that says the time four times a second
 
 const byId = (id) => document.getElementById(id);
 
@@ -74,7 +75,7 @@ function linksIn(time, model, run) {
 function usePart(run) {
   const queues = [...new Set(run.jobs.map((job) => job.queue))].sort();
   const byQueue = queues.length > 1;
-  const slots = run.nodes.reduce((sum, node) => sum + (node.states.at(-1).lost ? 0 : node.slots), 0);
+  const slots = run.nodes.reduce((sum, node) => sum + node.takes, 0);
   return stackedPart({
     title: `slots in use, in the colour of their ${byQueue ? "queue" : "job"}, of ${slots}`,
     items: run.attempts,
@@ -86,14 +87,16 @@ function usePart(run) {
 }
 
 function showFacts(host, model, run) {
-  const running = run.jobs.filter((job) => job.runs).length, alive = run.nodes.filter((node) => !node.lost);
-  const slots = alive.reduce((sum, node) => sum + node.slots, 0), used = run.attempts.filter((one) => one.runs).length;
-  const dead = run.nodes.length - alive.length;
+  const running = run.jobs.filter((job) => job.runs).length, used = run.attempts.filter((one) => one.runs).length;
+  const slots = run.nodes.reduce((sum, node) => sum + node.takes, 0);
+  const count = (nodes, state) => (nodes.length ? `, ${nodes.length} ${nodes.length === 1 ? "node" : "nodes"} ${state}` : "");
+  const lost = count(run.nodes.filter((node) => node.lost), "lost");
+  const drained = count(run.nodes.filter((node) => node.drained && !node.lost), "drained");
   const bar = html("span", { class: "bar" }, html("span", { class: "done" }));
-  bar.firstChild.style.width = `${slots ? (100 * used) / slots : 0}%`;
+  bar.firstChild.style.width = `${slots ? Math.min(100, (100 * used) / slots) : 0}%`;
   const facts = [
     ["scheduler", `${model.head.scheduler}, flows: ${model.head.flow_scheduler}`],
-    ["cluster", `${model.head.topology}${dead ? `, ${dead} nodes lost` : ""}`],
+    ["cluster", `${model.head.topology}${lost}${drained}`],
     ["slots", bar, `${used} of ${slots}`],
     ["jobs", `${running} running, ${run.jobs.length - running} ended`],
   ];
@@ -123,7 +126,7 @@ function startLive() {
   const matrix = makeMatrix(byId("matrix"));
   const details = makeDetails(byId("details"), () => chooseAttempt(null));
   const decisions = makeDecisions(byId("decisions"), chooseAttempt);
-  let jobs = null;
+  let jobs = null, blocks = null, changes = "", heardMs = null;
 
   const beginS = () => (model.head.live ? model.busySince(atS) : firstOf(model));
   const draw = () => {
@@ -139,6 +142,9 @@ function startLive() {
     matrix(model.head.racks, model.pairsIn(run.begin_s + fromS, run.begin_s + toS));
     decisions(run, chosenJob);
     details.show(run, chosenAttempt);
+    const known = run.jobs.map((job) => `${job.id} ${job.runs}`).join();
+    if (known !== changes) blocks?.(); // jobs begin and end with files
+    changes = known;
     byId("note").hidden = !model.note;
     byId("note").textContent = model.note;
     tookMs = performance.now() - begunMs;
@@ -156,7 +162,7 @@ function startLive() {
     if (jobs === null) {
       jobs = makeJobTable(byId("jobs"), { choose: chooseJob, kill: head.live ? (id) => killJob(id, head, say) : null });
       byId("store").hidden = !head.live;
-      if (head.live) makeBlocks(byId("blocks"), head.racks);
+      if (head.live) blocks = makeBlocks(byId("blocks"), head.racks);
     }
   };
   const ready = () => {
@@ -177,9 +183,14 @@ function startLive() {
       if (isReady) drawSoon();
     },
     now(nowS) {
-      offsetMs = 1000 * nowS - performance.now();
+      heardMs = performance.now();
+      offsetMs = 1000 * nowS - heardMs;
       say("live", "on");
       drawSoon();
+    },
+    trouble(words) {
+      byId("trouble").replaceChildren(...words.map((line) => html("li", {}, line)));
+      byId("trouble").hidden = !words.length;
     },
     ready() {
       if (model.head.live) say("live", "on");
@@ -189,6 +200,11 @@ function startLive() {
   };
   const goesOn = () => !isReady || model.head.live;
   const lost = (status) => say(status === 401 ? "this address needs its token: open the page by the link that railyard status prints" : "the cluster does not answer; trying again", "off");
+  setInterval(() => {
+    if (heardMs === null || performance.now() - heardMs < SILENT_MS) return;
+    heardMs = null;
+    say("the gateway is silent; waiting for it", "off");
+  }, 1000);
   follow("page/feed", on, goesOn, lost);
 }
 

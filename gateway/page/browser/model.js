@@ -42,11 +42,11 @@ class RunModel {
   }
 
   // Rows --------------------------------------------------------------------------------------
-  _node(atS, name, rack, slots, lost) {
+  _node(atS, name, rack, slots, lost, drained) {
     const node = this.nodes.get(name) ?? { name, rack, slots: 0, states: [] };
     node.slots = Math.max(node.slots, slots);
     if (!this.nodes.has(name)) this.nodeNames = null;
-    node.states.push({ at_s: atS, slots: lost ? 0 : slots, lost });
+    node.states.push({ at_s: atS, takes: lost ? 0 : slots, lost, drained });
     this.nodes.set(name, node);
   }
 
@@ -96,7 +96,7 @@ class RunModel {
   _end(atS, name, how, phases) {
     const waiting = this.waiting.get(name), one = this.attempts.get(name);
     if (waiting) waiting.end_s ??= atS;
-    if (one) Object.assign(one, { end_s: atS, how, phases });
+    if (one?.end_s === null) Object.assign(one, { end_s: atS, how, phases }); // a lost node's attempts are told again when it is back
   }
 
   _taken(atS, name) {
@@ -141,7 +141,8 @@ class RunModel {
       at_s: atS,
       begin_s: beginS,
       jobs: jobs.map((job) => jobAt(job, atS, from)),
-      nodes: nodes.map((node) => ({ ...node, ...latest(node.states, atS), slots: Math.max(node.slots, 1) })),
+      // `takes`: its slots now; `slots`: the rows that it needs
+      nodes: nodes.map((node) => ({ takes: 0, ...node, ...latest(node.states, atS), slots: Math.max(node.slots, 1) })),
       attempts,
       left_out: 0,
       waiting: waiting.map((one) => ({

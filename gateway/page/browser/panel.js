@@ -23,17 +23,17 @@ const tip = (() => {
   };
 })();
 
-// Labels of rows, as many as there is room for: `rows` has {text, y, style}.
+// Labels of rows, as many as there is room for: `rows` has {text, y, style}, and `about` if more is to be said of one.
 function rowLabels(rows, left) {
   const found = [];
   let last = -Infinity;
-  for (const { text, y, style } of rows) {
+  for (const { text, about, y, style } of rows) {
     if (y - last < TEXT_PX) continue;
     last = y;
     const label = svg("text", { x: left - 6, y: y + TEXT_PX * 0.36, class: `row ${style ?? ""}` });
     label.textContent = cut(text, left - 8, TEXT_PX);
     const whole = svg("title");
-    whole.textContent = text;
+    whole.textContent = about || text;
     label.append(whole);
     found.push(label);
   }

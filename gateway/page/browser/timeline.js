@@ -146,7 +146,8 @@ function rackRows(nodes, first, step) {
     return nodes.map((node, number) => {
       const top = first[number] * step, bottom = (first[number] + node.slots) * step;
       const begins = number === 0 || nodes[number - 1].rack !== node.rack;
-      return { text: node.name, top, bottom, begins, y: (top + bottom) / 2, style: node.lost ? "lost" : "" };
+      const style = node.lost ? "lost" : node.drained ? "drained" : "";
+      return { text: node.name, about: style && `${node.name} is ${style}`, top, bottom, begins, y: (top + bottom) / 2, style };
     });
   }
   nodes.forEach((node, number) => {

@@ -39,6 +39,8 @@ _OF_REDUCES = {
     "combine_out": "COMBINE_OUTPUT_RECORDS",
 }
 _COMBINED_AWAY = "combined_away"
+#: Shown as Hadoop's counters, or not at all: it counts no bytes of what a reduce makes.
+_NEVER_OWN = (_COMBINED_AWAY, "bytes_out")
 
 
 def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
@@ -84,7 +86,7 @@ def _add_counted(groups: Groups, stage: str, counters: Mapping[str, int], *, is_
         what = counter.removeprefix(prefix) if counter.startswith(prefix) else ""
         if what in names:
             groups.setdefault(TASKS, {})[names[what]] = count
-        elif what != _COMBINED_AWAY:
+        elif what not in _NEVER_OWN:
             group, comma, name = counter.partition(",")
             groups.setdefault(group if comma else OWN, {})[name if comma else counter] = count
     away, pairs = counters.get(prefix + _COMBINED_AWAY), counters.get(f"{prefix}pairs_out")

@@ -29,6 +29,8 @@ _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # words, bytes of the words
 _LINES_PER_PIECE = 2**14
 _LINE_END = ord("\n")
+#: Of a word as it is shipped, without its letters: its count, and the blank after it.
+_PAIR_BYTES = 9
 
 
 class WordCount(Job):
@@ -54,6 +56,7 @@ class _CountSplit:
         counters |= {"words": table.words, "shipped": len(words)}
         _count(counters, task, records_in=lines, pairs_out=table.words)
         _count(counters, task, combined_away=table.words - len(words))
+        _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
         partitions = _Partitions(task.partitions)
         partitions.add(words, counts)
         return TaskResult(

@@ -32,6 +32,7 @@ class WordTable:
 
     def __init__(self) -> None:
         self.words = 0  #: occurrences of all words
+        self.letters = 0  #: bytes of all these occurrences
         self._tallies: list[tuple[Words, Words, Numbers]] = []
         self._long: Counter[bytes] = Counter()
 
@@ -40,6 +41,7 @@ class WordTable:
         text = b"".join((b" ", block, b" " * 17))  # padded, so that 16 bytes can be loaded anywhere
         starts, lengths = _words(np.frombuffer(text, np.uint8))
         self.words += len(starts)
+        self.letters += int(lengths.sum())
         long = lengths > _SHORT_BYTES
         if long.any():
             spans = zip(starts[long].tolist(), lengths[long].tolist(), strict=True)

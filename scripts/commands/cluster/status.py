@@ -140,7 +140,7 @@ def _show(session: Session, state: _State, console: Console) -> None:
         console.print()
         console.print(_files(session, state.usage), markup=False)
     if state.safe_mode is not None and state.safe_mode.on:
-        console.print(_in_safe_mode(state.safe_mode), markup=False)
+        console.print(str(state.safe_mode), markup=False)
     for line in gateway_lines(session.folder):
         click.echo(line)
 
@@ -282,16 +282,6 @@ def _safe_mode(session: Session) -> SafeModeStatus | None:
         return session.link("namenode").ask(GetSafeMode(), SafeModeStatus)
     except (PeerLost, Refused):
         return None
-
-
-def _in_safe_mode(status: SafeModeStatus) -> str:
-    if status.by_hand:
-        return (
-            "the NameNode is in safe mode, as somebody asked for: changes are refused until "
-            "hdfs dfsadmin -safemode leave"
-        )
-    reported = f"{status.reported} of {format_count(status.blocks, 'block')} have been reported"
-    return f"the NameNode is in safe mode: {reported}, {status.needed} are needed; changes wait"
 
 
 def _files(session: Session, usage: Usage | str) -> str:
