@@ -119,6 +119,8 @@ class Simulation:
             block_bytes,
             self.driver,
         )
+        if faults:
+            self.workers.expect_repeats()
         self.network.call_each = self.workers.flows_ended
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():

@@ -198,7 +198,7 @@ class BlockStore:
         """
         if self.is_down:
             if self._is_stopped:
-                self.when_back(partial(self.ask, message, lambda _: None))
+                self.when_back(partial(self._hear, message))
             return None
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
@@ -209,9 +209,14 @@ class BlockStore:
             elif isinstance(each.command, VerifyReplica | DeleteDamaged):
                 self._verify(each.command)
         for moved, answer in outcome.moved:
-            if (on_end := self._moving.pop(moved, None)) is not None:
-                on_end(answer)
+            self._moved(moved, answer)
         return outcome.reply
+
+    def _hear(self, message: Message) -> None:
+        """It goes on, and hears what it was told while stopped; if it died of that, it does not."""
+        if not self.is_down:
+            with contextlib.suppress(PeerError):
+                self.send(message)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
         """Move a block; ``on_end`` gets the NameNode's answer."""
@@ -222,10 +227,14 @@ class BlockStore:
 
         def answered(answer: Message | Refusal | None) -> None:
             if isinstance(answer, ReplicaMoved | Refusal):
-                del self._moving[wanted]
-                on_end(answer)
+                self._moved(wanted, answer)
 
         self.ask(wanted, answered)
+
+    def _moved(self, wanted: MoveReplica, answer: ReplicaMoved | Refusal) -> None:
+        """Tell whoever asked for this move last: who asked before may be dead."""
+        if (on_end := self._moving.pop(wanted, None)) is not None:
+            on_end(answer)
 
     # How it dies ---------------------------------------------------------------------------------
     def die(self, crash: Crash) -> None:
@@ -259,7 +268,8 @@ class BlockStore:
             self.register(rack)
         self._go_on()
         for wanted, on_end in moving.items():
-            self.move(wanted, on_end)
+            if wanted not in self._moving:  # a restarted ResourceManager has not asked for it anew
+                self.move(wanted, on_end)
 
     def _go_on(self) -> None:
         self.is_down = self._is_stopped = False

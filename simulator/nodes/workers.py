@@ -146,7 +146,11 @@ class Workers:
         self._named: dict[int, FlowId] = {}
 
     def expect_repeats(self) -> None:
-        """Some of the core's commands will come again, as a ResourceManager is restarted."""
+        """Something fails: commands may come again, and so may the output of a task.
+
+        A reader that has not started may have the output of a node that is lost, before that
+        task runs again.
+        """
         self._fetched_by = {}
 
     # The core's commands -------------------------------------------------------------------------

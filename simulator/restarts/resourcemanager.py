@@ -50,7 +50,6 @@ class Settling:
         self._jobs = jobs
         self._links = links
         driver.on_restarted = self._begin
-        workers.expect_repeats()
 
     def _begin(self, crash: Crash) -> None:
         driver = self._driver

@@ -12,7 +12,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from railyard.benchmarks._faults.running import again, broken_law, schedule_of, schedulers
+from railyard.benchmarks._faults.running import again, broken_law, named, schedule_of, schedulers
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import TaskId, task_of
 from railyard.cluster.messages.execution import (
@@ -59,6 +59,19 @@ def test_laws_hold_in_large_schedules_too():
 )
 def test_an_attempt_that_outlives_the_commit_of_its_job_writes_nothing(scheduler: str, seed: int):
     assert not broken_law(small_schedule(scheduler, seed))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "seed"), [("dice", 12707), ("kmn", 13241), ("centralized", 16008)]
+)
+def test_what_others_tell_a_dead_or_stopped_namenode_is_settled_once(scheduler: str, seed: int):
+    assert not broken_law(named("small", scheduler, seed))
+
+
+@pytest.mark.parametrize(("scheduler", "seed"), [("corral-fair", 12622), ("joint:no-aeap", 16968)])
+def test_a_reader_takes_the_output_of_a_task_once(scheduler: str, seed: int):
+    """It had an output before it started; that node was lost, and the task ran again."""
+    assert not broken_law(named("small", scheduler, seed))
 
 
 def test_toys_propose_all_that_can_be_proposed():
