@@ -27,7 +27,7 @@ from railyard.cluster.errors import UsageError, require, require_count, unknown_
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
 from railyard.cluster.overrides import Change, apply_changes, split_changes
 from railyard.cluster.tomlfile import build, read_toml, warn_of_renamed
-from railyard.cluster.topologies.linknames import place_named
+from railyard.cluster.topologies.linknames import names_of_links, place_named
 from railyard.cluster.topologies.tables import (
     MOST,
     Client,
@@ -331,15 +331,16 @@ def _key_now(key: str) -> str:
 
 def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Change]:
     """A change of a rack's link, "r3.up", as changes of its figures; any other change as it is."""
-    place, _, way = key.rpartition(".")
+    place, _, end = key.rpartition(".")
+    way = end.casefold()
     if way not in ("up", "down") or not place:
         return [(key, value)]
     topology = build(data, Topology, source)
     racks = {str(rack.id): rack for rack in topology.rack_list()}
     name = place_named(place, topology.places())
     if name not in racks:
-        known = [f"{rack}.{way}" for rack in racks for way in ("up", "down")]
-        raise unknown_name("link of the network", key, known)
+        known = [f"{rack}.{each}" for rack in racks for each in ("up", "down")]
+        raise unknown_name("link of the network", key, names_of_links(known, topology.places()))
     if way == "down":
         return [(f"rack.{name}.downlink", value)]
     # [rack.rN] with an uplink alone means both ways

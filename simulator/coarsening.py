@@ -69,7 +69,7 @@ class Coarseness:
 #: From the least coarse on; the first with which a run has few enough flows is taken, or the last.
 #: With ``together_s=0.5`` shuffles were 15 % too short, and no run was quicker.
 LEVELS = (
-    Coarseness(shuffle_flows=2000, jct_off=0.03, cct_off=0.1),
+    Coarseness(shuffle_flows=2000, jct_off=0.07, cct_off=0.1),
     Coarseness(
         shuffle_flows=500,
         output_block=2_000_000_000,

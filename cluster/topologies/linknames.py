@@ -7,12 +7,13 @@ count.  "rack3.uplink" and "site3.uplink" are of an earlier release.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.tomlfile import warn_of_renamed
 
 #: {word of an earlier release: the word now}
 _RENAMED = {"uplink": "up", "downlink": "down"}
+_WAYS = frozenset({"up", "down"})
 _NUMBERED = re.compile(r"(?:rack|site)(\d+)")
 
 
@@ -22,8 +23,11 @@ def link_name(text: str, places: Mapping[str, str]) -> str:
     Warns of spellings of an earlier release.  Whatever no place is known for stays as it is.
     """
     place, way = _split(text.strip(), places)
-    parts = [_RENAMED.get(part, part) for part in way]
-    written, now = ".".join([place, *way]), ".".join([_NUMBERED.sub(r"r\1", place), *parts])
+    parts = [_RENAMED.get(part.casefold(), _as_way(part)) for part in way]
+    written, now = (
+        ".".join([place, *map(_as_way, way)]),
+        ".".join([_NUMBERED.sub(r"r\1", place), *parts]),
+    )
     if now != written:
         warn_of_renamed(written, now)
     return now
@@ -35,6 +39,18 @@ def place_named(text: str, places: Mapping[str, str]) -> str:
         return text
     known = {_folded(name): rack for name, rack in places.items()}
     return known.get(_folded(text), text)
+
+
+def names_of_links(names: Iterable[str], places: Mapping[str, str]) -> Iterator[str]:
+    """The names of links, those of places' own first: "Tokyo.up" rather than "r5.up"."""
+    own = {rack: name for name, rack in places.items()}
+    for name in names:
+        place, dot, way = name.partition(".")
+        yield own.get(place, place).replace(" ", "-") + dot + way
+
+
+def _as_way(part: str) -> str:
+    return part.casefold() if part.casefold() in _WAYS else part
 
 
 def _split(text: str, places: Mapping[str, str]) -> tuple[str, list[str]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.ids import OUTSIDE, NodeId
-from railyard.cluster.topologies.linknames import link_name
+from railyard.cluster.topologies.linknames import link_name, names_of_links
 from railyard.cluster.topologies.tables import Client, Ocs, SwitchTree
 from railyard.cluster.topology import Rack, Topology
 from railyard.netemu.model.links import Categories, Path, Route, pack
@@ -91,7 +91,8 @@ class Network:
         name = link_name(text, self._places)
         if name in self.number:
             return name
-        raise unknown_name("link", name, [*self.cross_rack, *self.ports, *self.clients])
+        known = [*self.cross_rack, *self.ports, *self.clients]
+        raise unknown_name("link", text.strip(), names_of_links(known, self._places))
 
     def cross_rack_bytes_per_s(self, capacities: NDArray[np.float64]) -> float:
         """What the links between racks can carry in all, of these capacities by number."""

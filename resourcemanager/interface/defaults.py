@@ -110,7 +110,7 @@ class SlowStart(ShufflePolicy):
         names = "+".join(source.name for source in stage.reads)
         least = ceil(self._config.slowstart * needed)
         if done < least:
-            return f"slow start: {done} of {needed} {names} tasks done, needs {least}"
+            return f"slow start: {done} of {needed} tasks of {names} done, needs {least}"
         return f"ramp-up: {stage.held} may hold slots while {names} has pending tasks"
 
     def may_fetch(self, stage: StageView) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from railyard.cluster.topology import load_topology, topology_names
 from railyard.resourcemanager.interface.recipe import Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class TopologyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +44,15 @@ class SchedulerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 class Listing(dict[str, Any]):
     """What there is, by name; a notebook shows it as a table."""
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each, its fields as columns.
+
+        Raises ``UsageError`` if pandas is not installed.
+        """
+        from railyard.scripts.api.shown.frames import listing_frame
+
+        return listing_frame(self.values())
 
     def _repr_html_(self) -> str:
         from railyard.scripts.api.shown.words import listing_as_html

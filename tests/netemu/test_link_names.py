@@ -22,7 +22,9 @@ def test_each_link_is_called_by_its_name_and_by_its_site_s(topology, caplog):
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("text", ["Sao Paulo.up", "sao-paulo.up", "SaoPaulo.up", " r2.up "])
+@pytest.mark.parametrize(
+    "text", ["Sao Paulo.up", "sao-paulo.up", "SaoPaulo.up", " r2.up ", "SAO PAULO.Up", "r2.UP"]
+)
 def test_letters_case_and_spaces_of_a_site_do_not_count(text, caplog):
     assert Network(load_topology("tetrium-8")).link_named(text) == "r2.up"
     assert not caplog.messages
@@ -67,7 +69,11 @@ def test_a_link_of_the_topology_is_changed_by_the_same_name():
 @pytest.mark.parametrize(
     ("topology", "key", "words"),
     [
-        ("tetrium-8", "Tokio.up", 'unknown link of the network "Tokio.up"'),
+        (
+            "tetrium-8",
+            "Tokio.up",
+            'unknown link of the network "Tokio.up": did you mean "Tokyo.up"',
+        ),
         ("hybrid-8x4", "r8.down", 'unknown link of the network "r8.down": did you mean "r'),
         ("joint-16x6", "r3.up", "rack.r3.uplink: need none where there is a [tree]"),
         ("hybrid-8x4", "r3.up", "need a rate such as 10Gbps"),

@@ -69,7 +69,7 @@ def test_reduces_say_what_the_shuffle_policy_held_them_for(tmp_path: Path):
     c.run()
     e = run.task("j0.r0")
     assert e.waits[0].who == "fair/shuffle"
-    assert e.waits[0].why == "slow start: 0 of 4 m tasks done, needs 1"
+    assert e.waits[0].why == "slow start: 0 of 4 tasks of m done, needs 1"
     assert e.runnable_s == 3.0
     [story] = e.attempts
     assert len(story.fetches) == 4

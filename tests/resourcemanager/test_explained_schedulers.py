@@ -133,9 +133,9 @@ def test_the_shuffle_policy_holds_reduces_until_its_share_of_maps_is_done(tmp_pa
     e = run.task("j0.r0")
     assert (e.waits[0].who, e.waits[0].why) == (
         "fair/shuffle",
-        "slow start: 0 of 6 m tasks done, needs 3",
+        "slow start: 0 of 6 tasks of m done, needs 3",
     )
-    assert e.waits[0].why_last == "slow start: 2 of 6 m tasks done, needs 3"
+    assert e.waits[0].why_last == "slow start: 2 of 6 tasks of m done, needs 3"
     assert e.waits[0].to_s == 4.0  # two slots: the third map ends with the second wave
 
 
@@ -407,7 +407,7 @@ def test_co_scheduler_holds_out_for_the_racks_of_its_guideline(tmp_path: Path):
         "r1 is off its guideline",
         7.0,
     )
-    assert e.answers[0].planned == "its maps on 1 racks: none so far"
+    assert e.answers[0].planned == "its maps on at most 1 rack; so far on none"
     assert run.chosen("j0.m0").why == "line 9: any rack, remote"  # any map, off the guideline
 
 
@@ -428,12 +428,12 @@ def test_co_scheduler_maps_of_a_light_job_go_anywhere(tmp_path: Path):
         (
             "co-scheduler",
             "line 5: the rack is in its guideline",
-            "its maps on 1 racks: none so far",
+            "its maps on at most 1 rack; so far on none",
         ),
         (
             "co-scheduler:dp+ocas",
             "line 5: the rack is in its guideline",
-            "its maps on 1 racks: none so far",
+            "its maps on at most 1 rack; so far on none",
         ),
         ("co-scheduler:ocas", "line 9: any rack", "no guideline for its maps: any rack"),
     ],

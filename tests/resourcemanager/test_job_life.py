@@ -144,7 +144,7 @@ def test_reduces_wait_for_the_slow_start():
     c = tiny_cluster(racks=1, nodes=2, slots=1, options={"shuffle.slowstart": 0.5})
     c.submit("j0", maps=4, reduces=1, map_s=1)
     c.run(until_s=0.5)
-    assert c.why_waiting("j0.r0") == "slow start: 0 of 4 m tasks done, needs 2"
+    assert c.why_waiting("j0.r0") == "slow start: 0 of 4 tasks of m done, needs 2"
     assert c.run().launches("j0.r")[0][1] >= 1.0
 
 

@@ -259,7 +259,7 @@ def test_progress_is_pushed_to_watchers(office: Office):
         ("m", 1, 1),
         ("r", 0, 1),
     ]
-    assert progress.waiting == "slow start: 0 of 1 m tasks done, needs 1"
+    assert progress.waiting == "slow start: 0 of 1 tasks of m done, needs 1"
 
 
 def test_the_events_of_a_run_replay_to_its_orders(office: Office):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from railyard.cluster.topology import load_topology
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.scripts.commands import bench
 from railyard.scripts.commands.lists.settings import settings_of_recipe
@@ -24,6 +25,22 @@ def test_topologies_tell_their_figures(railyard):
     assert "uplink 30 Gbps, 50% of the core already taken off for other traffic" in said
     assert "8 sites x 1 nodes x 4 to 16 slots; NIC unlimited, uplink 100 Mbps to 1 Gbps" in said
     assert "switches 3 Gbps / 2 Gbps / 2 Gbps" in said
+
+
+def test_a_topology_is_shown_with_its_sites(railyard, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [line.split() for line in railyard.ok("topologies", "tetrium-8").splitlines()]
+    [tokyo] = [row for row in rows if "Tokyo" in row]
+    place = load_topology("tetrium-8").rack_list()[5]
+    rates_gbps = [place.uplink_bytes_per_s * 8e-9, place.downlink_bytes_per_s * 8e-9]
+    assert tokyo[:4] == ["r5", "Tokyo", "1", str(place.nodes[0].slots)]
+    assert [float(number) for number in tokyo[4:]] == pytest.approx(rates_gbps, abs=0.005)
+    assert any(row[:3] == ["r0", "to", "r6"] for row in _rows(railyard, "corral-7x30"))
+    assert "unknown topology" in railyard.call("topologies", "tetrium-9").stderr
+
+
+def _rows(railyard, name):
+    return [line.split() for line in railyard.ok("topologies", name).splitlines()]
 
 
 def test_every_benchmark_can_be_named():
@@ -59,7 +76,14 @@ def test_choices_of_a_setting_are_named(railyard):
 
 @pytest.mark.parametrize("columns", ["60", "80"])
 @pytest.mark.parametrize(
-    "command", [["schedulers", "--settings"], ["topologies"], ["workloads"], ["schedulers"]]
+    "command",
+    [
+        ["schedulers", "--settings"],
+        ["topologies"],
+        ["topologies", "tetrium-8"],
+        ["workloads"],
+        ["schedulers"],
+    ],
 )
 def test_lists_fit_the_terminal(railyard, monkeypatch, command, columns):
     monkeypatch.setenv("COLUMNS", columns)

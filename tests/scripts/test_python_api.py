@@ -157,6 +157,8 @@ def test_data_frames_have_a_row_for_each(compared):
     assert runs.loc[0, "bytes_cross_rack"] == first.bytes.cross_rack
     assert list(jobs[jobs.seed == 2].name) == ["terasort", "wordcount"] * 2
     assert first.to_pandas().equals(jobs[:2])
+    assert list(railyard.topologies().to_pandas().name) == list(railyard.topologies())
+    assert railyard.schedulers().to_pandas().set_index("name").loc["corral", "flow_scheduler"]
     with pytest.raises(railyard.UsageError, match="need runs, jobs or statements"):
         compared.to_pandas("job")
 

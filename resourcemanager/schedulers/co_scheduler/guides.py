@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railyard.cluster.ids import RackId, rack_of
+from railyard.cluster.units import format_count
 from railyard.resourcemanager.interface.views import JobView, StageView, TaskView
 from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
     DataGuideline,
@@ -44,8 +45,8 @@ class MapGuide:
     def __str__(self) -> str:
         if not self.bound:
             return "no guideline for its maps: any rack"
-        used = " ".join(self.used) or "none so far"
-        return f"its maps on {self.racks_max} racks: {used}"
+        racks = format_count(self.racks_max, "rack")
+        return f"its maps on at most {racks}; so far on {' '.join(self.used) or 'none'}"
 
     @property
     def bound(self) -> bool:

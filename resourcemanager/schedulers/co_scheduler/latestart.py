@@ -66,8 +66,10 @@ class LateStart(ShufflePolicy):
         return stage.size if all(source.complete for source in stage.reads) else 0
 
     def why(self, stage: StageView) -> str:
-        done = [f"{source.done} of {source.needed} {source.name}" for source in stage.reads]
-        return f"waits for all it reads: {', '.join(done)} tasks done"
+        done = [
+            f"{source.done} of {source.needed} tasks of {source.name}" for source in stage.reads
+        ]
+        return f"waits for all it reads: {', '.join(done)} done"
 
     def may_fetch(self, stage: StageView) -> bool:
         if stage.pending.count == 0:

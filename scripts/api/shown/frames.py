@@ -82,6 +82,11 @@ def lines_frame(figures: Mapping[str, Mapping[str, Any]]) -> DataFrame:
     )
 
 
+def listing_frame(every: Iterable[msgspec.Struct]) -> DataFrame:
+    """A row for each struct, with its fields."""
+    return _frame([msgspec.structs.asdict(one) for one in every])
+
+
 def _keys(run: RunRecord) -> dict[str, Any]:
     return {name: getattr(run, name) for name in _KEYS}
 

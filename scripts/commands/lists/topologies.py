@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,19 +15,62 @@ from railyard.cluster.units import (
     format_rate,
     format_share,
     format_size,
+    rate_unit,
 )
+from railyard.scripts.terminal.request import argument, command
 from railyard.scripts.terminal.tables import wrapped
 
+if TYPE_CHECKING:
+    from railyard.scripts.terminal.tables import Cell
 
-@click.command()
-def topologies() -> None:
-    """List the topologies that come with Railyard; a .toml file of your own works too."""
-    for name in topology_names():
+
+@dataclass(frozen=True, kw_only=True)
+class TopologiesRequest:
+    """Arguments of ``railyard topologies``."""
+
+    names: tuple[str, ...] = argument(nargs=-1, metavar="[NAME]...")
+
+
+@command(TopologiesRequest)
+def topologies(request: TopologiesRequest) -> None:
+    """List the topologies that come with Railyard; a .toml file of your own works too.
+
+    With NAMEs, or files, only these, with each of their racks or sites.
+    """
+    for name in request.names or topology_names():
         topology = load_topology(name)
         figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
         click.echo(name)
         for text in filter(None, (topology.description, figures, topology.source)):
             click.echo(wrapped(text, 4))
+        if request.names:
+            _show_racks(topology)
+
+
+def _show_racks(topology: Topology) -> None:
+    """A row for each rack, or for each group of racks one after the other that are alike."""
+    from railyard.scripts.terminal.tables import Column, plain_console, plain_numbers, show_table
+
+    rows: list[list[Cell]] = []
+    first: dict[int, str] = {}
+    for rack in topology.rack_list():
+        slots = [node.slots for node in rack.nodes]
+        rates: list[Cell] = [
+            rate if math.isfinite(rate) else "unlimited"
+            for rate in (rack.uplink_bytes_per_s, rack.downlink_bytes_per_s)
+        ]
+        site = rack.name if rack.name != rack.id else ""
+        row: list[Cell] = [rack.id, site, len(rack.nodes), _range(slots), *rates]
+        if rows and rows[-1][1:] == row[1:]:
+            start = first.setdefault(len(rows), str(rows[-1][0]))
+            rows[-1][0] = f"{start} to {rack.id}"
+        else:
+            rows.append(row)
+    rates_s = [rate for row in rows for rate in row[4:] if isinstance(rate, float)]
+    unit = rate_unit(max(rates_s, default=0.0))
+    about = [Column("rack"), Column("site", rank=1), Column("nodes", plain_numbers)]
+    links = [Column(heading, lambda _: unit) for heading in ("up", "down")]
+    show_table(plain_console(highlight=False), [*about, Column("slots a node"), *links], rows)
 
 
 def _shape(topology: Topology) -> str:

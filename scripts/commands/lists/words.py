@@ -44,7 +44,12 @@ _KINDS = {
     "SUMMARY": "file",
 }
 #: {command: kind of its argument that is only called a name}
-_NAMES = {"schedulers": "scheduler", "bench": "benchmark", "workloads show": "workload"}
+_NAMES = {
+    "schedulers": "scheduler",
+    "bench": "benchmark",
+    "topologies": "topology",
+    "workloads show": "workload",
+}
 #: Callbacks that take paths.
 _PATHS = {"writable_file": "file", "new_folder": "dir"}
 

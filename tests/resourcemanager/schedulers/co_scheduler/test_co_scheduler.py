@@ -118,7 +118,7 @@ def test_all_flows_between_two_racks_are_an_elephant_together():
 def test_reduces_wait_for_all_maps_and_fetches_for_all_reduces():
     c = hybrid()
     terasort(c)
-    assert c.why_waiting("j0.r0") == "waits for all it reads: 0 of 40 m tasks done"
+    assert c.why_waiting("j0.r0") == "waits for all it reads: 0 of 40 tasks of m done"
     run = c.run()
     maps_end_s = 5.0  # 40 maps of 1 s on 8 slots
     assert min(when for _, when in run.launches("j0.r")) == maps_end_s
