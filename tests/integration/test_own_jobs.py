@@ -90,7 +90,7 @@ def test_jobs_of_ones_own(railyard, tmp_path):
     assert "killed by railyard kill" in said
     again = railyard.run("kill", "j4")
     assert (again.returncode, "has ended already" in again.stderr) == (2, True)
-    status = railyard.ok("status", "--json", "-")
+    status = railyard.ok("status", "--json")
     assert [job["state"] for job in json.loads(status)["jobs"]] == ["succeeded"] * 3 + ["failed"]
     assert all(daemon["answers"] for daemon in json.loads(status)["daemons"])
     railyard.ok("down")

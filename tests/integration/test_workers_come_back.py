@@ -112,6 +112,8 @@ def test_a_node_is_drained_while_a_job_runs_and_taken_back(cluster, asked, tmp_p
     assert "healthy" in cluster.call("fs", "fsck").stdout
     listed = cluster.call("nodes").stdout.splitlines()
     assert [line.split()[-1] for line in listed if line.split()[:1] == ["r1n0"]] == ["drained"]
+    names = [line.split()[0] for line in listed[1:]]
+    assert names == sorted(names), "in the order of the topology"
     refused = cluster.call("nodes", "drain", "r1n9")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert 'unknown node "r1n9": did you mean "r1n' in refused.stderr

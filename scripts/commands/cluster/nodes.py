@@ -81,9 +81,10 @@ def _show() -> None:
     with running_session() as session:
         manager = session.link("resourcemanager")
         status = manager.ask(GetClusterStatus(), ClusterStatus)
+        numbers_of = {node.id: n for n, node in enumerate(session.config.topology.nodes())}
     table: list[list[Cell]] = [
         [each.node, each.rack, each.slots, len(each.attempts) if each.alive else "", _state(each)]
-        for each in status.nodes
+        for each in sorted(status.nodes, key=lambda each: numbers_of[each.node])
     ]
     numbers = [Column(heading, plain_numbers) for heading in ("slots", "held")]
     show_table(

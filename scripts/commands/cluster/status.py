@@ -86,7 +86,14 @@ class _State:
 
 
 @click.command()
-@click.option("--json", "file", metavar="FILE|-", help="Write it as JSON; - is standard output.")
+@click.option(
+    "--json",
+    "file",
+    metavar="[FILE|-]",
+    is_flag=False,
+    flag_value="-",
+    help="Write it as JSON; - or no FILE is standard output.",
+)
 @click.option("--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
 def status(file: str | None, watch: bool) -> None:
     """Show the cluster that is up: daemons, nodes, slots, jobs, files, refused messages."""
