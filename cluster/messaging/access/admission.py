@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import zmq
 
@@ -11,8 +12,9 @@ from railyard.cluster.messaging.access.epochs import Epochs, daemon_of
 from railyard.cluster.messaging.access.roles import Sender
 from railyard.cluster.messaging.wire import Message
 
-#: Maximum number of peers with a cached role.
-_SENDERS_MAX = 4096
+#: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
+_PEERS_MAX = 512
+_Known = TypeVar("_Known")
 
 
 class Admission:
@@ -38,9 +40,7 @@ class Admission:
         """The sender of a frame that came from ``peer``."""
         known = self._senders.get(peer)
         if known is None:
-            if len(self._senders) >= _SENDERS_MAX:
-                self._senders.clear()
-            known = self._senders[peer] = self._who_sent(frame)
+            known = _kept(self._senders, peer, self._who_sent(frame))
         return known
 
     def check(self, kind: type[Message], peer: bytes, frame: zmq.Frame) -> None:
@@ -58,9 +58,15 @@ class Admission:
         try:
             daemon = self._daemons[peer]
         except KeyError:
-            if len(self._daemons) >= _SENDERS_MAX:
-                self._daemons.clear()
-            daemon = self._daemons[peer] = daemon_of(peer)
+            daemon = _kept(self._daemons, peer, daemon_of(peer))
         if daemon is not None and self._epochs.is_over(daemon):
             name, epoch = daemon
             raise PeerError(f"{kind.tag()} from {name} of epoch {epoch}: it was replaced")
+
+
+def _kept(cache: dict[bytes, _Known], peer: bytes, known: _Known) -> _Known:
+    """Cache what is known of a peer, in place of the one that has been cached for longest."""
+    if len(cache) >= _PEERS_MAX:
+        del cache[next(iter(cache))]
+    cache[peer] = known
+    return known
