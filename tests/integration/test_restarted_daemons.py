@@ -65,6 +65,29 @@ def test_attempts_run_on_while_the_resourcemanager_is_killed(cluster, tmp_path):
     assert "started again; died 2 times: signal 9" in cluster.ok("status")
 
 
+def test_a_resourcemanager_that_cannot_open_its_journal_is_tried_again(cluster):
+    sort = cluster.start("run", "terasort", "--size", "1500MB")
+    folder = folder_of(cluster)
+    wait_for(lambda: attempts_of(cluster, "j2.m"), 40, "maps run")
+    aside, manager_log = folder.events.with_suffix(".aside"), folder.log("resourcemanager")
+    folder.events.rename(aside)
+    folder.events.mkdir()
+    kill_all(cluster, "ResourceManager")
+    wait_for(lambda: "Is a directory" in manager_log.read_text(), 20, "its successor says why")
+    folder.events.rmdir()
+    aside.rename(folder.events)
+    said, errors = sort.communicate(timeout=90)
+    assert sort.returncode == 0, errors
+    assert "15000 records in order" in said
+    [why] = {
+        line.split(": ", 1)[1]
+        for line in manager_log.read_text().splitlines()
+        if "Is a directory" in line
+    }
+    assert why.startswith(f"{folder.events}: ")
+    assert "Traceback" not in manager_log.read_text()
+
+
 def test_a_commit_is_done_once_whenever_the_resourcemanager_is_killed(cluster):
     """Killed after the NameNode has renamed the files, and before it has."""
     folder = folder_of(cluster)

@@ -62,7 +62,8 @@ class Recovered:
 class Follower:
     """Follows a journal; raises ``UsageError`` with file, line and advice if that can't be done.
 
-    It can't if the journal is damaged, or if the core decides otherwise than it did.
+    It can't if the journal is damaged, or if the core decides otherwise than it did.  A journal
+    that can't be read raises ``OSError``: another try may succeed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,8 +110,6 @@ class Follower:
                         break
                     length_bytes *= 2
             lines = piece[:end_bytes].decode().split("\n")[:-1]
-        except OSError as error:
-            raise UsageError(f"{self._path}: {error.strerror}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{self._path}: need text in UTF-8") from None
         if lines and self._recovered is None:
@@ -136,7 +135,7 @@ class Follower:
 
 
 def recover(path: Path) -> Recovered:
-    """Rebuild the core from a journal; raises ``UsageError`` as ``Follower`` does."""
+    """Rebuild the core from a journal; raises as ``Follower`` does."""
     return Follower(path).finish()
 
 
