@@ -24,10 +24,8 @@ def link_name(text: str, places: Mapping[str, str]) -> str:
     """
     place, way = _split(text.strip(), places)
     parts = [_RENAMED.get(part.casefold(), _as_way(part)) for part in way]
-    written, now = (
-        ".".join([place, *map(_as_way, way)]),
-        ".".join([_NUMBERED.sub(r"r\1", place), *parts]),
-    )
+    written = ".".join([place, *map(_as_way, way)])
+    now = ".".join([_NUMBERED.sub(r"r\1", place), *parts])
     if now != written:
         warn_of_renamed(written, now)
     return now

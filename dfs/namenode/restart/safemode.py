@@ -8,7 +8,7 @@ reported a replica of enough of the blocks.
     or when       those that did not register by then count as lost
 
 The last is not HDFS's: there an operator ends a safe mode whose threshold is never reached.  One
-that somebody asks for (``enter``) ends when somebody asks for that.
+that somebody asks for (``SetSafeMode``) ends when somebody asks for that.
 """
 
 from __future__ import annotations
