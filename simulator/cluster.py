@@ -158,7 +158,9 @@ class Simulation:
     def is_whole(self) -> bool:
         """Whether all daemons and nodes are up, and have said what they have."""
         driver = self.driver
-        if isinstance(driver, RestartableDriver) and (driver.is_down or driver.away):
+        if isinstance(driver, RestartableDriver) and (
+            driver.is_down or driver.away or driver.stopped
+        ):
             return False
         return not (self.store.is_down or self.network.is_down)
 

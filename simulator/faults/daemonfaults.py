@@ -7,7 +7,8 @@
                       stay readable
     datanode-r0       its blocks can't be read; attempts go on
 
-One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.
+One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
+NodeManager that is stopped go on, and so do fetches from it; what they tell is told later.
 
 Not here: faults of nodes, disks and links; see ``faults.py``.
 """
@@ -17,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import require, unknown_name
-from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import (
     NodeJoined,
     NodeLost,
     NodeRestarted,
     SlotsChanged,
 )
+from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.simulator.faults.faults import Fault
@@ -59,17 +61,25 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
 
 
 class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
-    """A daemon does nothing for a while: the ResourceManager or the NameNode."""
+    """A daemon does nothing for a while: the ResourceManager, the NameNode or a NodeManager.
+
+    A NodeManager goes on before it counts as lost.
+    """
 
 
 def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> None:
     """Raise ``UsageError`` for a value out of range, or a daemon that there is not."""
     racks = [rack.id for rack in topology.rack_list()]
-    known = [*_CENTRAL, *(name + rack for name in (_NODE_MANAGER, _DATA_NODE) for rack in racks)]
+    managers = [_NODE_MANAGER + rack for rack in racks]
+    known = [*_CENTRAL, *managers, *(_DATA_NODE + rack for rack in racks)]
     for fault in faults:
-        names = known if isinstance(fault, DaemonDown) else list(_CENTRAL[:2])
+        names = known if isinstance(fault, DaemonDown) else [*_CENTRAL[:2], *managers]
         if fault.daemon not in names:
             raise unknown_name("daemon", fault.daemon, names)
+        if isinstance(fault, DaemonStopped) and fault.daemon in managers:
+            expiry_s = topology.liveness.expiry_s
+            right = f"less than {expiry_s} s, after which it counts as lost"
+            require(fault.lasts_s < expiry_s, "DaemonStopped: lasts_s", fault.lasts_s, right)
         require(fault.at_s > 0, "DaemonFault: at_s", fault.at_s, "seconds > 0")
         require(0 <= fault.lasts_s < 1e9, "DaemonFault: lasts_s", fault.lasts_s, "finite seconds")
 
@@ -102,6 +112,9 @@ class DaemonFaults:
     def _begin(self, fault: DaemonFault) -> None:
         store = self._workers.store
         if isinstance(fault, DaemonStopped):
+            if fault.daemon.startswith(_NODE_MANAGER):
+                self._node_manager_stopped(fault)
+                return
             stop = self._driver.stop if fault.daemon == "resourcemanager" else store.stop
             stop(fault.lasts_s)
             return
@@ -137,6 +150,7 @@ class DaemonFaults:
             return  # it is dead already
         workers.unregistered.add(rack)
         workers.unserved.update(nodes)
+        self._driver.stopped.pop(rack, None)
         self._driver.take_kept(rack)
         for node in nodes:
             workers.down.begin(node)
@@ -144,6 +158,16 @@ class DaemonFaults:
             workers.end_work(node)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
+
+    def _node_manager_stopped(self, fault: DaemonStopped) -> None:
+        driver, rack = self._driver, rack_of(self._nodes_of(fault.daemon)[0])
+        if rack not in driver.stopped and rack not in self._workers.unregistered:
+            orders = driver.stop_manager(rack)
+            self._heap.after(fault.lasts_s, self._node_manager_goes_on, rack, orders)
+
+    def _node_manager_goes_on(self, rack: RackId, orders: list[Command]) -> None:
+        if self._driver.stopped.get(rack) is orders:  # otherwise it has died since
+            self._driver.manager_goes_on(rack, self._workers.network.coflows())
 
     def _notice(self, nodes: Sequence[NodeId]) -> None:
         for node in nodes:

@@ -35,6 +35,8 @@ _SMALL_CLUSTERS = 64
 _FAULTS_MAX, _MAPS_MAX, _REDUCES_MAX = 3, 2, 2
 #: The share of small schedules that have two jobs, more or less.
 _TWO_JOBS = 0.3
+#: The share of small schedules in which a NodeManager is stopped, too.
+_STOPPED_MANAGER = 0.15
 #: Settings of schedulers that are tried because of what is off, or hardly ever done, by default.
 _TRIED: dict[str, Option] = {
     "iridium.move_data": True,
@@ -102,6 +104,7 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
     )
     jobs = _suited(jobs, recipe_of(scheduler), seed, topology.racks.count)
     faults = [_fault(dice, topology) for _ in range(dice.randint(1, _FAULTS_MAX))]
+    faults += _stopped_manager(random.Random(f"{scheduler} {seed} pause"), topology)
     return Schedule(
         name=f"small {scheduler} {seed}",
         config=_config(scheduler, seed, topology, flow_scheduler),
@@ -142,6 +145,16 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
         again=dice.choice((0, 4)),
         rejoin_s=dice.choice((0.0, 0.0, 0.2)),
     )
+
+
+def _stopped_manager(dice: random.Random, topology: Topology) -> list[Fault]:
+    """A stop of a NodeManager that ends before it counts as lost, or none."""
+    if dice.random() >= _STOPPED_MANAGER:
+        return []
+    rack = dice.choice(topology.rack_list()).id
+    lasts_s = topology.liveness.expiry_s * dice.choice((0.02, 0.2, 0.5, 0.9))
+    at_s = dice.uniform(0.001, 1.8)
+    return [DaemonStopped(daemon=f"nodemanager-{rack}", at_s=at_s, lasts_s=lasts_s)]
 
 
 def _suited(jobs: list[WorkloadJob], recipe: Recipe, seed: int, racks: int) -> list[WorkloadJob]:

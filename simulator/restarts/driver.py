@@ -8,16 +8,17 @@ Never here: what is settled after a restart; see ``resourcemanager.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
-from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import (
     FACTS,
     AttemptFact,
     AttemptProgressed,
     BeginAttempt,
+    CancelFlow,
     FlowFact,
     FlowFinished,
     KillAttempt,
@@ -91,6 +92,8 @@ class RestartableDriver(VirtualDriver):
         self._is_stopped = False
         self.hears_late = False  #: whether what it is told now was said while it was stopped
         self.away: dict[RackId, None] = {}  #: racks whose NodeManagers are not back yet
+        #: {rack whose NodeManager is stopped: the orders that it has yet to hear}
+        self.stopped: dict[RackId, list[Command]] = {}
         self._kept: list[Event] = []  #: what others have to tell, in order
         self._crash: Crash | None = None  #: the next
         #: called with the journal once a core has been rebuilt from it
@@ -113,7 +116,7 @@ class RestartableDriver(VirtualDriver):
     # What the simulation tells it -----------------------------------------------------------------
     def feed(self, event: Event) -> None:
         """Let the core handle an event, now or once there is one again."""
-        if self.is_down or (self.away and self._rack_of(event) in self.away):
+        if self.is_down or ((self.away or self.stopped) and self._comes_later(event)):
             self._keep(event)
         else:
             super().feed(event)
@@ -152,6 +155,31 @@ class RestartableDriver(VirtualDriver):
         self._kept = [event for event in self._kept if self._rack_of(event) is not None]
         return others
 
+    # NodeManagers that are stopped ----------------------------------------------------------------
+    def stop_manager(self, rack: RackId) -> list[Command]:
+        """The NodeManager of a rack is stopped; returns the orders that it will have to hear."""
+        return self.stopped.setdefault(rack, [])
+
+    def manager_goes_on(self, rack: RackId, coflows: Collection[str]) -> None:
+        """It goes on: it hears its orders, and tells what has happened meanwhile.
+
+        ``coflows``: those that are open; no fetch of another is begun any more.
+        """
+        orders = self.stopped.pop(rack)
+        # These nodes came back meanwhile: what was ordered before is not for them.
+        back = {event.node for event in self._kept if isinstance(event, NodeJoined)}
+        orders = [order for order in orders if _node_of(order) not in back]
+        super()._carry_out([order for order in orders if not _is_over(order, coflows)])
+        if not self.is_down and rack not in self.away:
+            self.tell(self.take_kept(rack))
+
+    def _comes_later(self, event: Event) -> bool:
+        rack = self._rack_of(event)
+        if rack is None and isinstance(event, NodeLost):
+            for orders in self.stopped.values():
+                orders[:] = [order for order in orders if _node_of(order) != event.node]
+        return rack in self.away or rack in self.stopped
+
     # ---------------------------------------------------------------------------------------------
     def _feed(self, event: Event) -> None:
         if self.is_down:  # it died at an event before
@@ -175,23 +203,31 @@ class RestartableDriver(VirtualDriver):
             self._die(crash)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
-        if self.away:
-            commands = [command for command in commands if not self._is_held_back(command)]
+        if self.away or self.stopped:
+            commands = [command for command in commands if self._is_heard(command)]
         super()._carry_out(commands)
 
-    def _is_held_back(self, command: Command) -> bool:
-        node: NodeId | None = None
-        if isinstance(command, _FOR_NODES):
-            node = command.node
-        elif isinstance(command, StartFlow):
-            node = command.dst
-        return node is not None and rack_of(node) in self.away
+    def _is_heard(self, command: Command) -> bool:
+        """Whether whoever it is for hears it now; one that is stopped will hear it later."""
+        if isinstance(command, CancelFlow):
+            for orders in self.stopped.values():
+                orders[:] = [order for order in orders if not _starts(order, command.flow)]
+        node = _node_of(command)
+        rack = None if node is None else rack_of(node)
+        if rack in self.away:
+            return False
+        if rack in self.stopped:
+            self.stopped[rack].append(command)
+            return False
+        return True
 
     def _die(self, crash: Crash) -> None:
         self.is_down = True
         self.epoch += 1
         self._timers.clear()
         self.away.clear()
+        for orders in self.stopped.values():
+            orders.clear()  # of a connection that is broken
         journal, lost = self.journal, list[Event]()
         if crash.lost_events and not crash.sent_commands:
             lost.append(journal.pop().event)
@@ -241,3 +277,19 @@ class RestartableDriver(VirtualDriver):
             return None
         attempt = self.core.state.attempt(name)
         return None if attempt is None else attempt.node.rack
+
+
+def _node_of(order: Command) -> NodeId | None:
+    """The node whose NodeManager an order is for; None: it is for no NodeManager."""
+    if isinstance(order, _FOR_NODES):
+        return order.node
+    return order.dst if isinstance(order, StartFlow) else None
+
+
+def _starts(order: Command, flow: FlowId) -> bool:
+    return isinstance(order, StartFlow) and order.flow == flow
+
+
+def _is_over(order: Command, coflows: Collection[str]) -> bool:
+    """Whether an order is a fetch of a coflow that has been closed."""
+    return isinstance(order, StartFlow) and order.src != order.dst and order.coflow not in coflows

@@ -81,7 +81,7 @@ class Settling:
         driver, down = self._driver, self._workers.down
         if driver.epoch != epoch or rack not in driver.away:
             return  # that ResourceManager is dead, or another NodeManager has registered
-        if driver.is_down:  # stopped: it hears nobody
+        if driver.is_down or rack in driver.stopped:  # one hears nobody, the other says nothing
             self._heap.after(_AGAIN_S, self._rejoin, rack, epoch)
             return
         told = driver.take_kept(rack)

@@ -1,0 +1,142 @@
+"""A NodeManager that is stopped for a while: it hears and tells nothing, and its attempts go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.ids import rack_of
+from railyard.cluster.messages.execution import (
+    FACTS,
+    AttemptStarted,
+    AttemptSucceeded,
+    LaunchAttempt,
+    StartFlow,
+)
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
+from railyard.simulator.faults.scenarios import Scenario
+from railyard.simulator.faults.schedules import Schedule, small_schedule
+
+NAME = "nodemanager-r0"
+STOP_S, LASTS_S = 0.8, 0.5
+
+
+class Seen:
+    """What the core was told and what it ordered, with the times."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[float, Event]] = []
+        self.ordered: list[tuple[float, Command]] = []
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        self.told.append((at_s, event))
+        self.ordered += [(at_s, command) for command in commands]
+
+    def where(self) -> dict[str, str]:
+        """{attempt: its rack}"""
+        launches = [order for _, order in self.ordered if isinstance(order, LaunchAttempt)]
+        return {launch.attempt: rack_of(launch.node) for launch in launches}
+
+
+def with_faults(seed: int, *faults: DaemonStopped | DaemonDown) -> Schedule:
+    drawn = small_schedule("fair", seed)
+    return Schedule(
+        name="stopped",
+        config=drawn.config,
+        jobs=drawn.jobs,
+        faults=faults,
+        behaviour=drawn.behaviour,
+        ends_s=4.0,
+    )
+
+
+def seen(schedule: Schedule) -> Seen:
+    """What is seen of a run that keeps all laws."""
+    scenario, log = Scenario(schedule), Seen()
+    scenario.log = log
+    run = scenario.go()
+    assert not getattr(run.driver, "stopped", None)
+    return log
+
+
+def of_rack(log: Seen, rack: str) -> list[tuple[float, Event]]:
+    """What attempts of a rack have told."""
+    where = log.where()
+    return [
+        (at_s, event)
+        for at_s, event in log.told
+        if isinstance(event, FACTS) and where.get(getattr(event, "attempt", "")) == rack
+    ]
+
+
+def rack_for(order: Command) -> str:
+    """The rack whose NodeManager carries an order out; "" if none does."""
+    match order:
+        case LaunchAttempt(node=node) | StartFlow(dst=node):
+            return rack_of(node)
+    return ""
+
+
+def test_what_it_has_to_tell_is_told_when_it_goes_on():
+    end_s, told, late = STOP_S + LASTS_S, 0, 0
+    for seed in range(60):
+        log = seen(with_faults(seed, DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
+        facts = of_rack(log, "r0")
+        assert not [event for at_s, event in facts if STOP_S < at_s < end_s]
+        told += len(facts)
+        late += sum(at_s == end_s for at_s, _ in facts)
+    assert told > late > 20
+
+
+def test_its_orders_are_heard_when_it_goes_on():
+    end_s, launched = STOP_S + LASTS_S, 0
+    for seed in range(60):
+        log = seen(with_faults(seed, DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
+        ordered = [o for at_s, o in log.ordered if STOP_S < at_s < end_s and rack_for(o) == "r0"]
+        launches = {order.attempt for order in ordered if isinstance(order, LaunchAttempt)}
+        started_s = {e.attempt: at_s for at_s, e in log.told if isinstance(e, AttemptStarted)}
+        assert all(started_s.get(name, end_s) >= end_s for name in launches)
+        launched += len(launches)
+    assert launched > 20
+
+
+def test_its_attempts_go_on_meanwhile():
+    ended = 0
+    for seed in range(60):
+        without = seen(with_faults(seed))
+        stop = DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)
+        log, end_s = seen(with_faults(seed, stop)), STOP_S + LASTS_S
+        first = {
+            event.attempt: at_s
+            for at_s, event in of_rack(without, "r0")
+            if isinstance(event, AttemptSucceeded) and STOP_S < at_s < end_s
+        }
+        started = {e.attempt: at_s for at_s, e in without.told if isinstance(e, AttemptStarted)}
+        for at_s, event in of_rack(log, "r0"):
+            name = event.attempt
+            if (
+                name in first
+                and started.get(name, end_s) < STOP_S
+                and isinstance(event, AttemptSucceeded)
+            ):
+                assert at_s == end_s
+                ended += 1
+    assert ended > 3
+
+
+def test_one_that_dies_while_it_is_stopped_takes_all_with_it():
+    stop = DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)
+    death = DaemonDown(daemon=NAME, at_s=STOP_S + 0.2, lasts_s=0.1)
+    for seed in range(60):
+        log = seen(with_faults(seed, stop, death))
+        assert not [at_s for at_s, _ in of_rack(log, "r0") if STOP_S < at_s < STOP_S + 0.3]
+
+
+def test_a_stop_is_shorter_than_what_counts_as_lost():
+    with pytest.raises(UsageError, match="after which it counts as lost"):
+        seen(with_faults(0, DaemonStopped(daemon=NAME, at_s=1.0, lasts_s=60.0)))
+    with pytest.raises(UsageError, match='unknown daemon "datanode-r0"'):
+        seen(with_faults(0, DaemonStopped(daemon="datanode-r0", at_s=1.0, lasts_s=0.1)))
