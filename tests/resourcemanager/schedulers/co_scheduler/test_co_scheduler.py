@@ -3,63 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId, rack_of
-from railyard.cluster.messages.execution import AttemptProgressed
 from railyard.cluster.topologies.tables import Ocs
-from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.events import DataAnnounced, StagePlan
+from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from railyard.resourcemanager.schedulers.co_scheduler.scheduler import first_line
-from tests.harness import TinyCluster, tiny_cluster
+from tests.harness import tiny_cluster
+from tests.resourcemanager.schedulers.co_scheduler.hybridjobs import (
+    BLOCK,
+    GB,
+    OCS,
+    hybrid,
+    planned,
+    racks_of,
+    store,
+    terasort,
+)
 from tests.resourcemanager.test_rules_under_faults import random_scenario
-
-MB, GB = 10**6, 10**9
-BLOCK = 256 * MB
-ALWAYS = {"co-scheduler.only_if_faster": False}
-OCS = Ocs(port_bytes_per_s=12.5 * GB, delta_s=0.01, elephant_bytes=1_125_000_000)
-
-
-def hybrid(scheduler: str = "co-scheduler", **more) -> TinyCluster:
-    """The shape of hybrid-8x4: 8 racks of 4 nodes with a slot each, and circuits.
-
-    Jobs follow their guidelines even where that takes longer, as on an idle cluster.
-    """
-    shape = {"racks": 8, "nodes": 4, "slots": 1, "ocs": OCS, "flow_s": 1.0} | more
-    options = ALWAYS | shape.pop("options", {})
-    return tiny_cluster(scheduler=scheduler, options=options, **shape)
-
-
-def planned(c: TinyCluster, size_bytes: int, forecast: Forecast | None = None):
-    """The racks for each replica of a job's input."""
-    c.feed(DataAnnounced(path="/in", size_bytes=size_bytes, forecast=forecast))
-    [plan] = c.led_to[-1]
-    assert isinstance(plan, PlaceData)
-    return plan.racks
-
-
-def store(c: TinyCluster, name: str, blocks: int, racks) -> None:
-    """A file; each replica is spread evenly over its racks."""
-    nodes = len(c.topology.rack_list()[0].nodes)
-    places = [
-        [f"{each[at % len(each)]}n{at // len(each) % nodes}" for each in racks]
-        for at in range(blocks)
-    ]
-    c.store(name, blocks=places, block_bytes=BLOCK)
-
-
-def terasort(c: TinyCluster, job: str = "j0", blocks: int = 40, reduces: int = 10, **more) -> None:
-    """Input as the scheduler wants it, and as much shuffle as input."""
-    store(c, job, blocks, planned(c, blocks * BLOCK) or [["r0"], ["r1"], ["r2"]])
-    c.submit(job, input=job, reduces=reduces, partition_bytes=BLOCK // reduces, **more)
-
-
-def racks_of(nodes: list[str]) -> Counter[str]:
-    return Counter(rack_of(NodeId(node)) for node in nodes)
 
 
 # Data --------------------------------------------------------------------------------------------
@@ -201,180 +165,6 @@ def test_users_come_before_lines():
     terasort(c, "j2", user="ann")
     c.run(until_s=6.0)
     assert c.core.state.jobs["j1"].held == 10
-
-
-# Holding out -------------------------------------------------------------------------------------
-def input_on_r0(hold_out_s):
-    """Two racks with a node each; both blocks of the file "in" are on the first."""
-    ocs = Ocs(port_bytes_per_s=1e9, elephant_bytes=1000)
-    options = ALWAYS | {"co-scheduler.hold_out_s": hold_out_s}
-    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs, options=options)
-    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
-    return c
-
-
-def test_maps_hold_out_for_their_racks_and_then_take_any():
-    c = input_on_r0(hold_out_s=7.0)
-    c.occupy("r0n0")
-    c.submit("j0", input="in", reduces=1, partition_bytes=1000)
-    assert c.run(until_s=6.9).placements == []
-    assert c.why_waiting("j0.m0") == "r1 is off its guideline"
-    assert c.run(until_s=7.0).placements == [("j0.m0", "r1n0", 7.0)]
-
-
-def test_to_the_letter_of_algorithm_2_no_slot_is_let_pass():
-    c = input_on_r0(hold_out_s=0.0)
-    c.submit("j0", input="in", reduces=1, partition_bytes=1000)
-    assert {node for _, node, _ in c.run(until_s=0.5).placements} == {"r0n0", "r1n0"}
-
-
-def test_a_job_holds_out_while_its_racks_slots_are_known_to_come_free():
-    """Its rack's only slot runs a map of its own that has reported to need 100 s."""
-    c = input_on_r0(hold_out_s=5.0)
-    c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=100)
-    c.at(1.0, lambda: c.feed(AttemptProgressed(attempt="j0.m0.0", progress=0.01)))
-    run = c.run(until_s=150.0)
-    assert run.placements == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r0n0", 100.0)]
-
-
-def test_a_job_is_asked_again_if_an_older_wait_ended_while_no_slot_was_free():
-    """Its maps would let r1's slot pass until 7 s, when others hold all slots; its reduce waits on.
-
-    Rack r0, which its reduce is to run on, is taken for good at 2 s.
-    """
-    c = tiny_cluster(
-        racks=2,
-        nodes=1,
-        scheduler="co-scheduler",
-        ocs=Ocs(port_bytes_per_s=1e9, elephant_bytes=1000),
-        options=ALWAYS | {"co-scheduler.min_slots.hog": 1000, "co-scheduler.hold_out_s": 7.0},
-    )
-    c.store("in", blocks=[["r0n0"], ["r0n0"]], block_bytes=1000)
-    c.submit("j0", input="in", reduces=1, partition_bytes=1000, map_s=1)
-    for at_s, job, map_s in ((1.5, "j1", 1), (1.5, "j2", 1000), (3.0, "j3", 5)):
-        hog = partial(c.submit, job, maps=1, map_s=map_s, queue="hog")
-        c.at(at_s, hog)
-    run = c.run(until_s=100.0)
-    assert run.placements == [
-        ("j0.m0", "r0n0", 0.0),
-        ("j0.m1", "r0n0", 1.0),
-        ("j1.m0", "r1n0", 1.5),
-        ("j2.m0", "r0n0", 2.0),
-        ("j3.m0", "r1n0", 3.0),
-        ("j0.r0", "r1n0", 9.5),
-    ]
-
-
-def test_alone_a_job_that_circuits_would_not_save_time_runs_anywhere_at_once():
-    """10 GB take 1 s by packets and 0.4 s by two circuits, but two racks have 8 of the 32 slots.
-
-    Its maps would run in five waves instead of two.
-    """
-    c = hybrid(options={"co-scheduler.only_if_faster": True})
-    terasort(c, map_s=2.0)
-    run = c.run()
-    assert len([task for task, when in run.launches("j0.m") if when == 0.0]) == 32
-    assert len(racks_of(run.nodes_of("j0.m"))) == 8
-    assert run.unfinished == []
-
-
-def test_among_many_jobs_the_same_job_keeps_to_its_racks():
-    """By packets it would have a twentieth of the links, and of all slots a twentieth."""
-    c = hybrid(options={"co-scheduler.only_if_faster": True})
-    for number in range(1, 20):
-        c.submit(f"j{number}", maps=1, map_s=100.0)
-    terasort(c, map_s=2.0)
-    assert len(racks_of(c.run(until_s=90.0).nodes_of("j0.m"))) == 2
-
-
-def test_a_job_refuses_slots_no_longer_than_circuits_save():
-    """Its shuffle of 2 GB takes 1 s by packets, over two links of 1 GB/s, and 2 ms by circuit."""
-    ocs = Ocs(port_bytes_per_s=1e12, elephant_bytes=1000)
-    c = tiny_cluster(racks=2, nodes=1, scheduler="co-scheduler", ocs=ocs)
-    c.store("in", blocks=[["r0n0"]], block_bytes=2 * GB)
-    c.occupy("r0n0")
-    c.submit("j0", input="in", reduces=1, partition_bytes=2 * GB)
-    assert c.run(until_s=1.1).placements == [("j0.m0", "r1n0", pytest.approx(0.998))]
-
-
-# Learning ----------------------------------------------------------------------------------------
-def test_a_job_whose_shuffle_turns_out_small_is_let_go():
-    """SIR is 1 until a map has ended; then it is a thousandth, and the job is not shuffle-heavy."""
-    c = hybrid()
-    store(c, "in", 40, planned(c, 40 * BLOCK))
-    c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10_000)
-    run = c.run()
-    first = [node for task, node, when in run.placements if task.startswith("j0.m") and when < 1]
-    later = [node for task, node, when in run.placements if task.startswith("j0.m") and when >= 1]
-    assert len(racks_of(first)) == 2
-    assert len(racks_of(later)) == 8
-    assert len(later) == 32
-
-
-def forecast(shuffle_gb: float, maps: int = 40, reduces: int = 10) -> Forecast:
-    """A recurring MapReduce job."""
-    size = int(shuffle_gb * GB)
-    return Forecast(
-        name="nightly",
-        stages=(
-            StageForecast(name="m", tasks=maps, input_bytes=maps * BLOCK, output_bytes=size),
-            StageForecast(
-                name="r", reads=("m",), tasks=reduces, input_bytes=size, output_bytes=size
-            ),
-        ),
-    )
-
-
-def test_a_recurring_job_gets_the_racks_that_its_forecast_asks_for():
-    """A large input with a small shuffle is not shuffle-heavy, and the other way round."""
-    c = hybrid()
-    assert planned(c, 10 * GB, forecast(1.0)) == ()
-    assert {len(each) for each in planned(c, 10 * GB, forecast(10.0))} == {2}
-    assert {len(each) for each in planned(c, 1 * GB, forecast(10.0, maps=4))} == {1}
-
-
-def test_guidelines_are_made_for_the_slots_that_racks_have_now():
-    """40 maps fit on one rack of 4 nodes with 20 slots each."""
-    c, stated = hybrid(), hybrid(slots=20)
-    assert {len(each) for each in planned(c, 10 * GB, forecast(10.0))} == {2}
-    for node in c.topology.nodes():
-        c.set_slots(node.id, 20)
-    for cluster in (c, stated):
-        assert {len(each) for each in planned(cluster, 10 * GB, forecast(10.0))} == {1}
-
-
-def test_reduces_of_a_recurring_job_go_by_its_zone():
-    expected = forecast(10.24)
-    c = hybrid()
-    store(c, "in", 40, planned(c, 40 * BLOCK, expected))
-    c.submit("j0", input="in", reduces=10, partition_bytes=BLOCK // 10, forecast=expected)
-    run = c.run(until_s=5.5)
-    guides = c.core.state.policies.tasks.guidelines.jobs["j0"]
-    assert guides.predicted.map_racks == 2
-    assert len(racks_of(run.nodes_of("j0.r"))) in guides.predicted.reduce_racks
-
-
-def test_wrong_forecasts_can_be_had():
-    found = {
-        bool(planned(hybrid(seed=seed, forecast_error=0.5), GB, forecast(1.2))) for seed in range(9)
-    }
-    assert found == {True, False}  # 0.6 GB are too small, 1.8 GB are not
-
-
-def test_wrong_remaining_times_can_be_had():
-    """A map that has done a quarter in 5 s needs 15 s more."""
-
-    def left_s(**settings) -> list[float]:
-        c = hybrid(**settings)
-        c.submit("j0", maps=32, map_s=20)
-        for order in c.launched():
-            report = AttemptProgressed(attempt=order.attempt, progress=0.25)
-            c.at(5.0, lambda report=report: c.feed(report))
-        c.run(until_s=5.0)
-        return c.core.state.policies.tasks.guidelines.releases.release_s(5.0).ravel().tolist()
-
-    assert set(left_s()) == {15.0}
-    assert sorted(set(left_s(remaining_error=0.4))) == pytest.approx([9.0, 21.0])
 
 
 # Graphs of stages --------------------------------------------------------------------------------
