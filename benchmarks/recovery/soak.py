@@ -4,10 +4,10 @@ Of each daemon the resident memory, the memory that it shares with nobody, and t
 are sampled.  They are flat if a straight line through the last third, by the upper end of its 95 %
 interval, rises by less than ``FLAT_PER_HOUR``.
 
-A process that has just begun grows until it has done everything once, and one that is killed every
-minute could never be seen to grow for good.  So in the last 40 % of the time the faults are of the
-kinds that kill no daemon: the last third is of processes that have lived for at least two minutes
-of half an hour, and have all been restarted before that.
+A process that has just begun grows for some ten minutes, until it has done everything once and has
+touched what it shared with its parent; one that is killed every minute could never be seen to grow
+for good.  So after a third of the time the faults are of the kinds that kill no daemon: the last
+third is of processes that have all been restarted, and have lived for ten minutes of half an hour.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SAMPLE_PERIOD_S = 2.0
 _SAMPLES_MIN = 60
 _MIB = 2.0**20
 #: Share of the faults that may kill daemons.
-_DEADLY_SHARE = 0.6
+_DEADLY_SHARE = 1 / 3
 #: Kills of what is no daemon.
 _OF_JOBS = ("kill-jobhelper", "kill-attempt")
 #: {what is sampled: its unit}

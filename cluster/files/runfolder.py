@@ -16,6 +16,7 @@ client-files/           settings by which Hadoop's clients find the gateway: HAD
 nodes/r0n1/             a node's disk: blocks/ and shuffle/
 attempts/j1.m0.0/       stdout and stderr of an attempt
 jobs/                   events.jsonl, the ResourceManager's journal of the whole run
+jobs/network/           the network's counters when each job began and ended
 """
 
 from __future__ import annotations
@@ -122,6 +123,11 @@ class RunFolder:
     def network_away(self) -> Path:
         """When the network was away: see ``resourcemanager.process.network.away``."""
         return self.jobs / "network-away.jsonl"
+
+    @property
+    def network_looks(self) -> Path:
+        """The network's counters around jobs: see ``resourcemanager.process.network.looks``."""
+        return self.jobs / "network"
 
     @property
     def permits(self) -> Path:

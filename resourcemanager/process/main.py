@@ -67,6 +67,7 @@ from railyard.resourcemanager.process.messages import (
 )
 from railyard.resourcemanager.process.network.away import Away
 from railyard.resourcemanager.process.network.linkwatch import LinkWatch
+from railyard.resourcemanager.process.network.looks import Looks
 from railyard.resourcemanager.process.network.orders import NetworkOrders
 from railyard.resourcemanager.process.network.report import NetworkReports
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
@@ -152,7 +153,10 @@ class ResourceManager:
         self._watchers = Watchers(self._driver, self._server)
         away = Away(daemon.folder.network_away)
         self._network = NetworkOrders(self._driver, transport, self._managers.send, away)
-        self._reports = NetworkReports(self._driver, self._network, away, self._machine, config)
+        looks = Looks(daemon.folder.network_looks)
+        self._reports = NetworkReports(
+            self._driver, self._network, away, looks, self._machine, config
+        )
         links = self._driver.core.state.policies.links
         if links is not None:
             LinkWatch(self._driver, transport, links).begin()

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId
@@ -29,6 +27,7 @@ from railyard.resourcemanager.process.driver import Driver
 from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import GetReport, Report
 from railyard.resourcemanager.process.network.away import Away
+from railyard.resourcemanager.process.network.looks import Looks, When
 from railyard.resourcemanager.process.network.orders import NetworkOrders
 
 _Answer = NetworkStats | Refusal
@@ -42,28 +41,26 @@ class NetworkReports:
         driver: Driver,
         network: NetworkOrders,
         away: Away,
+        looks: Looks,
         machine: MachineTime,
         config: ClusterConfig,
     ) -> None:
         self._driver = driver
         self._network = network
         self._away = away
+        self._looks = looks
         self._machine = machine
         self._config = config
         self._links = Network(config.topology)
-        self._at_begin: dict[JobId, bytes] = {}  #: counters, packed: objects take ten times as much
-        self._at_end: dict[JobId, bytes] = {}
 
     def job_began(self, job: JobId) -> None:
         """Look at the counters for a job that begins."""
-        self._look(job, self._at_begin)
+        self._look(job, "begin")
 
     def job_ended(self, job: JobId) -> None:
         """Look at the counters for a job that has ended, and forget those of forgotten jobs."""
-        self._look(job, self._at_end)
-        for looks in (self._at_begin, self._at_end):
-            for old in [known for known in looks if known not in self._driver.core.records]:
-                del looks[old]
+        self._look(job, "end")
+        self._looks.keep_only(self._driver.core.records)
         self._machine.keep(self._driver.core.records)
 
     def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
@@ -83,10 +80,10 @@ class NetworkReports:
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
-    def _look(self, job: JobId, looks: dict[JobId, bytes]) -> None:
+    def _look(self, job: JobId, when: When) -> None:
         def answer(stats: _Answer, _: object) -> None:
             if isinstance(stats, NetworkStats):
-                looks[job] = msgspec.msgpack.encode(stats)
+                self._looks.note(job, when, stats)
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
@@ -133,15 +130,11 @@ class NetworkReports:
     def _span(self, records: list[JobRecord], now: NetworkStats) -> NetworkStats:
         """What the network did from the first of the jobs' beginning to the last one's end."""
         first = min(records, key=lambda record: record.submitted_s)
-        begin = _unpacked(self._at_begin.get(first.id))
+        begin = self._looks.at(first.id, "begin")
         ends = [record.finished_s for record in records]
         if None in ends:
             end = now
         else:
             last = max(records, key=lambda record: record.finished_s or 0.0)
-            end = _unpacked(self._at_end.get(last.id)) or now
+            end = self._looks.at(last.id, "end") or now
         return end if begin is None else since(end, begin)
-
-
-def _unpacked(look: bytes | None) -> NetworkStats | None:
-    return None if look is None else msgspec.msgpack.decode(look, type=NetworkStats)
