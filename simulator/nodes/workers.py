@@ -160,12 +160,17 @@ class Workers:
         Raises ``InvariantError`` if it was launched before.
         """
         if command.node not in self.down:
-            work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
             name, task = command.attempt, command.task
             if self._fetched_by is not None:
                 if name in self._fetched_by:
                     raise InvariantError(f"{name} is launched a second time")
                 self._fetched_by[name] = set()
+            job = self.jobs.get(job_of(name))
+            if job is None:  # it has been discarded since, with all its attempts
+                self.dying[name] = command.node
+                self.heap.after(self.behaviour.end_s, self._killed, name)
+                return
+            work = job.stages[task.stage]
             attempt = SimulatedAttempt(
                 name, command.node, task, task.inputs, self, work, command.begins
             )

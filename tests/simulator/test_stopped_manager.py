@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from railyard.benchmarks._faults.running import broken_law, named
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messages.execution import (
@@ -133,6 +134,10 @@ def test_one_that_dies_while_it_is_stopped_takes_all_with_it():
     for seed in range(60):
         log = seen(with_faults(seed, stop, death))
         assert not [at_s for at_s, _ in of_rack(log, "r0") if STOP_S < at_s < STOP_S + 0.3]
+
+
+def test_an_attempt_of_a_job_that_ended_meanwhile_is_ended_too():
+    assert not broken_law(named("small", "dice", 18159))
 
 
 def test_a_stop_is_shorter_than_what_counts_as_lost():
