@@ -182,11 +182,15 @@ class DfsClient:
     # Names -----------------------------------------------------------------------------------
     def exists(self, path: str) -> bool:
         """Whether a file or folder exists at ``path``."""
-        return self._call(GetStatus(path=path), Status).status is not None
+        return self.find(path) is not None
+
+    def find(self, path: str) -> FileStatus | None:
+        """The status of the file or folder at ``path``; None if there is none."""
+        return self._call(GetStatus(path=path), Status).status
 
     def status(self, path: str) -> FileStatus:
         """The status of the file or folder at ``path``; raises ``Refused`` if there is none."""
-        status = self._call(GetStatus(path=path), Status).status
+        status = self.find(path)
         if status is None:
             raise Refused(f"{path}: no such file or folder", MISSING)
         return status

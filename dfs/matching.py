@@ -12,10 +12,8 @@ import fnmatch
 import posixpath
 import re
 
-from railyard.cluster.errors import Refused
 from railyard.dfs.client import DfsClient
 from railyard.dfs.messages.files import FileStatus
-from railyard.dfs.paths import MISSING
 
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
@@ -29,12 +27,12 @@ def is_pattern(path: str) -> bool:
 def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
     """What matches an absolute path or pattern, in order; [] if nothing does."""
     if not is_pattern(pattern):
-        status = _status(client, pattern)
+        status = client.find(pattern)
         return [] if status is None else [status]
     found = [client.status("/")]
     for name in pattern[1:].split("/"):
         if not is_pattern(name):
-            looked = (_status(client, posixpath.join(each.path, name)) for each in found)
+            looked = (client.find(posixpath.join(each.path, name)) for each in found)
             found = [status for status in looked if status is not None]
             continue
         shape = re.compile(fnmatch.translate(name.replace("[^", "[!")))
@@ -45,15 +43,6 @@ def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
             if shape.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
         ]
     return found
-
-
-def _status(client: DfsClient, path: str) -> FileStatus | None:
-    try:
-        return client.status(path)
-    except Refused as refused:
-        if refused.kind == MISSING:
-            return None
-        raise
 
 
 def _name(status: FileStatus) -> str:

@@ -145,7 +145,7 @@ def make_directories(call: Call, store: DfsClient) -> Answer:
     try:
         store.mkdir(call.new_path(), call.user, call.permission())
     except Refused as refused:
-        if refused.kind == NO_FOLDER and _status(store, call.path) is not None:
+        if refused.kind == NO_FOLDER and store.find(call.path) is not None:
             why = f"Path is not a directory: {call.path}"
             raise RemoteError(403, "FileAlreadyExistsException", why) from None
         if refused.kind == NO_FOLDER:
@@ -160,7 +160,7 @@ def _file_above(store: DfsClient, path: str) -> str:
     names = path[1:].split("/")
     for count in range(1, len(names)):
         above = "/" + "/".join(names[:count])
-        status = _status(store, above)
+        status = store.find(above)
         if status is None or not status.folder:
             return f"{above} {names[count]}"
     return path
@@ -170,14 +170,14 @@ def rename(call: Call, store: DfsClient) -> Answer:
     """False for what HDFS does not do: no source, a file in the way, no folder to go to."""
     target = without_colon(call.stored_path("destination"))
     source = call.path
-    there = _status(store, target)
+    there = store.find(target)
     if there is not None and there.folder and source != target:
         target = f"{target.rstrip('/')}/{source.rsplit('/', 1)[1]}"
-    parent = _status(store, target.rsplit("/", 1)[0] or "/")
+    parent = store.find(target.rsplit("/", 1)[0] or "/")
     if parent is None or not parent.folder:
         return {"boolean": False}
     if source == target:  # onto itself: true for a file, as in HDFS
-        status = _status(store, source)
+        status = store.find(source)
         return {"boolean": status is not None and not status.folder}
     if source == "/" or f"{target}/".startswith(f"{source}/"):
         return {"boolean": False}
@@ -241,7 +241,7 @@ def set_times(call: Call, store: DfsClient) -> Answer:
 
 def set_replication(call: Call, store: DfsClient) -> Answer:
     """Change how many replicas there are; false for a folder, and for what does not exist."""
-    replication, status = replication_of(call), _status(store, call.path)
+    replication, status = replication_of(call), store.find(call.path)
     if status is None or status.folder:
         return {"boolean": False}
     replication = replication or call.place.replication
@@ -306,16 +306,7 @@ def replication_of(call: Call) -> int:
 
 def existing(store: DfsClient, path: str) -> FileStatus:
     """The status of a path; ``RemoteError`` if there is none."""
-    status = _status(store, path)
+    status = store.find(path)
     if status is None:
         raise missing(path)
     return status
-
-
-def _status(store: DfsClient, path: str) -> FileStatus | None:
-    try:
-        return store.status(path)
-    except Refused as refused:
-        if refused.kind == MISSING:
-            return None
-        raise

@@ -21,12 +21,18 @@ FILES = ("/in/a", "/in/b", "/in/_log", "/in/.crc", "/other/c.txt", "/other/d.gz"
 class Store:
     """A block store of names; a file is its own content, in pieces of three bytes."""
 
-    def status(self, path: str) -> FileStatus:
+    def find(self, path: str) -> FileStatus | None:
         if path in FILES:
             return FileStatus(path=path)
         if path == "/" or any(file.startswith(f"{path}/") for file in FILES):
             return FileStatus(path=path, folder=True)
-        raise Refused("there is none", kind=MISSING)
+        return None
+
+    def status(self, path: str) -> FileStatus:
+        found = self.find(path)
+        if found is None:
+            raise Refused("there is none", kind=MISSING)
+        return found
 
     def list(self, path: str) -> list[FileStatus]:
         head = path.rstrip("/") + "/"
