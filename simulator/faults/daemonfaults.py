@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import require, unknown_name
-from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.cluster.ids import NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages.execution import (
+    LaunchAttempt,
     NodeJoined,
     NodeLost,
     NodeRestarted,
     SlotsChanged,
+    StartFlow,
 )
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
@@ -167,7 +169,22 @@ class DaemonFaults:
 
     def _node_manager_goes_on(self, rack: RackId, orders: list[Command]) -> None:
         if self._driver.stopped.get(rack) is orders:  # otherwise it has died since
-            self._driver.manager_goes_on(rack, self._workers.network.coflows())
+            self._driver.manager_goes_on(rack, self._is_wanted)
+
+    def _is_wanted(self, order: Command) -> bool:
+        """Whether an order that a NodeManager hears late is to be carried out.
+
+        Not a fetch of a coflow that was closed.  Nor a launch of a job that was discarded: the next
+        things that it hears are to kill the attempt, and to discard the job.
+        """
+        workers = self._workers
+        if isinstance(order, StartFlow):
+            return order.src == order.dst or order.coflow in workers.network.coflows()
+        if isinstance(order, LaunchAttempt) and job_of(order.attempt) not in workers.jobs:
+            if order.node not in workers.down:
+                workers.end(order.attempt, order.node)
+            return False
+        return True
 
     def _notice(self, nodes: Sequence[NodeId]) -> None:
         for node in nodes:

@@ -160,17 +160,12 @@ class Workers:
         Raises ``InvariantError`` if it was launched before.
         """
         if command.node not in self.down:
+            work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
             name, task = command.attempt, command.task
             if self._fetched_by is not None:
                 if name in self._fetched_by:
                     raise InvariantError(f"{name} is launched a second time")
                 self._fetched_by[name] = set()
-            job = self.jobs.get(job_of(name))
-            if job is None:  # it has been discarded since, with all its attempts
-                self.dying[name] = command.node
-                self.heap.after(self.behaviour.end_s, self._killed, name)
-                return
-            work = job.stages[task.stage]
             attempt = SimulatedAttempt(
                 name, command.node, task, task.inputs, self, work, command.begins
             )
@@ -188,8 +183,12 @@ class Workers:
         attempt = self.running.pop(command.attempt, None)
         if attempt is not None:
             attempt.stop()
-            self.dying[command.attempt] = command.node
-            self.heap.after(self.behaviour.end_s, self._killed, command.attempt)
+            self.end(command.attempt, command.node)
+
+    def end(self, attempt: AttemptId, node: NodeId) -> None:
+        """Report that an attempt was killed, once that has taken its time."""
+        self.dying[attempt] = node
+        self.heap.after(self.behaviour.end_s, self._killed, attempt)
 
     def start_flow(self, command: StartFlow) -> None:
         """Start the flow of a fetch."""

@@ -8,7 +8,7 @@ Never here: what is settled after a restart; see ``resourcemanager.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -160,16 +160,16 @@ class RestartableDriver(VirtualDriver):
         """The NodeManager of a rack is stopped; returns the orders that it will have to hear."""
         return self.stopped.setdefault(rack, [])
 
-    def manager_goes_on(self, rack: RackId, coflows: Collection[str]) -> None:
+    def manager_goes_on(self, rack: RackId, is_wanted: Callable[[Command], bool]) -> None:
         """It goes on: it hears its orders, and tells what has happened meanwhile.
 
-        ``coflows``: those that are open; no fetch of another is begun any more.
+        ``is_wanted`` says whether one of them is still to be carried out.
         """
         orders = self.stopped.pop(rack)
         # These nodes came back meanwhile: what was ordered before is not for them.
         back = {event.node for event in self._kept if isinstance(event, NodeJoined)}
         orders = [order for order in orders if _node_of(order) not in back]
-        super()._carry_out([order for order in orders if not _is_over(order, coflows)])
+        super()._carry_out([order for order in orders if is_wanted(order)])
         if not self.is_down and rack not in self.away:
             self.tell(self.take_kept(rack))
 
@@ -288,8 +288,3 @@ def _node_of(order: Command) -> NodeId | None:
 
 def _starts(order: Command, flow: FlowId) -> bool:
     return isinstance(order, StartFlow) and order.flow == flow
-
-
-def _is_over(order: Command, coflows: Collection[str]) -> bool:
-    """Whether an order is a fetch of a coflow that has been closed."""
-    return isinstance(order, StartFlow) and order.src != order.dst and order.coflow not in coflows

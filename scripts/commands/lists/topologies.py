@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +17,14 @@ from railyard.cluster.units import (
     rate_unit,
 )
 from railyard.scripts.terminal.request import argument, command
-from railyard.scripts.terminal.tables import wrapped
-
-if TYPE_CHECKING:
-    from railyard.scripts.terminal.tables import Cell
+from railyard.scripts.terminal.tables import (
+    Cell,
+    Column,
+    plain_console,
+    plain_numbers,
+    show_table,
+    wrapped,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +52,6 @@ def topologies(request: TopologiesRequest) -> None:
 
 def _show_racks(topology: Topology) -> None:
     """A row for each rack, or for each group of racks one after the other that are alike."""
-    from railyard.scripts.terminal.tables import Column, plain_console, plain_numbers, show_table
-
     rows: list[list[Cell]] = []
     first: dict[int, str] = {}
     for rack in topology.rack_list():
@@ -66,8 +67,8 @@ def _show_racks(topology: Topology) -> None:
             rows[-1][0] = f"{start} to {rack.id}"
         else:
             rows.append(row)
-    rates_s = [rate for row in rows for rate in row[4:] if isinstance(rate, float)]
-    unit = rate_unit(max(rates_s, default=0.0))
+    finite = [rate for row in rows for rate in row[4:] if isinstance(rate, float)]
+    unit = rate_unit(max(finite, default=0.0))
     about = [Column("rack"), Column("site", rank=1), Column("nodes", plain_numbers)]
     links = [Column(heading, lambda _: unit) for heading in ("up", "down")]
     show_table(plain_console(highlight=False), [*about, Column("slots a node"), *links], rows)
