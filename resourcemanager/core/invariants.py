@@ -6,7 +6,7 @@ plain loops; ``jobs`` leaves out those that an event can't have touched.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import AttemptId, FlowId, JobId
@@ -17,10 +17,11 @@ from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
 from railyard.resourcemanager.core.state.readers import FetchKey
 
-#: What a law that does not hold is about (a node, job, task or flow; "" = all), and what is wrong.
-Broken = tuple[str, str]
+#: Takes what a law that does not hold is about (a node, job, task or flow; "" = all), and the law.
+Wrong = Callable[[str, str], None]
 #: The last events are shown of so many of these.
 _NAMED = 3
+_TASK_STATES = ("pending", "running", "kept", "done", "left")
 
 
 def check_invariants(
@@ -30,80 +31,86 @@ def check_invariants(
 
     ``jobs``: check the laws of these alone, and of all nodes; None: of all jobs.
     """
-    broken = [*_of_nodes(state), *_of_outage(state), *_of_links(state)]
+    broken: list[tuple[str, str]] = []
+
+    def wrong(about: str, law: str) -> None:
+        broken.append((about, law))
+
+    _of_nodes(state, wrong)
+    _of_links(state, wrong)
     if state.reserved or jobs is None:
-        broken += _of_reservations(state)
+        _of_reservations(state, wrong)
     for name, job in state.jobs.items():
         if jobs is None or name in jobs:
-            broken += _of_job(job, state, shuffle)
-    broken += _of_fetches(state, shuffle)
+            _of_job(job, state, shuffle, wrong)
+    _of_fetches(state, shuffle, wrong)
     if broken:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
         raise InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
 
 
-def _of_nodes(state: ClusterState) -> Iterator[Broken]:
+def _of_nodes(state: ClusterState, wrong: Wrong) -> None:
+    holding = _holding(state)
+    slots = free = held = 0
+    alive = False
+    for node in state.nodes.values():
+        if node.alive:
+            alive = True
+            slots += node.slots
+        free += node.free
+        held += len(node.attempts)
+        _of_node(node, holding, wrong)
+    if state.slots != slots:
+        wrong("", f"slots = {state.slots} is not the sum of the nodes'")
+    if state.free != free:
+        wrong("", f"free = {state.free} is not the sum of the nodes'")
+    if state.attempts != holding:
+        wrong("", f"{len(state.attempts)} attempts are known, {len(holding)} by their stages")
+    if held != len(holding):
+        wrong("", f"{held} slots are held by {len(holding)} attempts")
+    if (state.empty_since_s is None) != alive:
+        wrong("", f"there is no node since {state.empty_since_s} s, which does not fit the nodes")
+    _of_lists(state, wrong)
+
+
+def _holding(state: ClusterState) -> dict[AttemptId, Attempt]:
+    """The attempts with slots, as jobs know them."""
     holding: dict[AttemptId, Attempt] = {}
     for jobs in (state.jobs, state.draining):
         for job in jobs.values():
             for stage in job.stages.values():
                 holding |= stage.live
-    slots = free = held = 0
-    for node in state.nodes.values():
-        if node.alive:
-            slots += node.slots
-        free += node.free
-        held += len(node.attempts)
-        yield from _of_node(node, holding)
-    if state.slots != slots:
-        yield "", f"slots = {state.slots} is not the sum of the nodes'"
-    if state.free != free:
-        yield "", f"free = {state.free} is not the sum of the nodes'"
-    if state.attempts != holding:
-        yield "", f"{len(state.attempts)} attempts are known, {len(holding)} by their stages"
-    if held != len(holding):
-        yield "", f"{held} slots are held by {len(holding)} attempts"
-    yield from _of_lists(state)
+    return holding
 
 
-def _of_lists(state: ClusterState) -> Iterator[Broken]:
+def _of_lists(state: ClusterState, wrong: Wrong) -> None:
     """What is counted or listed of all nodes and jobs beside their slots."""
-    listed = {node.id for node in state.free_nodes()}
-    if listed != {node.id for node in state.nodes.values() if node.free}:
-        yield "", "the list of free nodes is not that of the nodes with free slots"
+    listed = state.free_nodes()
+    with_free = [node for node in state.nodes.values() if node.free]
+    if len(listed) != len(with_free) or set(listed) != set(with_free):
+        wrong("", "the list of free nodes is not that of the nodes with free slots")
     wanting = 0
     for job in state.jobs.values():
         wanting += job.wanting
     if state.wanting != wanting:
-        yield "", f"wanting = {state.wanting} is not the number of jobs that want slots"
+        wrong("", f"wanting = {state.wanting} is not the number of jobs that want slots")
     for job in state.draining.values():
         if not job.held:
-            yield job.id, f"{job.id} has ended and has no attempts, and was not discarded"
+            wrong(job.id, f"{job.id} has ended and has no attempts, and was not discarded")
 
 
-def _of_outage(state: ClusterState) -> Iterator[Broken]:
-    alive = False
-    for node in state.nodes.values():
-        if node.alive:
-            alive = True
-            break
-    if (state.empty_since_s is None) != alive:
-        yield "", f"there is no node since {state.empty_since_s} s, which does not fit the nodes"
-
-
-def _of_links(state: ClusterState) -> Iterator[Broken]:
+def _of_links(state: ClusterState, wrong: Wrong) -> None:
     if bool(state.links) != (state.policies.links is not None):
-        yield (
-            "",
-            f"{len(state.links)} links are known, and policies use them: {state.policies.links}",
+        wrong(
+            "", f"{len(state.links)} links are known, and policies use them: {state.policies.links}"
         )
     for name, link in state.links.items():
         if not 0 <= link.free_bytes_per_s <= link.capacity_bytes_per_s:
-            yield "", f"{name} has {link.free_bytes_per_s} of {link.capacity_bytes_per_s} bytes/s"
+            wrong("", f"{name} has {link.free_bytes_per_s} of {link.capacity_bytes_per_s} bytes/s")
 
 
-def _of_reservations(state: ClusterState) -> Iterator[Broken]:
+def _of_reservations(state: ClusterState, wrong: Wrong) -> None:
     """Nodes, stages and tasks have the same."""
     by_stages: dict[AttemptId, Attempt] = {}
     of_tasks: set[AttemptId] = set()
@@ -116,160 +123,156 @@ def _of_reservations(state: ClusterState) -> Iterator[Broken]:
         by_nodes |= node.reserved
     if not state.reserved == by_stages == by_nodes or of_tasks != by_stages.keys():
         known = f"by stages {list(by_stages)}, by nodes {list(by_nodes)}, by tasks {of_tasks}"
-        yield "", f"reservations are {list(state.reserved)}, {known}"
+        wrong("", f"reservations are {list(state.reserved)}, {known}")
     for attempt in state.reserved.values():
-        yield from _of_reservation(attempt, state)
+        _of_reservation(attempt, state, wrong)
 
 
-def _of_reservation(attempt: Attempt, state: ClusterState) -> Iterator[Broken]:
+def _of_reservation(attempt: Attempt, state: ClusterState, wrong: Wrong) -> None:
     """It holds no slot, is on a living node, and is of a pending task of a job."""
     task, node = attempt.task, attempt.node
     if attempt.state != "reserved" or attempt.id in state.attempts:
-        yield task.id, f"{attempt.id} is reserved, but is {attempt.state}, or holds a slot"
+        wrong(task.id, f"{attempt.id} is reserved, but is {attempt.state}, or holds a slot")
     if task.state != "pending" or task.stage.job.state != "running":
-        yield task.id, f"{attempt.id} is reserved for {task.id}, which is {task.state}"
+        wrong(task.id, f"{attempt.id} is reserved for {task.id}, which is {task.state}")
     if not node.alive or node.id in task.stage.job.avoid:
-        yield task.id, f"{attempt.id} is reserved on {node.id}, which is lost or avoided"
+        wrong(task.id, f"{attempt.id} is reserved on {node.id}, which is lost or avoided")
 
 
-def _of_node(node: Node, holding: dict[AttemptId, Attempt]) -> Iterator[Broken]:
+def _of_node(node: Node, holding: dict[AttemptId, Attempt], wrong: Wrong) -> None:
     free = max(0, node.slots - len(node.attempts)) if node.alive else 0
     if node.free != free:
-        yield node.id, f"{node.id}: free = {node.free}, not {free}"
+        wrong(node.id, f"{node.id}: free = {node.free}, not {free}")
     if node.promised and node.free:
-        yield node.id, f"{node.id} has {node.free} free slots, one of which was promised to a copy"
+        wrong(node.id, f"{node.id} has {node.free} free slots, one of which was promised to a copy")
     if node.draining and (node.slots or node.reserved):
         reserved = list(node.reserved)
-        yield node.id, f"{node.id} is drained, has {node.slots} slots and reservations {reserved}"
+        wrong(node.id, f"{node.id} is drained, has {node.slots} slots and reservations {reserved}")
     if not node.alive and node.attempts:
-        yield node.id, f"{node.id} is lost and still has attempts"
+        wrong(node.id, f"{node.id} is lost and still has attempts")
     for attempt in node.attempts.values():
         if holding.get(attempt.id) is not attempt or attempt.node is not node:
-            yield node.id, f"{attempt.id} holds a slot of {node.id} and its job does not know"
+            wrong(node.id, f"{attempt.id} holds a slot of {node.id} and its job does not know")
 
 
-def _of_job(job: Job, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
+def _of_job(job: Job, state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
     if job.state not in ("running", "committing"):
-        yield job.id, f"{job.id} is listed and is {job.state}"
+        wrong(job.id, f"{job.id} is listed and is {job.state}")
     if job.wanting != job.has_ready_tasks():
-        yield job.id, f"{job.id}: wanting = {job.wanting}"
+        wrong(job.id, f"{job.id}: wanting = {job.wanting}")
     if job.avoid and (
         len(job.avoid) > state.avoidable() or not all(state.nodes[n].alive for n in job.avoid)
     ):
-        yield job.id, f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes"
+        wrong(job.id, f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes")
     in_stages = 0
     for stage in job.stages.values():
         in_stages += len(stage.live)
     if in_stages != job.held:
-        yield job.id, f"{job.id} holds {job.held} slots, its stages {in_stages}"
+        wrong(job.id, f"{job.id} holds {job.held} slots, its stages {in_stages}")
     if job.state == "running":
         complete = True
         for stage in job.stages.values():
             complete = complete and stage.complete
-            yield from _of_stage(stage, state, shuffle)
+            _of_stage(stage, state, shuffle, wrong)
         if complete:
-            yield job.id, f"{job.id} is done and still running"
+            wrong(job.id, f"{job.id} is done and still running")
 
 
-def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
-    yield from _of_counts(stage)
+def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
     progress = 0.0
     for attempt in stage.live.values():
         progress += attempt.progress
     if abs(progress - stage.progress_sum) > 1e-6:
-        yield stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}"
-    for task in stage.tasks:
-        yield from _of_task(stage, task)
-        if task.winner is not None and stage.readers:
-            yield from _of_winner(stage, task, task.winner)
-        if task.kept:
-            yield from _of_kept(task, state)
-    if stage.reads:
-        for task in stage.tasks:
-            for attempt in task.live if task.reserved is None else (task.reserved,):
-                yield from _of_reader(attempt, shuffle)
-    yield from _of_pending(stage)
-    yield from _of_outputs(stage)
-
-
-def _of_pending(stage: Stage) -> Iterator[Broken]:
-    if stage.pending.count:
-        for index in stage.pending.misplaced():
-            yield stage.job.id, f"{stage.id}: task {index} is not found where its input is"
-    for index in stage.reruns:
-        if index not in stage.pending:
-            yield stage.job.id, f"{stage.id}: rerun {index} is not pending"
-
-
-def _of_counts(stage: Stage) -> Iterator[Broken]:
-    seen = dict.fromkeys(("pending", "running", "kept", "done", "left"), 0)
-    counted = 0
+        wrong(stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}")
+    seen, counted = dict.fromkeys(_TASK_STATES, 0), 0
     for task in stage.tasks:
         seen[task.state] += 1
         counted += task.counted
+        _of_task(stage, task, wrong)
+        if task.winner is not None and stage.readers:
+            _of_winner(stage, task, task.winner, wrong)
+        if task.kept:
+            _of_kept(task, state, wrong)
+        if stage.reads:
+            for attempt in task.live if task.reserved is None else (task.reserved,):
+                _of_reader(attempt, shuffle, wrong)
+    _of_counts(stage, tuple(seen.values()), counted, wrong)
+    _of_pending(stage, wrong)
+    _of_outputs(stage, wrong)
+
+
+def _of_pending(stage: Stage, wrong: Wrong) -> None:
+    if stage.pending.count:
+        for index in stage.pending.misplaced():
+            wrong(stage.job.id, f"{stage.id}: task {index} is not found where its input is")
+    for index in stage.reruns:
+        if index not in stage.pending:
+            wrong(stage.job.id, f"{stage.id}: rerun {index} is not pending")
+
+
+def _of_counts(stage: Stage, actual: tuple[int, ...], counted: int, wrong: Wrong) -> None:
+    """The tasks in each of ``_TASK_STATES``, and those that count, are as many as there are."""
     counts = (stage.pending.count, stage.running, stage.kept, stage.done, stage.left)
-    actual = tuple(seen.values())
     if counts != actual or sum(counts) != stage.size:
-        names = "pending, running, kept, done, left"
-        yield stage.job.id, f"{stage.id}: {names} = {counts}, not {actual}"
+        names = ", ".join(_TASK_STATES)
+        wrong(stage.job.id, f"{stage.id}: {names} = {counts}, not {actual}")
     if stage.kept and not stage.pending.count and not stage.running:
-        yield stage.job.id, f"{stage.id}: {stage.kept} outputs are kept, and nothing is waited for"
+        wrong(stage.job.id, f"{stage.id}: {stage.kept} outputs are kept, and nothing is waited for")
     left = stage.size - stage.needed if counted == stage.needed else 0
     if stage.counted != counted or stage.left != left:
         have = f"{stage.counted} counted, {stage.left} left"
-        yield stage.job.id, f"{stage.id}: {have}, not {counted} and {left}"
+        wrong(stage.job.id, f"{stage.id}: {have}, not {counted} and {left}")
 
 
-def _of_outputs(stage: Stage) -> Iterator[Broken]:
+def _of_outputs(stage: Stage, wrong: Wrong) -> None:
     """Of each task at most one output can be fetched: its winner's."""
     for there in stage.outputs.values():
         for output in there:
             if output is not output.task.winner and not output.output_lost:
                 task, name = output.task.id, output.id
-                yield task, f"the output of {name} can be fetched, and does not count"
+                wrong(task, f"the output of {name} can be fetched, and does not count")
 
 
-def _of_task(stage: Stage, task: Task) -> Iterator[Broken]:
-    state, looks = task.state, _seen_state(stage, task)
+def _of_task(stage: Stage, task: Task, wrong: Wrong) -> None:
+    state = task.state
+    if task.winner is not None:  # the state by its attempts and its stage's other tasks
+        looks = "done"
+    elif stage.counted == stage.needed and not task.counted:
+        looks = "left"
+    else:
+        looks = "running" if task.live else "kept" if task.kept else "pending"
     if state != looks:
-        yield task.id, f"{task.id} is {state}, but looks {looks}"
+        wrong(task.id, f"{task.id} is {state}, but looks {looks}")
     if (task.index in stage.pending) != (state == "pending"):
-        yield task.id, f"{task.id} is {state}; pending: {task.index in stage.pending}"
+        wrong(task.id, f"{task.id} is {state}; pending: {task.index in stage.pending}")
     if task.failures >= stage.max_attempts:
-        yield task.id, f"{task.id} failed {task.failures} times and its job goes on"
+        wrong(task.id, f"{task.id} failed {task.failures} times and its job goes on")
 
 
-def _seen_state(stage: Stage, task: Task) -> str:
-    """The state that a task has by its attempts and its stage's others."""
-    if task.winner is not None:
-        return "done"
-    if stage.counted == stage.needed and not task.counted:
-        return "left"
-    return "running" if task.live else "kept" if task.kept else "pending"
-
-
-def _of_winner(stage: Stage, task: Task, winner: Attempt) -> Iterator[Broken]:
+def _of_winner(stage: Stage, task: Task, winner: Attempt, wrong: Wrong) -> None:
     """Output for readers is there, or known as unreadable, and then nobody needs it."""
     lost = winner.output_lost or not winner.node.alive
     if lost != (task.index in stage.unreadable):
-        yield task.id, f"{task.id}: output lost: {lost}; known as unreadable: {not lost}"
+        wrong(task.id, f"{task.id}: output lost: {lost}; known as unreadable: {not lost}")
     if lost and any(reader.pending.count for reader in stage.readers):
-        yield task.id, f"{task.id}: its output is lost, readers are pending"
+        wrong(task.id, f"{task.id}: its output is lost, readers are pending")
 
 
-def _of_kept(task: Task, state: ClusterState) -> Iterator[Broken]:
+def _of_kept(task: Task, state: ClusterState, wrong: Wrong) -> None:
     """A kept output holds no slot, is readable, can be found and is not its task's."""
     stage = task.stage
     if task.kept and (task.state in ("done", "left") or stage.id not in state.keeping):
-        yield task.id, f"{task.id} is {task.state} and keeps {len(task.kept)} outputs"
+        wrong(task.id, f"{task.id} is {task.state} and keeps {len(task.kept)} outputs")
     for attempt in task.kept:
         if attempt.state != "kept" or attempt.id in state.attempts or attempt.success is None:
-            yield task.id, f"{attempt.id} is kept, but is {attempt.state}"
+            wrong(task.id, f"{attempt.id} is kept, but is {attempt.state}")
         if stage.readers and not attempt.node.alive:
-            yield task.id, f"the output of {attempt.id} is kept on {attempt.node.id}, which is lost"
+            wrong(
+                task.id, f"the output of {attempt.id} is kept on {attempt.node.id}, which is lost"
+            )
 
 
-def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
+def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
     """Whatever is missing is being fetched, or will be done, unless the attempt is on its way out.
 
     That is what makes sure that no reader waits forever.
@@ -281,14 +284,14 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle) -> Iterator[Broken]:
     for here in has.values():
         missing -= here.bit_count()
     if missing != reader.missing:
-        yield attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}"
+        wrong(attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}")
     fetching, merging = shuffle.fetching_of(stage)
     if attempt.killing or not fetching:
         return
     for source in stage.reads:
         for task in source.tasks:
             if task.winner is not None and not has[source.name] >> task.index & 1:
-                yield from _of_lacking(attempt, reader.fetches, task, task.winner, merging)
+                _of_lacking(attempt, reader.fetches, task, task.winner, merging, wrong)
 
 
 def _of_lacking(
@@ -297,38 +300,38 @@ def _of_lacking(
     task: Task,
     winner: Attempt,
     merging: Merging | None,
-) -> Iterator[Broken]:
+    wrong: Wrong,
+) -> None:
     """An attempt that lacks the output of a task is fetching it, or will be."""
     if winner.output_lost:
-        yield task.id, f"{attempt.id} lacks the lost output of {task.id}"
+        wrong(task.id, f"{attempt.id} lacks the lost output of {task.id}")
     elif merging is not None:
         if not fetches and not merging.looking:
-            yield task.id, f"{attempt.id} lacks {winner.id} and does not fetch"
+            wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch")
     elif winner.node.id not in fetches:
-        yield task.id, f"{attempt.id} lacks {winner.id} and does not fetch it"
+        wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch it")
 
 
-def _of_fetches(state: ClusterState, shuffle: Shuffle) -> Iterator[Broken]:
+def _of_fetches(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
     fetches = shuffle.all_fetches()
     for flow, fetch in fetches.items():
-        yield from _of_fetch(flow, fetch)
+        _of_fetch(flow, fetch, wrong)
     known = 0
-    for node in state.nodes.values():
-        for attempts in (node.attempts, node.reserved):
-            for attempt in attempts.values():
-                if attempt.reader is not None:
-                    known += len(attempt.reader.fetches)
+    for attempts in (state.attempts, state.reserved):  # those of all nodes, as was checked
+        for attempt in attempts.values():
+            if attempt.reader is not None:
+                known += len(attempt.reader.fetches)
     if known != len(fetches):
-        yield "", f"{len(fetches)} flows, but readers know of {known}"
+        wrong("", f"{len(fetches)} flows, but readers know of {known}")
 
 
-def _of_fetch(flow: FlowId, fetch: Fetch) -> Iterator[Broken]:
+def _of_fetch(flow: FlowId, fetch: Fetch, wrong: Wrong) -> None:
     reader = fetch.reader
     if reader.ended_s is not None or reader.killing:
-        yield flow, f"flow {flow} is for {reader.id}, which does not fetch"
+        wrong(flow, f"flow {flow} is for {reader.id}, which does not fetch")
     if any(output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts):
-        yield flow, f"flow {flow} carries outputs that do not count"
+        wrong(flow, f"flow {flow} carries outputs that do not count")
     if not fetch.node.alive:
-        yield flow, f"flow {flow} comes from {fetch.node.id}, which is lost"
+        wrong(flow, f"flow {flow} comes from {fetch.node.id}, which is lost")
     if reader.reader is None or reader.reader.fetches.get(fetch.key) != flow:
-        yield flow, f"flow {flow} is unknown to {reader.id}"
+        wrong(flow, f"flow {flow} is unknown to {reader.id}")

@@ -27,31 +27,25 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow, SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
 
-_OF_ATTEMPTS = (
-    AttemptProgressed,
-    AttemptReady,
-    AttemptSucceeded,
-    AttemptFailed,
-    AttemptKilled,
-    LaunchAttempt,
-    BeginAttempt,
-    KillAttempt,
-)
-_OF_FLOWS = (FlowFinished, FlowFailed, StartFlow, CancelFlow)
-_OF_COFLOWS = (OpenCoflow, CloseCoflow)
-_OF_NONE = (AttemptStarted, TimerFired, SetTimer)
+#: {class of events or commands: the field that has the name of what it is about, if it is about one
+#: job; "": it is about none}
+_ABOUT = {
+    **dict.fromkeys((AttemptProgressed, AttemptReady, AttemptSucceeded), "attempt"),
+    **dict.fromkeys((AttemptFailed, AttemptKilled), "attempt"),
+    **dict.fromkeys((LaunchAttempt, BeginAttempt, KillAttempt), "attempt"),
+    **dict.fromkeys((FlowFinished, FlowFailed, StartFlow, CancelFlow), "flow"),
+    **dict.fromkeys((OpenCoflow, CloseCoflow), "coflow"),
+    **dict.fromkeys((AttemptStarted, TimerFired, SetTimer), ""),
+}
 
 
 def touched_jobs(event: Event, commands: Sequence[Command]) -> set[JobId] | None:
     """The jobs that an event and its commands are about; None: any job may be touched."""
     jobs: set[JobId] = set()
     for each in (event, *commands):
-        if isinstance(each, _OF_ATTEMPTS):
-            jobs.add(job_of(each.attempt))
-        elif isinstance(each, _OF_FLOWS):
-            jobs.add(job_of(each.flow))
-        elif isinstance(each, _OF_COFLOWS):
-            jobs.add(job_of(each.coflow))
-        elif not isinstance(each, _OF_NONE):
+        field = _ABOUT.get(type(each))
+        if field is None:
             return None
+        if field:
+            jobs.add(job_of(getattr(each, field)))
     return jobs
