@@ -101,7 +101,7 @@ class ServedRows:
 
     def set_rates(self, rates: Floats) -> None:
         """Set the rates of all rows, in bytes/s per unit of weight."""
-        rows = np.flatnonzero(rates != self.rates)
+        rows = (rates != self.rates).nonzero()[0]
         new = rates[rows]
         self._check(rows, new)
         if self._few_times and len(rows) <= len(rates) * _FEW and not np.isinf(new).any():

@@ -8,6 +8,7 @@ Networks, 2nd edition, 6.5.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from railyard.netemu.model.traffic import Group
 _NOTHING = 1e-12
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
+#: Up to so many rows are filled one by one: one takes 10 us, with arrays 37; four take 28, and 50.
+_FEW_ROWS = 4
 
 
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
@@ -33,6 +36,13 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
     through it, it is the bottleneck of all of them, whatever shares links elsewhere have: links
     that do not depend on one another fill in the same round.
     """
+    if len(weights) <= _FEW_ROWS:
+        return _fill_few(paths, weights, left)
+    return fill_many(paths, weights, left)
+
+
+def fill_many(paths: Numbers, weights: Floats, left: Floats) -> Floats:
+    """``fill`` with arrays, for any number of rows."""
     # O(rounds x rows); a round is the depth of "waits for", not a link: 1 to 10 in shuffles, but
     # 85 with 10,000 flows between random pairs of 150 racks (20 ms)
     links = len(left)
@@ -60,6 +70,55 @@ def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
         rest = np.flatnonzero(~fixed)
         rows, paths, weights = rows[rest], paths.take(rest, axis=1), weights[rest]
     return rates
+
+
+def _fill_few(paths: Numbers, weights: Floats, left: Floats) -> Floats:
+    """``fill_many`` row by row, to the last digit: sums are made in the same order."""
+    ways: list[list[int]] = paths.T.tolist()
+    weighs: list[float] = weights.tolist()
+    room = {link: left.item(link) for way in ways for link in way}
+    rates = [0.0] * len(ways)
+    rising = [row for row, way in enumerate(ways) if weighs[row] > 0 and _least(room, way) > 0]
+    while rising:
+        load = _sum_few(ways, rising, weighs)
+        share = {link: room[link] / weight for link, weight in load.items()}
+        full = dict.fromkeys(load, True)
+        hopes = [_least(share, ways[row]) for row in rising]
+        for row, hope in zip(rising, hopes, strict=True):
+            for link in ways[row]:
+                if share[link] > hope * _ROUNDING:
+                    full[link] = False  # the row has its bottleneck elsewhere
+        sent, rest = [0.0] * len(ways), list[int]()
+        for row, hope in zip(rising, hopes, strict=True):
+            if not any(full[link] for link in ways[row]):
+                rest.append(row)
+                continue
+            rates[row] = hope
+            sent[row] = hope * weighs[row] if hope < inf else 0.0
+        for link, bytes_per_s in _sum_few(ways, rising, sent).items():
+            left_over = max(room[link] - bytes_per_s, 0.0)
+            room[link] = 0.0 if full[link] and share[link] < inf else left_over
+        rising = rest
+    for link, bytes_per_s in room.items():
+        left[link] = bytes_per_s
+    return np.array(rates)
+
+
+def _least(values: dict[int, float], way: list[int]) -> float:
+    return min([values[link] for link in way])
+
+
+def _sum_few(ways: list[list[int]], rows: list[int], values: list[float]) -> dict[int, float]:
+    """Sums of these rows' values, by the links that they cross; see ``sum_by_link``."""
+    total: dict[int, float] = {}
+    for position in range(len(ways[0])):
+        part: dict[int, float] = {}
+        for row in rows:
+            link = ways[row][position]
+            part[link] = part.get(link, 0.0) + values[row]
+        for link, value in part.items():
+            total[link] = total.get(link, 0.0) + value
+    return total
 
 
 def serve_in_order(

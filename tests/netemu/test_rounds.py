@@ -1,19 +1,19 @@
-"""Filling in compiled rounds gives the reference's rates, to the last bit."""
+"""Filling in compiled rounds, or row by row, gives the rates of arrays, to the last bit."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.netemu.schedulers.fast.loops.rounds import fill_in_rounds
-from railyard.netemu.schedulers.filling import fill
+from railyard.netemu.schedulers.filling import fill, fill_many
 
 LINKS = 12  #: the last one stands for no link
 
 
-def rows(weights):
-    """Up to 40 rows of these weights, each on up to three links."""
+def rows(weights, most=40):
+    """Rows of these weights, each on up to three links."""
     links = st.lists(st.integers(0, LINKS - 1), min_size=3, max_size=3)
-    return st.lists(st.tuples(links, weights), min_size=1, max_size=40)
+    return st.lists(st.tuples(links, weights), min_size=1, max_size=most)
 
 
 whole, any_weight = st.sampled_from([0.0, 1.0, 2.0, 7.0]), st.floats(0.01, 100.0)
@@ -28,9 +28,18 @@ def are_alike(found, capacities):
     paths = np.array([links for links, _ in found]).T
     weights = np.array([weight for _, weight in found])
     left = np.array([*capacities, np.inf])
-    mine, theirs = left.copy(), left.copy()
-    assert fill_in_rounds(paths, weights, mine).tolist() == fill(paths, weights, theirs).tolist()
-    assert mine.tolist() == theirs.tolist()
+    expected = left.copy()
+    rates = fill_many(paths, weights, expected).tolist()
+    for filled in (fill_in_rounds, fill):
+        mine = left.copy()
+        assert filled(paths, weights, mine).tolist() == rates
+        assert mine.tolist() == expected.tolist()
+
+
+@given(found=rows(st.one_of(whole, any_weight), most=4), capacities=capacities)
+@settings(max_examples=500)
+def test_rates_of_few_rows_are_the_reference_s(found, capacities):
+    are_alike(found, capacities)
 
 
 @given(found=rows(whole), capacities=capacities)
