@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from railyard.cluster.messaging.wire import Event
 from railyard.netemu.messages import LinksObserved
@@ -37,9 +38,19 @@ class LinkWatch:
         self._looking = False  #: whether it is to be
         self._decided = self._fabrics  #: as of the last look
         self._not_before_s = 0.0  #: of the next look
+        self._asked = 0  #: how often a ResourceManager that was restarted has asked
 
     def begin_again(self, known: Mapping[str, LinkState]) -> None:
         """Report what differs from what a ResourceManager that was restarted knows."""
+        self._asked += 1
+        self._answer(known, self._asked)
+
+    def _answer(self, known: Mapping[str, LinkState], asked: int) -> None:
+        if self._network.is_stopped:  # it hears later what it was asked
+            self._network.when_heard(partial(self._heap.after, 0.0, self._answer, known, asked))
+            return
+        if asked != self._asked:
+            return  # whoever asked is dead
         self._observed = ObservedLinks(self._network.fabric.network, self._change)
         self._observed.look(self._network.fabric)
         links = self._observed.all()
@@ -55,7 +66,7 @@ class LinkWatch:
 
     def review(self) -> None:
         """Plan to look, if rates were set since the last time; to be called before time passes."""
-        if self._looking or self._fabrics == self._decided:
+        if self._looking or self._fabrics == self._decided or self._network.is_stopped:
             return
         self._looking = True
         self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
@@ -64,6 +75,8 @@ class LinkWatch:
 
     def _look(self) -> None:
         self._looking = False
+        if self._network.is_stopped:
+            return  # so is who looks: it does so when it goes on
         if self._heap.now_s < self._not_before_s:
             return  # it was asked for in between
         changed = self._observed.look(self._network.fabric)

@@ -4,13 +4,18 @@ Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, 
 went down.  For a cancelled flow there is no call.
 
 The network may die: its flows then stop where they are, and are told to a new fabric by those who
-send, for what they have not sent yet.
+send, for what they have not sent yet.  It may be stopped: nothing is granted meanwhile, and orders
+are heard late.  Its clock goes on, so once it goes on itself, all is granted at once that would
+have been (``netemu.emulator.process``).  A daemon that holds an end of a flow may be stopped, too:
+the network grants the flow, but its bytes move only when that daemon goes on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,10 +25,21 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.simulator.ends import daemons_of
 from railyard.simulator.heap import EventHeap
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
+#: A network that was late by so much counts orders within this share of it as given together, as
+#: ``netemu.emulator.process`` does.
+_TOGETHER_LATE = 0.1
+
+
+class _Order(NamedTuple):
+    """An order to a network that is stopped."""
+
+    carry_out: Callable[[], object]
+    given_s: float = math.inf  #: those that open flows say it; others count when they are heard
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -54,16 +70,26 @@ class SimulatedNetwork:
         self._waiting: dict[FlowId, FlowSpec] = {}
         self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
         self._dead: list[Fabric] = []
-        self.is_down = False
+        self.is_down = False  #: dead or stopped
+        #: of one that is stopped, the orders that it has yet to hear
+        self._unheard: list[_Order] | None = None
+        self._closing: dict[FlowId, FlowSpec] = {}  #: flows whose cancelling is among these
+        #: {daemon that is stopped: flows that have been granted, and end when it goes on}
+        self._granted: dict[str, list[FlowSpec]] = {}
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
         """The time of the fabric's next event; first sets the rates of new flows."""
-        return self.fabric.next_event_s()
+        return self.fabric.next_event_s() if self._unheard is None else math.inf
 
     def advance(self) -> None:
         """Advance the fabric to the heap's time, and report the flows that have ended by then."""
-        fabric, now_s = self.fabric, self._heap.now_s
+        if self._unheard is None:
+            self._report(self._advanced(self._heap.now_s))
+
+    def _advanced(self, now_s: float) -> list[Finished | Numbers]:
+        """Advance the fabric, and return and count the flows that have ended."""
+        fabric = self.fabric
         passed_s = now_s - fabric.now_s
         if passed_s > 0 and fabric.open_flows:
             self._active_s += passed_s
@@ -71,11 +97,16 @@ class SimulatedNetwork:
         before = fabric.finished_bytes
         ended = fabric.advance_all(now_s)
         if not ended:
-            return
+            return ended
         self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
         self.arrived_bytes += fabric.finished_bytes - before
         if self._sent_before:
             self._check_sizes(ended, fabric.finished_bytes - before)
+        return ended
+
+    def _report(self, ended: list[Finished | Numbers]) -> None:
+        if not ended:
+            return
         if self._latency_s:
             for end in ended:
                 assert isinstance(end, Finished), "rows have no latency"
@@ -88,6 +119,8 @@ class SimulatedNetwork:
         for end in ended:
             if not isinstance(end, Finished):
                 yield end
+                continue
+            if self._granted and self._stands_still(end.flow):
                 continue
             known = pop(end.flow, None)
             if known is not None:  # otherwise the end of another flow has cancelled this one
@@ -128,7 +161,10 @@ class SimulatedNetwork:
             else:
                 crossing.append(spec)
         self.opened += len(crossing)
-        if self.is_down:
+        if self._unheard is not None:
+            start = partial(self.fabric.start_all, crossing)
+            self._unheard.append(_Order(start, given_s=self._heap.now_s))
+        elif self.is_down:
             self._waiting |= {spec.flow: spec for spec in crossing}
         else:
             self.fabric.start_all(crossing)
@@ -160,15 +196,31 @@ class SimulatedNetwork:
     def open_coflow(self, coflow: CoflowId) -> None:
         """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
-        self.fabric.register_coflow(coflow)
+        if self._unheard is None:
+            self.fabric.register_coflow(coflow)
+        else:
+            self._unheard.append(_Order(partial(self.fabric.register_coflow, coflow)))
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
         del self._coflows[coflow]
+        if self._unheard is not None:
+            for flow in [f for f, (spec, _) in self._flows.items() if spec.coflow == coflow]:
+                self.cancel(flow)
+            self._unheard.append(_Order(partial(self.fabric.finish_coflow, coflow)))
+            return
         waiting = [flow for flow, spec in self._waiting.items() if spec.coflow == coflow]
         for flow in [*self.fabric.coflow(coflow).flows, *waiting]:
             self.cancel(flow)
         self.fabric.finish_coflow(coflow)
+
+    def set_capacity(self, link: str, bytes_per_s: float) -> None:
+        """Give a link another capacity."""
+        if self._unheard is None:
+            self.fabric.set_capacity(link, bytes_per_s)
+        else:
+            change = partial(self.fabric.set_capacity, link, bytes_per_s)
+            self._unheard.append(_Order(change))
 
     def end_flows_of(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
@@ -198,9 +250,56 @@ class SimulatedNetwork:
         """The coflows that are open."""
         return list(self._coflows)
 
-    # How it dies and comes back ------------------------------------------------------------------
+    # How it is stopped, dies and comes back -------------------------------------------------------
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it hears and grants nothing just now, and goes on later."""
+        return self._unheard is not None
+
+    def stop(self, lasts_s: float, *, hears_first: bool) -> None:
+        """It is stopped for a while; does nothing if it is dead, or stopped already.
+
+        ``hears_first``: once it goes on, it hears orders before it looks at its clock, so that
+        flows count from when they were opened; otherwise all count from then on.
+        """
+        if not self.is_down:
+            self.is_down, self._unheard = True, []
+            self._heap.after(lasts_s, self._go_on, self._unheard, hears_first)
+
+    def when_heard(self, call: Callable[[], None]) -> None:
+        """Have this called when one that is stopped hears what it is told now."""
+        assert self._unheard is not None, "it hears at once"
+        self._unheard.append(_Order(call))
+
+    def _go_on(self, orders: list[_Order], hears_first: bool) -> None:
+        if self._unheard is not orders:
+            return  # it has died since
+        self.is_down, self._unheard = False, None
+        now_s = self._heap.now_s
+        ended = [] if hears_first else self._caught_up(now_s)
+        for number, order in enumerate(orders):
+            given_s = min(order.given_s, now_s)
+            close_s = 0.0 if number == 0 else (now_s - given_s) * _TOGETHER_LATE
+            if given_s > self.fabric.now_s + close_s and (number == 0 or order.given_s < math.inf):
+                ended += self._caught_up(given_s)
+            order.carry_out()
+        ended += self._caught_up(now_s)
+        self._report(ended)
+
+    def _caught_up(self, now_s: float) -> list[Finished | Numbers]:
+        """Advance the fabric; returns the flows that have ended and that somebody waits for."""
+        closing = self._closing
+        return [
+            end
+            for end in self._advanced(now_s)
+            if not (isinstance(end, Finished) and end.flow in closing)
+        ]
+
     def go_down(self, fresh: Fabric) -> None:
         """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
+        unheard, self._unheard = self._unheard or [], None
+        for order in unheard:  # nothing is sent any more: its successor is told what there is
+            order.carry_out()
         dead, self.fabric, self.is_down = self.fabric, fresh, True
         self._dead.append(dead)
         fresh.advance(self._heap.now_s)
@@ -229,8 +328,8 @@ class SimulatedNetwork:
         rest_bytes = 0
         for end in ended:
             assert isinstance(end, Finished), "rows are not told again"
-            size_bytes = self._flows[end.flow][0].size_bytes
-            rest_bytes += size_bytes - self._sent_before.get(end.flow, 0)
+            spec = self._closing.get(end.flow) or self._flows[end.flow][0]
+            rest_bytes += spec.size_bytes - self._sent_before.get(end.flow, 0)
         if sent_bytes != rest_bytes:
             raise InvariantError(f"flows were granted {sent_bytes} bytes of {rest_bytes} to send")
 
@@ -274,12 +373,47 @@ class SimulatedNetwork:
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
+        if self._unheard is not None:
+            self._closing[spec.flow] = spec
+            self._unheard.append(_Order(partial(self._close, spec)))
+            return
+        self._closing.pop(spec.flow, None)
         waiting = self._waiting.pop(spec.flow, None)
         if self.fabric.cancel(spec.flow) or waiting is not None:
             self.cancelled += 1
             self.lost_bytes += spec.size_bytes - self._sent_before.get(spec.flow, 0)
 
+    # Daemons that are stopped ---------------------------------------------------------------------
+    def daemon_stops(self, daemon: str) -> None:
+        """A daemon that may hold ends of flows is stopped."""
+        self._granted[daemon] = []
+
+    def daemon_goes_on(self, daemon: str) -> None:
+        """It goes on: at once, it sends or takes what was granted meanwhile."""
+        for spec in self._granted.pop(daemon, ()):
+            known = self._flows.get(spec.flow)
+            if known is not None and known[0] is spec:
+                self._arrived(spec.flow)
+
+    def daemon_is_gone(self, daemon: str) -> None:
+        """It has died, stopped or not; its flows are ended by ``end_flows_of``."""
+        self._granted.pop(daemon, None)
+
+    def _stands_still(self, flow: FlowId) -> bool:
+        """Whether a flow that was granted ends later, as a daemon that holds an end is stopped."""
+        known = self._flows.get(flow)
+        if known is None:
+            return False
+        for daemon in daemons_of(known[0]):
+            waiting = self._granted.get(daemon)
+            if waiting is not None:
+                waiting.append(known[0])
+                return True
+        return False
+
     def _arrived(self, flow: FlowId) -> None:
+        if self._granted and self._stands_still(flow):
+            return
         known = self._flows.pop(flow, None)
         if known is not None:
             known[1](0, "")

@@ -8,7 +8,8 @@
     datanode-r0       its blocks can't be read; attempts go on
 
 One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
-NodeManager that is stopped go on, and so do fetches from it; what they tell is told later.
+NodeManager that is stopped go on; what they tell is told later, and fetches from it end then.  A
+network that is stopped grants nothing, and then all at once that it would have granted.
 
 Not here: faults of nodes, disks and links; see ``faults.py``.
 """
@@ -30,6 +31,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.simulator.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes import blockstore
@@ -39,7 +41,6 @@ from railyard.simulator.restarts import driver as restarts
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
 _AGAIN_S = 0.1
-_NODE_MANAGER, _DATA_NODE = "nodemanager-", "datanode-"
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):
@@ -63,19 +64,19 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
 
 
 class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
-    """A daemon does nothing for a while: the ResourceManager, the NameNode or a NodeManager.
+    """A daemon does nothing for a while.  A NodeManager goes on before it counts as lost."""
 
-    A NodeManager goes on before it counts as lost.
-    """
+    #: whether the network, when it goes on, hears orders before it looks at its clock
+    hears_first: bool = False
 
 
 def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> None:
     """Raise ``UsageError`` for a value out of range, or a daemon that there is not."""
     racks = [rack.id for rack in topology.rack_list()]
-    managers = [_NODE_MANAGER + rack for rack in racks]
-    known = [*_CENTRAL, *managers, *(_DATA_NODE + rack for rack in racks)]
+    managers = [NODE_MANAGER + rack for rack in racks]
+    known = [*_CENTRAL, *managers, *(DATA_NODE + rack for rack in racks)]
     for fault in faults:
-        names = known if isinstance(fault, DaemonDown) else [*_CENTRAL[:2], *managers]
+        names = known if isinstance(fault, DaemonDown) else [*_CENTRAL, *managers]
         if fault.daemon not in names:
             raise unknown_name("daemon", fault.daemon, names)
         if isinstance(fault, DaemonStopped) and fault.daemon in managers:
@@ -114,11 +115,7 @@ class DaemonFaults:
     def _begin(self, fault: DaemonFault) -> None:
         store = self._workers.store
         if isinstance(fault, DaemonStopped):
-            if fault.daemon.startswith(_NODE_MANAGER):
-                self._node_manager_stopped(fault)
-                return
-            stop = self._driver.stop if fault.daemon == "resourcemanager" else store.stop
-            stop(fault.lasts_s)
+            self._stopped(fault)
             return
         assert isinstance(fault, DaemonDown)
         if fault.daemon == "resourcemanager":
@@ -133,14 +130,25 @@ class DaemonFaults:
             )
         elif fault.daemon == "network":
             self._network_down(fault)
-        elif fault.daemon.startswith(_NODE_MANAGER):
+        elif fault.daemon.startswith(NODE_MANAGER):
             self._node_manager_down(fault)
         else:
             self._data_node_down(fault)
 
+    def _stopped(self, fault: DaemonStopped) -> None:
+        workers = self._workers
+        if fault.daemon == "resourcemanager":
+            self._driver.stop(fault.lasts_s)
+        elif fault.daemon == "namenode":
+            workers.store.stop(fault.lasts_s)
+        elif fault.daemon == "network":
+            workers.network.stop(fault.lasts_s, hears_first=fault.hears_first)
+        else:
+            self._node_manager_stopped(fault)
+
     def _network_down(self, fault: DaemonDown) -> None:
         network = self._workers.network
-        if not network.is_down:
+        if network.is_stopped or not network.is_down:
             network.go_down(self._make_fabric())
             self._heap.after(fault.lasts_s, network.come_back)
 
@@ -154,6 +162,7 @@ class DaemonFaults:
         workers.unserved.update(nodes)
         self._driver.stopped.pop(rack, None)
         self._driver.take_kept(rack)
+        workers.network.daemon_is_gone(fault.daemon)
         for node in nodes:
             workers.down.begin(node)
         for node in nodes:
@@ -165,11 +174,13 @@ class DaemonFaults:
         driver, rack = self._driver, rack_of(self._nodes_of(fault.daemon)[0])
         if rack not in driver.stopped and rack not in self._workers.unregistered:
             orders = driver.stop_manager(rack)
+            self._workers.network.daemon_stops(fault.daemon)
             self._heap.after(fault.lasts_s, self._node_manager_goes_on, rack, orders)
 
     def _node_manager_goes_on(self, rack: RackId, orders: list[Command]) -> None:
         if self._driver.stopped.get(rack) is orders:  # otherwise it has died since
             self._driver.manager_goes_on(rack, self._is_wanted)
+            self._workers.network.daemon_goes_on(NODE_MANAGER + rack)
 
     def _is_wanted(self, order: Command) -> bool:
         """Whether an order that a NodeManager hears late is to be carried out.

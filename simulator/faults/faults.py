@@ -233,7 +233,7 @@ class Faults:
     def _update_capacity(self, link: str) -> None:
         capacity = self.capacity_of(link)
         if math.isfinite(capacity):
-            self._network.fabric.set_capacity(link, capacity)
+            self._network.set_capacity(link, capacity)
 
     def _at_end(self, fault: Fault, action: Callable[..., None], *args: object) -> None:
         if math.isfinite(_end_s(fault)):

@@ -70,6 +70,7 @@ class Laws:
         #: the last check of links with circuits: its time, {link: bytes carried by then},
         #: {link: capacity in bytes/s from then on}
         self._last_check: tuple[float, dict[str, int], dict[str, float]] = (0.0, {}, {})
+        self._was_stopped = False  #: whether the network was, since the last check of links
 
     # After each event ----------------------------------------------------------------------------
     def check(self, event: Event, commands: Sequence[Command]) -> None:
@@ -159,7 +160,9 @@ class Laws:
     def check_step(self) -> None:
         """After each step: of the network."""
         self._steps += 1
-        if self._has_circuits:
+        if self._run.network.is_stopped:
+            self._was_stopped = True
+        elif self._has_circuits:
             self._check_circuits()
         elif self._steps % _STEPS_PER_LINK_CHECK == 0:
             self._check_links()
@@ -191,6 +194,8 @@ class Laws:
         if any(circuits > 1 for circuits in ports.values()):
             raise InvariantError(f"at {fabric.now_s} s ports have {ports} circuits: need one each")
         before_s, before, capacities = self._last_check
+        if self._was_stopped:  # it has heard of other capacities at any time since then
+            self._was_stopped, capacities = False, {}
         carried = self._run.network.bytes_by_link()
         for name, bytes_per_s in capacities.items():
             most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES

@@ -202,7 +202,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if source == self.node:
             workers.heap.after(workers.behaviour.fetch_s, self._read_here, rest_bytes)
             return
-        self._reading = workers.store.new_name()
+        self._reading = workers.store.new_name("read")
         ended = partial(self._read_ended, source, rest_bytes)
         workers.network.carry(self._reading, source, self.node, rest_bytes, ended)
 

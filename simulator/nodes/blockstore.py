@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Literal
 
 import msgspec
 
@@ -277,10 +278,10 @@ class BlockStore:
         for call in waiting:
             call()
 
-    def new_name(self) -> FlowId:
-        """A new id for a flow of the block store."""
+    def new_name(self, what: Literal["read", "write", "copy"]) -> FlowId:
+        """A new id for a flow of the block store; see ``simulator.ends``."""
         self._names += 1
-        return FlowId(f"block-{self._names}")
+        return FlowId(f"{what}-{self._names}")
 
     def _delete(self, command: DeleteReplicas) -> None:
         if command.node not in self.down:
@@ -325,7 +326,7 @@ class BlockStore:
                 BlockReplicated(block=command.block, target=command.target, stored_length=length)
             )
 
-        name = self.new_name()
+        name = self.new_name("copy")
         if command.source in self.down or command.target in self.down:
             # the node cannot answer; the NameNode will learn that it is down
             self.heap.after(0.0, ended, 0, "a node is down")

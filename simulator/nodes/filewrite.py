@@ -139,7 +139,7 @@ class FileWrite:
         if nodes[0] == source and reached > 1:
             begin = 1  # the flow within the writer's node would always end first
         for hop in range(begin, reached):
-            flow = self._hops[hop] = store.new_name()
+            flow = self._hops[hop] = store.new_name("copy" if hop else "write")
             store.network.carry(
                 flow, source, nodes[hop], self._length, partial(self._hop_ended, hop)
             )

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from railyard.benchmarks._faults.running import broken_law, named
+from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messages.execution import (
     FACTS,
     AttemptStarted,
     AttemptSucceeded,
+    FlowFinished,
     LaunchAttempt,
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape
+from railyard.cluster.topology import Topology
+from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.faults.schedules import Schedule, small_schedule
+from railyard.simulator.nodes.behaviour import Behaviour
 
 NAME = "nodemanager-r0"
 STOP_S, LASTS_S = 0.8, 0.5
@@ -73,6 +80,11 @@ def of_rack(log: Seen, rack: str) -> list[tuple[float, Event]]:
     ]
 
 
+def is_from_r0(order: Command) -> bool:
+    """Whether it starts a fetch from r0 by an attempt elsewhere."""
+    return isinstance(order, StartFlow) and rack_of(order.src) == "r0" != rack_of(order.dst)
+
+
 def rack_for(order: Command) -> str:
     """The rack whose NodeManager carries an order out; "" if none does."""
     match order:
@@ -102,6 +114,42 @@ def test_its_orders_are_heard_when_it_goes_on():
         assert all(started_s.get(name, end_s) >= end_s for name in launches)
         launched += len(launches)
     assert launched > 20
+
+
+def shuffling(*faults: DaemonStopped) -> Schedule:
+    """Two maps and two reduces on two nodes, one in each rack; a fetch takes 0.5 s or more."""
+    drawn = with_faults(0, *faults)
+    topology = Topology(
+        name="two racks",
+        racks=RackShape(count=2, nodes=1, slots=2),
+        links=Links(nic=5e7, uplink=5e7),
+        compute=Compute(map_rate=5e7, reduce_rate=5e7),
+        liveness=Liveness(heartbeat=0.2, expiry_s=2.0),
+    )
+    maps = WorkStage(name="m", tasks=4, task_s=0.1, output_bytes=400_000_000)
+    reduces = WorkStage(name="r", reads=("m",), tasks=4, output_bytes=0)
+    job = WorkloadJob(
+        name="job", user="a", queue="default", submit_s=0.1, stages=(maps, reduces), files=()
+    )
+    return msgspec.structs.replace(
+        drawn,
+        config=ClusterConfig(topology=topology, scheduler="fair", flow_scheduler="maxmin", seed=1),
+        jobs=(job,),
+        behaviour=Behaviour(),
+    )
+
+
+def test_its_map_output_is_fetched_when_it_goes_on():
+    without = seen(shuffling())
+    begin_s = {order.flow: at_s for at_s, order in without.ordered if is_from_r0(order)}
+    end_s = {e.flow: at_s for at_s, e in without.told if isinstance(e, FlowFinished)}
+    first = next(iter(begin_s))
+    assert end_s[first] > begin_s[first] + 0.3
+    stop = DaemonStopped(daemon=NAME, at_s=begin_s[first] + 0.1, lasts_s=1.5)
+    log, goes_on_s = seen(shuffling(stop)), stop.at_s + stop.lasts_s
+    ends_s = {e.flow: at_s for at_s, e in log.told if isinstance(e, FlowFinished)}
+    assert ends_s[first] == goes_on_s
+    assert not [flow for flow in begin_s if stop.at_s < ends_s[flow] < goes_on_s]
 
 
 def test_its_attempts_go_on_meanwhile():
