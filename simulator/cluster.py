@@ -162,7 +162,7 @@ class Simulation:
             driver.is_down or driver.away or driver.stopped
         ):
             return False
-        return not (self.store.is_down or self.network.is_down)
+        return not (self.store.is_down or self.store.stopped or self.network.is_down)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.

@@ -9,7 +9,8 @@
 
 One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
 NodeManager that is stopped go on; what they tell is told later, and fetches from it end then.  A
-network that is stopped grants nothing, and then all at once that it would have granted.
+network that is stopped grants nothing, and then all at once that it would have granted.  Blocks
+stand still that a DataNode sends or receives which is stopped.
 
 Not here: faults of nodes, disks and links; see ``faults.py``.
 """
@@ -64,7 +65,7 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
 
 
 class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
-    """A daemon does nothing for a while.  A NodeManager goes on before it counts as lost."""
+    """A daemon does nothing for a while.  One of a rack goes on before it counts as lost."""
 
     #: whether the network, when it goes on, hears orders before it looks at its clock
     hears_first: bool = False
@@ -73,13 +74,12 @@ class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"
 def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> None:
     """Raise ``UsageError`` for a value out of range, or a daemon that there is not."""
     racks = [rack.id for rack in topology.rack_list()]
-    managers = [NODE_MANAGER + rack for rack in racks]
-    known = [*_CENTRAL, *managers, *(DATA_NODE + rack for rack in racks)]
+    of_racks = [kind + rack for kind in (NODE_MANAGER, DATA_NODE) for rack in racks]
+    known = [*_CENTRAL, *of_racks]
     for fault in faults:
-        names = known if isinstance(fault, DaemonDown) else [*_CENTRAL, *managers]
-        if fault.daemon not in names:
-            raise unknown_name("daemon", fault.daemon, names)
-        if isinstance(fault, DaemonStopped) and fault.daemon in managers:
+        if fault.daemon not in known:
+            raise unknown_name("daemon", fault.daemon, known)
+        if isinstance(fault, DaemonStopped) and fault.daemon in of_racks:
             expiry_s = topology.liveness.expiry_s
             right = f"less than {expiry_s} s, after which it counts as lost"
             require(fault.lasts_s < expiry_s, "DaemonStopped: lasts_s", fault.lasts_s, right)
@@ -143,8 +143,10 @@ class DaemonFaults:
             workers.store.stop(fault.lasts_s)
         elif fault.daemon == "network":
             workers.network.stop(fault.lasts_s, hears_first=fault.hears_first)
-        else:
+        elif fault.daemon.startswith(NODE_MANAGER):
             self._node_manager_stopped(fault)
+        else:
+            self._data_node_stopped(fault)
 
     def _network_down(self, fault: DaemonDown) -> None:
         network = self._workers.network
@@ -232,13 +234,29 @@ class DaemonFaults:
             else:
                 workers.report(NodeJoined(node=node, rack=rack, slots=slots))
 
+    def _data_node_stopped(self, fault: DaemonStopped) -> None:
+        store, nodes = self._workers.store, self._nodes_of(fault.daemon)
+        rack = rack_of(nodes[0])
+        if rack not in store.stopped and not all(n in store.down for n in nodes):
+            stopped = store.stop_datanode(rack)
+            self._workers.network.daemon_stops(fault.daemon)
+            self._heap.after(fault.lasts_s, self._data_node_goes_on, rack, stopped)
+
+    def _data_node_goes_on(self, rack: RackId, stopped: blockstore.StoppedDataNode) -> None:
+        store = self._workers.store
+        if store.stopped.get(rack) is stopped:  # otherwise it has died since
+            store.datanode_goes_on(rack)
+            self._workers.network.daemon_goes_on(DATA_NODE + rack)
+
     def _data_node_down(self, fault: DaemonDown) -> None:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)
+        self._workers.network.daemon_is_gone(fault.daemon)
         for node in nodes:
             store.down.begin(node)
         for node in nodes:
             reason = f"the DataNode of {node} is gone"
             self._workers.network.end_flows_of(node, reason, lambda end: not is_fetch(end))
+        store.datanode_is_gone(rack_of(nodes[0]))
         self._heap.after(fault.lasts_s, self._data_node_back, nodes)
 
     def _data_node_back(self, nodes: Sequence[NodeId]) -> None:

@@ -4,7 +4,9 @@ It stores the model's bytes: its topology has scale 1.  Disks take no time; tran
 are flows.  A read tries replica after replica, as in ``dfs.reading``.  A write sends block
 after block, each through a pipeline of nodes, as in ``dfs.writing``.
 
-Unlike in the real one, readers know at once that a node is down.
+Unlike in the real one, readers know at once that a node is down.  A DataNode may be stopped, for
+less than what counts as lost: it hears late what it is told and asked, and tells late what it has
+to tell.  Its disks are there: who is on the same node reads them without it.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import FlowId, NodeId, RackId
-from railyard.cluster.messaging.wire import Message, Refusal
+from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
+from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages.blocks import BlockId
 from railyard.dfs.messages.datanodes import (
@@ -26,6 +28,7 @@ from railyard.dfs.messages.datanodes import (
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
+    RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
     ReplicasDeleted,
@@ -60,6 +63,14 @@ class Crash(msgspec.Struct, frozen=True):
     is_journaled: bool = False  #: whether that one is done, and only its answer is missing
 
 
+class StoppedDataNode(msgspec.Struct, eq=False):
+    """What a DataNode that is stopped has yet to hear and to tell, and who waits for it."""
+
+    orders: list[Callable[[], None]] = []  #: they are lost if it dies
+    #: what others do once it goes on, or has died
+    waiting: list[Callable[[], None]] = []
+
+
 class BlockStore:
     """Files and replicas.  All sizes are in the model's bytes."""
 
@@ -85,8 +96,11 @@ class BlockStore:
         self._waiting: list[Callable[[], None]] = []  #: what is asked once there is one again
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
+        self.stopped: dict[RackId, StoppedDataNode] = {}  #: {rack: its DataNode}
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
+        #: racks whose DataNode was stopped, and may have to register again because of that
+        self._silent: set[RackId] = set()
         self._moving: dict[MoveReplica, OnMoved] = {}  #: what to call at the end of moves
         for rack in self._racks:
             self.register(rack)
@@ -137,11 +151,16 @@ class BlockStore:
     # Nodes ---------------------------------------------------------------------------------------
     def register(self, rack: RackId) -> None:
         """Register a rack's DataNode, with the replicas of those of its nodes that are up."""
+        if rack in self.stopped:
+            self.stopped[rack].orders.append(partial(self.register, rack))
+            return
         held = self.disks.held([node for node in self._racks[rack] if node not in self.down])
         self.send(RegisterDataNode(rack=rack, pid=0, nodes=held))
 
     def send_heartbeat(self, rack: RackId) -> None:
         """Send a rack's heartbeat, which shows the NameNode which of its nodes are down."""
+        if rack in self.stopped:
+            return  # the next one, when it goes on, shows it
         alive = tuple(node for node in self._racks[rack] if node not in self.down)
         self.send(DataNodeHeartbeat(rack=rack, nodes=alive))
 
@@ -203,15 +222,26 @@ class BlockStore:
             return None
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
-            if isinstance(each.command, ReplicateBlock):
-                self._replicate(each.command)
-            elif isinstance(each.command, DeleteReplicas):
-                self._delete(each.command)
-            elif isinstance(each.command, VerifyReplica | DeleteDamaged):
-                self._verify(each.command)
+            if each.rack in self.stopped:
+                hear = partial(self._carry_out, each.rack, each.command)
+                self.stopped[each.rack].orders.append(hear)
+            else:
+                self._carry_out(each.rack, each.command)
         for moved, answer in outcome.moved:
             self._moved(moved, answer)
         return outcome.reply
+
+    def _carry_out(self, rack: RackId, command: Command) -> None:
+        """The DataNode of a rack carries out a command of the NameNode's."""
+        if isinstance(command, ReplicateBlock):
+            self._replicate(command)
+        elif isinstance(command, DeleteReplicas):
+            self._delete(command)
+        elif isinstance(command, VerifyReplica | DeleteDamaged):
+            self._verify(command)
+        elif isinstance(command, RegisterAgain) and rack in self._silent:
+            self._silent.discard(rack)
+            self.register(rack)
 
     def _hear(self, message: Message) -> None:
         """It goes on, and hears what it was told while stopped; if it died of that, it does not."""
@@ -237,7 +267,34 @@ class BlockStore:
         if (on_end := self._moving.pop(wanted, None)) is not None:
             on_end(answer)
 
-    # How it dies ---------------------------------------------------------------------------------
+    # DataNodes that are stopped -------------------------------------------------------------------
+    def stop_datanode(self, rack: RackId) -> StoppedDataNode:
+        """The DataNode of a rack is stopped, just after a heartbeat."""
+        self.send_heartbeat(rack)
+        stopped = self.stopped[rack] = StoppedDataNode()
+        self._silent.add(rack)
+        return stopped
+
+    def datanode_goes_on(self, rack: RackId) -> None:
+        """It hears what it was told, and tells what it has to tell."""
+        stopped = self.stopped.pop(rack)
+        for order in stopped.orders:
+            order()
+        self.send_heartbeat(rack)
+        for call in stopped.waiting:
+            call()
+
+    def datanode_is_gone(self, rack: RackId) -> None:
+        """It has died: what it was told is lost, and who waits for it knows."""
+        stopped = self.stopped.pop(rack, None)
+        for call in () if stopped is None else stopped.waiting:
+            call()
+
+    def stopped_at(self, node: NodeId) -> StoppedDataNode | None:
+        """The DataNode of a node, if it is stopped."""
+        return self.stopped.get(rack_of(node)) if self.stopped else None
+
+    # How the NameNode dies -----------------------------------------------------------------------
     def die(self, crash: Crash) -> None:
         """Have the NameNode die at a request to come, unless it is about to, or is dead."""
         if self._crash is None and not self.is_down:
@@ -303,6 +360,10 @@ class BlockStore:
 
     def _replicate(self, command: ReplicateBlock) -> None:
         def ended(_: int, reason: str) -> None:
+            stopped = self.stopped_at(command.source)
+            if stopped is not None:  # it notices when it goes on
+                stopped.orders.append(partial(ended, 0, reason))
+                return
             if not reason and command.target in self.down:
                 reason = f"{command.target} is down"
             if not reason and not self.disks.has(command.block, command.source):

@@ -135,15 +135,32 @@ class FileWrite:
         if reached == 0:
             store.heap.after(0.0, self._block_ended)
             return
-        source, begin = self._writer, 0
-        if nodes[0] == source and reached > 1:
+        begin = 0
+        if nodes[0] == self._writer and reached > 1:
             begin = 1  # the flow within the writer's node would always end first
-        for hop in range(begin, reached):
-            flow = self._hops[hop] = store.new_name("copy" if hop else "write")
-            store.network.carry(
-                flow, source, nodes[hop], self._length, partial(self._hop_ended, hop)
-            )
-            source = nodes[hop]
+        hops = range(begin, reached)
+        self._hops = {hop: store.new_name("copy" if hop else "write") for hop in hops}
+        self._start(self._hops.copy())
+
+    def _start(self, hops: dict[int, FlowId]) -> None:
+        """Start the flows of hops that are not given up; one that is stopped forwards later."""
+        store, added = self._store, self._added
+        assert added is not None
+        source, nodes = self._writer, added.nodes
+        for hop, flow in list(hops.items()):
+            if self._hops.get(hop) != flow:
+                return
+            if hop:
+                source = nodes[hop - 1]
+                if (stopped := store.stopped_at(source)) is not None:
+                    stopped.waiting.append(partial(self._start, hops))
+                    return
+            del hops[hop]
+            ended = partial(self._hop_ended, hop)
+            if hop and store.down and (source in store.down or nodes[hop] in store.down):
+                self._hop_ended(hop, self._length, "it went down meanwhile")
+                return
+            store.network.carry(flow, source, nodes[hop], self._length, ended)
 
     def _hop_ended(self, hop: int, _: int, reason: str) -> None:
         hops = self._hops
