@@ -22,6 +22,7 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.faults import drawing, toys
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.faults import Fault
@@ -35,8 +36,8 @@ _SMALL_CLUSTERS = 64
 _FAULTS_MAX, _MAPS_MAX, _REDUCES_MAX = 3, 2, 2
 #: The share of small schedules that have two jobs, more or less.
 _TWO_JOBS = 0.3
-#: The share of small schedules in which a NodeManager is stopped, too.
-_STOPPED_MANAGER = 0.15
+#: The share of small schedules in which a NodeManager is stopped, too; the network; a DataNode.
+_STOPPED_MANAGER, _STOPPED_NETWORK, _STOPPED_DATA_NODE = 0.15, 0.1, 0.1
 #: Settings of schedulers that are tried because of what is off, or hardly ever done, by default.
 _TRIED: dict[str, Option] = {
     "iridium.move_data": True,
@@ -105,6 +106,7 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
     jobs = _suited(jobs, recipe_of(scheduler), seed, topology.racks.count)
     faults = [_fault(dice, topology) for _ in range(dice.randint(1, _FAULTS_MAX))]
     faults += _stopped_manager(random.Random(f"{scheduler} {seed} pause"), topology)
+    faults += _other_stops(random.Random(f"{scheduler} {seed} stops"), topology)
     return Schedule(
         name=f"small {scheduler} {seed}",
         config=_config(scheduler, seed, topology, flow_scheduler),
@@ -148,13 +150,32 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
 
 
 def _stopped_manager(dice: random.Random, topology: Topology) -> list[Fault]:
-    """A stop of a NodeManager that ends before it counts as lost, or none."""
+    """A stop of a NodeManager, or none."""
     if dice.random() >= _STOPPED_MANAGER:
         return []
+    return [_stopped_in_rack(dice, topology, NODE_MANAGER)]
+
+
+def _other_stops(dice: random.Random, topology: Topology) -> list[Fault]:
+    """A stop of the network, one of a DataNode, both or none."""
+    stops: list[Fault] = []
+    if dice.random() < _STOPPED_NETWORK:
+        at_s, lasts_s = dice.uniform(0.001, 1.8), dice.choice((0.01, 0.1, 0.4, 1.2))
+        hears_first = dice.random() < 0.5
+        stops.append(
+            DaemonStopped(daemon="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
+        )
+    if dice.random() < _STOPPED_DATA_NODE:
+        stops.append(_stopped_in_rack(dice, topology, DATA_NODE))
+    return stops
+
+
+def _stopped_in_rack(dice: random.Random, topology: Topology, kind: str) -> Fault:
+    """A stop of a rack's daemon that ends before it counts as lost."""
     rack = dice.choice(topology.rack_list()).id
     lasts_s = topology.liveness.expiry_s * dice.choice((0.02, 0.2, 0.5, 0.9))
     at_s = dice.uniform(0.001, 1.8)
-    return [DaemonStopped(daemon=f"nodemanager-{rack}", at_s=at_s, lasts_s=lasts_s)]
+    return DaemonStopped(daemon=kind + rack, at_s=at_s, lasts_s=lasts_s)
 
 
 def _suited(jobs: list[WorkloadJob], recipe: Recipe, seed: int, racks: int) -> list[WorkloadJob]:
