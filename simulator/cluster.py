@@ -26,6 +26,7 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.jobs.workloads.model import Workload
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
@@ -103,7 +104,11 @@ class Simulation:
             rows = mean_fetches(workload) >= _ROWS_FROM_FETCHES
         rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
         fast = fast_version(name, fast_from_flows)
-        fabric = Fabric(topology, flows, fast=fast, has_table=rows)
+        fabric = (
+            ResumableFabric(topology, flows, fast=fast)
+            if has_restarts
+            else Fabric(topology, flows, fast=fast, has_table=rows)
+        )
         self.core.fetch_rows.are_used = rows
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
@@ -133,8 +138,8 @@ class Simulation:
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
         if isinstance(self.driver, RestartableDriver):
 
-            def make_fabric() -> Fabric:
-                return Fabric(
+            def make_fabric() -> ResumableFabric:
+                return ResumableFabric(
                     topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
                 )
 

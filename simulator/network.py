@@ -3,11 +3,11 @@
 Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, or one of its nodes
 went down.  For a cancelled flow there is no call.
 
-The network may die: its flows then stop where they are, and are told to a new fabric by those who
-send, for what they have not sent yet.  It may be stopped: nothing is granted meanwhile, and orders
-are heard late.  Its clock goes on, so once it goes on itself, all is granted at once that would
-have been (``netemu.emulator.process``).  A daemon that holds an end of a flow may be stopped, too:
-the network grants the flow, but its bytes move only when that daemon goes on.
+The network may die: its flows then stop where they are, and are told to its successor by those who
+send, with what they have sent (``successor.py``).  It may be stopped: nothing is granted meanwhile,
+and orders are heard late.  Its clock goes on, so once it goes on itself, all is granted at once
+that would have been (``netemu.emulator.process``).  A daemon that holds an end of a flow may be
+stopped, too: the network grants the flow, but its bytes move only when that daemon goes on.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
-
-from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 from railyard.simulator.ends import daemons_of
 from railyard.simulator.heap import EventHeap
+from railyard.simulator.successor import Successor, Untold
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
@@ -66,11 +65,12 @@ class SimulatedNetwork:
         self._active_s = 0.0
         self._room_bytes = 0.0
         self._coflows: dict[CoflowId, None] = {}  #: those that are open
-        #: {flow: itself, for what it has not sent} of those that wait for a new fabric
-        self._waiting: dict[FlowId, FlowSpec] = {}
+        self._waiting: dict[FlowId, Untold] = {}  #: flows that wait for a successor
         self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
         self._dead: list[Fabric] = []
-        self.is_down = False  #: dead or stopped
+        self.is_down = False  #: dead, stopped, or not told yet what there is
+        self._successor: Successor | None = None  #: until it has been told
+        self._pasts: dict[CoflowId, CoflowPast] = {}  #: of the network that died last
         #: of one that is stopped, the orders that it has yet to hear
         self._unheard: list[_Order] | None = None
         self._closing: dict[FlowId, FlowSpec] = {}  #: flows whose cancelling is among these
@@ -95,13 +95,18 @@ class SimulatedNetwork:
             self._active_s += passed_s
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
         before = fabric.finished_bytes
-        ended = fabric.advance_all(now_s)
+        ended: list[Finished | Numbers]
+        if self._successor is None:
+            ended = fabric.advance_all(now_s)
+        else:
+            ended = [*self._successor.advance(now_s)]
         if not ended:
             return ended
         self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
         self.arrived_bytes += fabric.finished_bytes - before
-        if self._sent_before:
-            self._check_sizes(ended, fabric.finished_bytes - before)
+        if self._sent_before:  # what these had sent over fabrics that died is counted already
+            names = [end.flow for end in ended if isinstance(end, Finished)]
+            self.arrived_bytes -= sum(self._sent_before.pop(name, 0) for name in names)
         return ended
 
     def _report(self, ended: list[Finished | Numbers]) -> None:
@@ -161,13 +166,20 @@ class SimulatedNetwork:
             else:
                 crossing.append(spec)
         self.opened += len(crossing)
-        if self._unheard is not None:
-            start = partial(self.fabric.start_all, crossing)
-            self._unheard.append(_Order(start, given_s=self._heap.now_s))
-        elif self.is_down:
-            self._waiting |= {spec.flow: spec for spec in crossing}
+        if self.is_down:
+            self._start_later(crossing)
         else:
             self.fabric.start_all(crossing)
+
+    def _start_later(self, flows: Sequence[FlowSpec]) -> None:
+        if self._unheard is not None:
+            start = partial(self.fabric.start_all, flows)
+            self._unheard.append(_Order(start, given_s=self._heap.now_s))
+        elif self._successor is not None:
+            for spec in flows:
+                self._successor.carry(spec)
+        else:
+            self._waiting |= {spec.flow: Untold(spec) for spec in flows}
 
     def carry_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
         """Start flows that have numbers for names; see ``Fabric.start_rows``.
@@ -196,23 +208,27 @@ class SimulatedNetwork:
     def open_coflow(self, coflow: CoflowId) -> None:
         """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
-        if self._unheard is None:
-            self.fabric.register_coflow(coflow)
-        else:
+        if self._unheard is not None:
             self._unheard.append(_Order(partial(self.fabric.register_coflow, coflow)))
+        elif not self.is_down:
+            self.fabric.register_coflow(coflow)
+        elif self._successor is not None:
+            self._successor.open_coflow(coflow)
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
         del self._coflows[coflow]
-        if self._unheard is not None:
-            for flow in [f for f, (spec, _) in self._flows.items() if spec.coflow == coflow]:
+        if not self.is_down:
+            for flow in list(self.fabric.coflow(coflow).flows):
                 self.cancel(flow)
-            self._unheard.append(_Order(partial(self.fabric.finish_coflow, coflow)))
+            self.fabric.finish_coflow(coflow)
             return
-        waiting = [flow for flow, spec in self._waiting.items() if spec.coflow == coflow]
-        for flow in [*self.fabric.coflow(coflow).flows, *waiting]:
+        for flow in [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]:
             self.cancel(flow)
-        self.fabric.finish_coflow(coflow)
+        if self._unheard is not None:
+            self._unheard.append(_Order(partial(self.fabric.finish_coflow, coflow)))
+        elif self._successor is not None:
+            self._successor.close_coflow(coflow)
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity."""
@@ -236,11 +252,11 @@ class SimulatedNetwork:
             if known is None:
                 continue  # the end of another flow has cancelled this one
             spec, on_end = known
-            missing = spec.size_bytes - self._sent_before.get(flow, 0)
+            sent_bytes = self._sent_before.get(flow, 0)
             if self.fabric.is_open(flow):
-                missing -= self.fabric.sent_bytes(flow)
+                sent_bytes = self.fabric.sent_bytes(flow)
             self._close(spec)
-            on_end(missing, reason)
+            on_end(spec.size_bytes - sent_bytes, reason)
 
     def flows(self) -> dict[FlowId, tuple[FlowSpec, OnEnd]]:
         """All flows that have not ended, and how their ends are to be reported; read only."""
@@ -295,49 +311,75 @@ class SimulatedNetwork:
             if not (isinstance(end, Finished) and end.flow in closing)
         ]
 
-    def go_down(self, fresh: Fabric) -> None:
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is, and there is no successor yet."""
+        return self.is_down and self._unheard is None and self._successor is None
+
+    def go_down(self, fresh: ResumableFabric) -> None:
         """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
-        unheard, self._unheard = self._unheard or [], None
-        for order in unheard:  # nothing is sent any more: its successor is told what there is
-            order.carry_out()
-        dead, self.fabric, self.is_down = self.fabric, fresh, True
+        if self._unheard is not None:
+            orders, self._unheard, self.is_down = self._unheard, None, False
+            for order in orders:  # nothing is sent any more: its successor is told what there is
+                order.carry_out()
+        dead, before, self.is_down = self.fabric, self._successor, True
+        assert isinstance(dead, ResumableFabric), "nobody can go on for it"
+        self._pasts = dead.pasts() if before is None else before.pasts()
+        self.fabric, self._successor = fresh, None
         self._dead.append(dead)
         fresh.advance(self._heap.now_s)
         for link, bytes_per_s in dead.capacities_bytes_per_s().items():
             if math.isfinite(bytes_per_s):
                 fresh.set_capacity(link, bytes_per_s)
-        for coflow in self._coflows:
-            fresh.register_coflow(coflow)
+        untold = {} if before is None else before.untold()
         for flow, (spec, _) in self._flows.items():
             if dead.is_open(flow):
-                self._waiting[flow] = self._rest(spec, dead.sent_bytes(flow))
+                self._note_sent(spec, dead.sent_bytes(flow))
+            elif before is None or flow not in before.flows:
+                continue  # all of it was sent, or it needs no network
+            is_known = flow not in untold or untold[flow].is_known
+            self._waiting[flow] = Untold(spec, self._sent_before.get(flow, 0), is_known)
 
     @property
     def deaths(self) -> int:
         """How many times the network has died."""
         return len(self._dead)
 
-    def come_back(self) -> None:
-        """The flows that wait are told to the fabric, and sent from where they stopped."""
-        self.is_down = False
-        waiting, self._waiting = list(self._waiting.values()), {}
-        self.fabric.start_all(waiting)
+    def come_back(self) -> list[str]:
+        """There is a successor; returns who has to tell it flows, beside the ResourceManager."""
+        assert isinstance(self.fabric, ResumableFabric)
+        waiting, self._waiting = self._waiting, {}
+        self._successor = Successor(self.fabric, self._pasts, waiting.values())
+        return list(self._successor.silent)
 
-    def _check_sizes(self, ended: Iterable[Finished | Numbers], sent_bytes: int) -> None:
-        """Over all fabrics together, each flow that has ended has sent its size."""
-        rest_bytes = 0
-        for end in ended:
-            assert isinstance(end, Finished), "rows are not told again"
-            spec = self._closing.get(end.flow) or self._flows[end.flow][0]
-            rest_bytes += spec.size_bytes - self._sent_before.get(end.flow, 0)
-        if sent_bytes != rest_bytes:
-            raise InvariantError(f"flows were granted {sent_bytes} bytes of {rest_bytes} to send")
+    @property
+    def awaits_coflows(self) -> bool:
+        """Whether it is a successor that the ResourceManager has yet to tell what there is."""
+        return self._successor is not None and not self._successor.is_resumed
 
-    def _rest(self, spec: FlowSpec, sent_bytes: int) -> FlowSpec:
-        """What is left of a flow of which so much was sent since the fabric that died was told."""
-        self.arrived_bytes += sent_bytes
-        sent = self._sent_before[spec.flow] = self._sent_before.get(spec.flow, 0) + sent_bytes
-        return msgspec.structs.replace(spec, size_bytes=spec.size_bytes - sent)
+    def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
+        """The ResourceManager tells a successor which coflows and flows of them there are.
+
+        Does nothing where it has been told all by everybody.
+        """
+        if self._successor is not None:
+            self._successor.resume(coflows, flows)
+            self._look_if_told()
+
+    def tells(self, sender: str) -> None:
+        """A sender tells a successor its flows, unless it has, or is stopped."""
+        if self._successor is not None and sender not in self._granted:
+            self._successor.tells(sender)
+            self._look_if_told()
+
+    def _look_if_told(self) -> None:
+        if self._successor is not None and self._successor.knows_all:
+            self.is_down, self._successor = False, None
+
+    def _note_sent(self, spec: FlowSpec, sent_bytes: int) -> None:
+        """A fabric has died when so much of a flow had been sent over it and those before."""
+        self.arrived_bytes += sent_bytes - self._sent_before.get(spec.flow, 0)
+        self._sent_before[spec.flow] = sent_bytes
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
@@ -378,10 +420,15 @@ class SimulatedNetwork:
             self._unheard.append(_Order(partial(self._close, spec)))
             return
         self._closing.pop(spec.flow, None)
-        waiting = self._waiting.pop(spec.flow, None)
-        if self.fabric.cancel(spec.flow) or waiting is not None:
+        if not self.is_down:
+            was_open = self.fabric.cancel(spec.flow)
+        elif self._successor is not None:
+            was_open = self._successor.close(spec.flow)
+        else:
+            was_open = self._waiting.pop(spec.flow, None) is not None
+        if was_open:
             self.cancelled += 1
-            self.lost_bytes += spec.size_bytes - self._sent_before.get(spec.flow, 0)
+            self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
 
     # Daemons that are stopped ---------------------------------------------------------------------
     def daemon_stops(self, daemon: str) -> None:
@@ -394,10 +441,12 @@ class SimulatedNetwork:
             known = self._flows.get(spec.flow)
             if known is not None and known[0] is spec:
                 self._arrived(spec.flow)
+        self.tells(daemon)
 
     def daemon_is_gone(self, daemon: str) -> None:
-        """It has died, stopped or not; its flows are ended by ``end_flows_of``."""
+        """It has died, stopped or not, and its flows were ended."""
         self._granted.pop(daemon, None)
+        self.tells(daemon)
 
     def _stands_still(self, flow: FlowId) -> bool:
         """Whether a flow that was granted ends later, as a daemon that holds an end is stopped."""

@@ -85,6 +85,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "jobs.workloads",
         *CORE_PURE,
         *NETEMU_KNOWN,
+        "netemu.emulator.grants",
+        "netemu.emulator.resumable",
         "netemu.fabric",
         *DFS_PURE,
         "dfs.namenode.journal",

@@ -16,11 +16,11 @@ import msgspec
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator.network import SimulatedNetwork
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts import resourcemanager as settling
 from railyard.simulator.restarts.driver import RestartableDriver
@@ -38,11 +38,9 @@ def _lost_event(keep: Callable[..., Any]) -> Callable[..., Any]:
     return kept
 
 
-def _double_grant(rest: Callable[..., Any]) -> Callable[..., Any]:
+def _double_grant(go_on: Callable[..., Any]) -> Callable[..., Any]:
     """A network that was restarted grants what a flow had sent before once more."""
-    return lambda self, spec, sent: msgspec.structs.replace(
-        rest(self, spec, sent), size_bytes=spec.size_bytes
-    )
+    return lambda self, spec, _: go_on(self, spec, 0)
 
 
 def _forgotten_replica(joined: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,7 +133,7 @@ def _nothing(*_: Any) -> None:
 #: {bug: what is patched, its attribute, how}
 PLANTED: dict[str, Patch] = {
     "a lost event": (RestartableDriver, "_keep", _lost_event),
-    "a double grant": (SimulatedNetwork, "_rest", _double_grant),
+    "a double grant": (ResumableFabric, "go_on", _double_grant),
     "a forgotten replica": (BlockMap, "node_joined", _forgotten_replica),
     "a slot that is never free again": (ClusterState, "release", _slot_kept),
     "an output used twice": (Workers, "news_of", _output_used_twice),

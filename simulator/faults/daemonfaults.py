@@ -2,7 +2,7 @@
 
     resourcemanager   its successor replays its journal, and settles the rest with all others
     namenode          its successor has its journal's files; DataNodes register with their blocks
-    network           flows stop where they are, and go on once they are told again
+    network           flows stop where they are, and go on once those who send have told them
     nodemanager-r0    its attempts are gone, its successor finds its map output; blocks on its disks
                       stay readable
     datanode-r0       its blocks can't be read; attempts go on
@@ -17,6 +17,7 @@ Not here: faults of nodes, disks and links; see ``faults.py``.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import require, unknown_name
@@ -31,17 +32,20 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.simulator.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes import blockstore
 from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts import driver as restarts
+from railyard.simulator.restarts.resourcemanager import tell_network
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
 _AGAIN_S = 0.1
+#: Within this time a network's successor is told all by those who are not stopped.
+_TOLD_S = 0.1
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):
@@ -97,7 +101,7 @@ class DaemonFaults:
         heap: EventHeap,
         driver: restarts.RestartableDriver,
         workers: Workers,
-        make_fabric: Callable[[], Fabric],
+        make_fabric: Callable[[], ResumableFabric],
         slots_of: Callable[[NodeId], int],
     ) -> None:
         """Raises ``UsageError`` as ``check_daemon_faults`` does."""
@@ -150,9 +154,33 @@ class DaemonFaults:
 
     def _network_down(self, fault: DaemonDown) -> None:
         network = self._workers.network
-        if network.is_stopped or not network.is_down:
+        if not network.is_dead:
             network.go_down(self._make_fabric())
-            self._heap.after(fault.lasts_s, network.come_back)
+            self._heap.after(fault.lasts_s, self._network_back)
+
+    def _network_back(self) -> None:
+        """Those who send tell it their flows, and the ResourceManager what there is."""
+        workers, network = self._workers, self._workers.network
+        dice = random.Random(f"{workers.seed} {workers.chance} network {network.deaths}")
+        self._heap.after(dice.uniform(0.0, _TOLD_S), self._tell_network, network.deaths)
+        for sender in network.come_back():
+            at_s = self._heap.now_s + dice.uniform(0.0, _TOLD_S)
+            self._heap.at(at_s, self._tells, sender, network.deaths)
+
+    def _tells(self, sender: str, deaths: int) -> None:
+        """One that is stopped does so when it goes on."""
+        if self._workers.network.deaths == deaths:
+            self._workers.network.tells(sender)
+
+    def _tell_network(self, deaths: int) -> None:
+        """A ResourceManager that is restarted meanwhile does so by itself."""
+        network, driver = self._workers.network, self._driver
+        if network.deaths != deaths or not network.awaits_coflows:
+            return
+        if driver.is_down:
+            self._heap.after(_AGAIN_S, self._tell_network, deaths)
+        else:
+            tell_network(driver.core, network)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
         """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
@@ -164,11 +192,11 @@ class DaemonFaults:
         workers.unserved.update(nodes)
         self._driver.stopped.pop(rack, None)
         self._driver.take_kept(rack)
-        workers.network.daemon_is_gone(fault.daemon)
         for node in nodes:
             workers.down.begin(node)
         for node in nodes:
             workers.end_work(node)
+        workers.network.daemon_is_gone(fault.daemon)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
 
@@ -250,12 +278,12 @@ class DaemonFaults:
 
     def _data_node_down(self, fault: DaemonDown) -> None:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)
-        self._workers.network.daemon_is_gone(fault.daemon)
         for node in nodes:
             store.down.begin(node)
         for node in nodes:
             reason = f"the DataNode of {node} is gone"
             self._workers.network.end_flows_of(node, reason, lambda end: not is_fetch(end))
+        self._workers.network.daemon_is_gone(fault.daemon)
         store.datanode_is_gone(rack_of(nodes[0]))
         self._heap.after(fault.lasts_s, self._data_node_back, nodes)
 

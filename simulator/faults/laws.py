@@ -14,7 +14,8 @@ While flows are open, every few steps, and always where there are circuits:
 When a daemon was restarted:
     replay    the journal leads to the same commands, and to the same state
     launches  no attempt is launched a second time (``simulator.nodes.workers``)
-    grants    each flow has sent its size, over all networks together (``simulator.network``)
+    grants    each flow goes on from what it was granted by all networks before
+              (``simulator.successor``)
 At the end:
     jobs      all jobs have ended, all slots are free, no fetch is open
     bytes     as many bytes were carried as have arrived or were cancelled

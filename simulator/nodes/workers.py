@@ -198,7 +198,9 @@ class Workers:
         """Start the flows of fetches, in this order."""
         down, now_s = self.down, self.heap.now_s
         if not down:
-            self.network.carry_all([(_spec(each), _Fetch(self, each, now_s)) for each in commands])
+            self.network.carry_all(
+                [(flow_of(each), _Fetch(self, each, now_s)) for each in commands]
+            )
             return
         for command in commands:
             if command.dst in down:
@@ -209,7 +211,7 @@ class Workers:
             elif command.src in down:
                 self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             else:
-                self.network.carry_all(((_spec(command), ended),))
+                self.network.carry_all(((flow_of(command), ended),))
 
     def start_fetches(self, command: StartFetches) -> None:
         """Start the flows of fetches that are rows, in this order."""
@@ -223,7 +225,7 @@ class Workers:
         """Deal with each of these fetches by itself from now on."""
         specs: dict[int, FlowSpec] = {}
         for fetch, started_s, start in command.named:
-            specs[fetch] = spec = _spec(start)
+            specs[fetch] = spec = flow_of(start)
             self.network.know(spec, _Fetch(self, start, started_s))
         for fetch in self.network.fabric.name_rows(specs):
             self._named[fetch] = specs[fetch].flow
@@ -455,7 +457,8 @@ def is_fetch(on_end: OnEnd) -> bool:
     return isinstance(on_end, _Fetch)
 
 
-def _spec(command: StartFlow) -> FlowSpec:
+def flow_of(command: StartFlow) -> FlowSpec:
+    """The flow of a fetch."""
     src, dst = command.src, command.dst
     return FlowSpec(
         flow=command.flow,

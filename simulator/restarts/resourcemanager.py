@@ -23,12 +23,20 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.linkwatch import LinkWatch
-from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.nodes.workers import Workers, flow_of
 from railyard.simulator.restarts.driver import Crash, RestartableDriver
 from railyard.simulator.submissions import Submissions
 
 #: How long a NodeManager waits before it registers again with one that does not answer.
 _AGAIN_S = 0.1
+
+
+def tell_network(core: Core, network: SimulatedNetwork) -> None:
+    """Tell a successor what there is, as ``resourcemanager.process.network.orders`` does."""
+    orders = [fetch.start_order for fetch in core.fetches.values()]
+    flows = [flow_of(order) for order in orders if order.src != order.dst]
+    network.resume(core.open_coflows, flows)
 
 
 class Settling:
@@ -75,6 +83,7 @@ class Settling:
         for coflow in wanted:
             if coflow not in there:
                 network.open_coflow(coflow)
+        tell_network(core, network)
 
     def _rejoin(self, rack: RackId, epoch: int) -> None:
         """The NodeManager of a rack tells what has happened, and what it has."""

@@ -1,0 +1,129 @@
+"""A network in place of one that died, until it has been told what there is.
+
+As on a cluster (``netemu.client.client``), each sender tells its own flows and what it was granted
+of them, at its own moment; the ResourceManager says which coflows and flows of jobs there are.
+A flow of a job goes on once both have.  Until then nothing of it is granted.  What comes of what
+they say is decided by the emulator's own ledger.
+
+Not here: when they do so; see ``simulator.faults.daemonfaults``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import CoflowId, FlowId
+from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
+from railyard.simulator.ends import is_fetch, sender_of
+
+
+class Untold(msgspec.Struct, frozen=True):
+    """A flow that its sender has yet to tell."""
+
+    spec: FlowSpec
+    sent_bytes: int = 0  #: what its sender was granted over all networks before
+    is_known: bool = False  #: whether a network before has confirmed it
+    is_ordered: bool = False  #: whether the ResourceManager orders it by itself
+
+
+class Successor:
+    """It knows no flows at first; ``waiting`` are those that there are."""
+
+    def __init__(
+        self,
+        fabric: ResumableFabric,
+        pasts: Mapping[CoflowId, CoflowPast],
+        waiting: Iterable[Untold],
+    ) -> None:
+        self._fabric = fabric
+        self._ledger = Ledger(fabric, 1, pasts)
+        self._untold = {each.spec.flow: each for each in waiting}
+        self.flows = {flow: each.spec for flow, each in self._untold.items()}  #: not over yet
+        #: processes that have yet to tell it their flows
+        self.silent = dict.fromkeys(sender_of(spec) for spec in self.flows.values())
+        self._granted = {flow: each.sent_bytes for flow, each in self._untold.items()}
+        self.is_resumed = False  #: whether the ResourceManager has told it its coflows
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether it is from now on as if there had been no other before."""
+        return self.is_resumed and not self.silent
+
+    def pasts(self) -> dict[CoflowId, CoflowPast]:
+        """What another network should know of coflows, if it comes in place of this one."""
+        return self._ledger.pasts()
+
+    def untold(self) -> Mapping[FlowId, Untold]:
+        """Flows that it was not told yet; read only."""
+        return self._untold
+
+    # What it is told -----------------------------------------------------------------------------
+    def tells(self, sender: str) -> None:
+        """A sender tells all its flows; does nothing if it has done so."""
+        if sender in self.silent:
+            del self.silent[sender]
+            for each in [u for u in self._untold.values() if sender_of(u.spec) == sender]:
+                self._tell(each)
+            self._check_grants()
+
+    def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
+        """The ResourceManager says which coflows, and which flows of them, there are."""
+        self._ledger.resume(coflows, flows)
+        self.is_resumed = True
+        self._check_grants()
+
+    def carry(self, spec: FlowSpec) -> None:
+        """A flow is new."""
+        self.flows[spec.flow] = spec
+        each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
+        if sender_of(spec) not in self.silent:
+            self._tell(each)
+
+    def close(self, flow: FlowId) -> bool:
+        """A flow is cancelled; returns whether it was not over."""
+        self._untold.pop(flow, None)
+        self._granted.pop(flow, None)
+        self._ledger.close(flow)
+        return self.flows.pop(flow, None) is not None
+
+    def open_coflow(self, coflow: CoflowId) -> None:
+        """A coflow is new; one that the ResourceManager has yet to tell will be among all."""
+        if self.is_resumed:
+            self._ledger.register_coflow(coflow)
+
+    def close_coflow(self, coflow: CoflowId) -> None:
+        """A coflow, whose flows are closed, is over."""
+        if coflow in self._ledger.coflows:
+            self._ledger.finish_coflow(coflow)
+
+    def advance(self, now_s: float) -> list[Finished]:
+        """Let time pass; returns the flows that were granted all their bytes."""
+        self._ledger.advance(now_s)
+        granted = self._ledger.take_grants().values()
+        ended = [flow for grants in granted for flow in grants.finished]
+        for flow in ended:
+            del self.flows[flow]
+        return [Finished(flow, now_s) for flow in ended]
+
+    def _check_grants(self) -> None:
+        """Each flow goes on from what it was granted, over all networks together."""
+        for flow in [flow for flow in self._granted if self._fabric.is_open(flow)]:
+            sent_bytes, granted_bytes = self._fabric.sent_bytes(flow), self._granted.pop(flow)
+            if sent_bytes != granted_bytes:
+                what = f"was granted {granted_bytes} bytes, and goes on from {sent_bytes}"
+                raise InvariantError(f"{flow} {what}")
+
+    def _tell(self, each: Untold) -> None:
+        del self._untold[each.spec.flow]
+        spec, ledger, peer = each.spec, self._ledger, sender_of(each.spec).encode()
+        if not is_fetch(spec):
+            ledger.open(spec, peer, again=each.is_known, sent_bytes=each.sent_bytes)
+            return
+        if each.is_ordered:
+            ledger.open(spec, None)
+        ledger.attach(spec.flow, peer, again=each.is_known, sent_bytes=each.sent_bytes)
