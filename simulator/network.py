@@ -59,6 +59,8 @@ class SimulatedNetwork:
         self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
         self.call_each: Callable[[Iterator[OnEnd | Numbers]], None] = _call_each
+        #: called with flows that are about to start, if there is somebody to call
+        self.on_start: Callable[[Sequence[FlowSpec]], None] | None = None
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
@@ -166,6 +168,8 @@ class SimulatedNetwork:
             else:
                 crossing.append(spec)
         self.opened += len(crossing)
+        if self.on_start is not None:
+            self.on_start(crossing)
         if self.is_down:
             self._start_later(crossing)
         else:

@@ -20,6 +20,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.ids import NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages.execution import (
@@ -33,7 +35,8 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.resumable import ResumableFabric
-from railyard.simulator.ends import DATA_NODE, NODE_MANAGER
+from railyard.netemu.model.flows import FlowSpec
+from railyard.simulator.ends import DATA_NODE, NODE_MANAGER, daemons_of
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes import blockstore
@@ -46,12 +49,20 @@ _CENTRAL = ("resourcemanager", "namenode", "network")
 _AGAIN_S = 0.1
 #: Within this time a network's successor is told all by those who are not stopped.
 _TOLD_S = 0.1
+#: A fault that waits for flows to start begins after this time without them.
+_ARMED_S = 1.0
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):
-    """A fault of one daemon, by its name."""
+    """A fault of one daemon, by its name.
+
+    It may begin while bytes move: ``lag_s`` after so many more ``flows`` have started, from
+    ``at_s`` on, of which the daemon holds an end; any, for the network.  It waits a second at most.
+    """
 
     daemon: str
+    flows: int = 0
+    lag_s: float = 0.0
 
 
 class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
@@ -88,7 +99,16 @@ def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> No
             right = f"less than {expiry_s} s, after which it counts as lost"
             require(fault.lasts_s < expiry_s, "DaemonStopped: lasts_s", fault.lasts_s, right)
         require(fault.at_s > 0, "DaemonFault: at_s", fault.at_s, "seconds > 0")
+        require(fault.flows >= 0, "DaemonFault: flows", fault.flows, "0 or more")
+        require(0 <= fault.lag_s < 1e9, "DaemonFault: lag_s", fault.lag_s, "finite seconds")
         require(0 <= fault.lasts_s < 1e9, "DaemonFault: lasts_s", fault.lasts_s, "finite seconds")
+
+
+class _Armed(msgspec.Struct, eq=False):
+    """A fault that begins once so many more flows have started."""
+
+    fault: DaemonFault
+    flows_left: int
 
 
 class DaemonFaults:
@@ -113,8 +133,32 @@ class DaemonFaults:
         self._expiry_s = topology.liveness.expiry_s
         self._nodes = [node.id for node in topology.nodes()]
         self._slots_of = slots_of
+        self._armed: list[_Armed] = []
         for fault in faults:
-            heap.at(fault.at_s, self._begin, fault, priority=EventPriority.FAULT)
+            call = self._arm if fault.flows else self._begin
+            heap.at(fault.at_s, call, fault, priority=EventPriority.FAULT)
+
+    def _arm(self, fault: DaemonFault) -> None:
+        armed = _Armed(fault, fault.flows)
+        self._armed.append(armed)
+        self._workers.network.on_start = self._flows_start
+        self._heap.after(_ARMED_S, self._fire, armed)
+
+    def _fire(self, armed: _Armed, lag_s: float = 0.0) -> None:
+        if armed in self._armed:
+            self._armed.remove(armed)
+            self._heap.after(lag_s, self._begin, armed.fault)
+        if not self._armed:
+            self._workers.network.on_start = None
+
+    def _flows_start(self, flows: Sequence[FlowSpec]) -> None:
+        for armed in list(self._armed):
+            fault = armed.fault
+            armed.flows_left -= sum(
+                fault.daemon == "network" or fault.daemon in daemons_of(spec) for spec in flows
+            )
+            if armed.flows_left <= 0:
+                self._fire(armed, fault.lag_s)
 
     def _begin(self, fault: DaemonFault) -> None:
         store = self._workers.store

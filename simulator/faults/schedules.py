@@ -105,6 +105,13 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
     )
     jobs = _suited(jobs, recipe_of(scheduler), seed, topology.racks.count)
     faults = [_fault(dice, topology) for _ in range(dice.randint(1, _FAULTS_MAX))]
+    toss = random.Random(f"{scheduler} {seed} flows")
+    faults = [
+        _among_flows(toss, fault)
+        if isinstance(fault, DaemonDown) and fault.daemon == "network"
+        else fault
+        for fault in faults
+    ]
     faults += _stopped_manager(random.Random(f"{scheduler} {seed} pause"), topology)
     faults += _other_stops(random.Random(f"{scheduler} {seed} stops"), topology)
     return Schedule(
@@ -153,7 +160,7 @@ def _stopped_manager(dice: random.Random, topology: Topology) -> list[Fault]:
     """A stop of a NodeManager, or none."""
     if dice.random() >= _STOPPED_MANAGER:
         return []
-    return [_stopped_in_rack(dice, topology, NODE_MANAGER)]
+    return [_among_flows(dice, _stopped_in_rack(dice, topology, NODE_MANAGER))]
 
 
 def _other_stops(dice: random.Random, topology: Topology) -> list[Fault]:
@@ -162,15 +169,21 @@ def _other_stops(dice: random.Random, topology: Topology) -> list[Fault]:
     if dice.random() < _STOPPED_NETWORK:
         at_s, lasts_s = dice.uniform(0.001, 1.8), dice.choice((0.01, 0.1, 0.4, 1.2))
         hears_first = dice.random() < 0.5
-        stops.append(
-            DaemonStopped(daemon="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
-        )
+        stop = DaemonStopped(daemon="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
+        stops.append(_among_flows(dice, stop))
     if dice.random() < _STOPPED_DATA_NODE:
-        stops.append(_stopped_in_rack(dice, topology, DATA_NODE))
+        stops.append(_among_flows(dice, _stopped_in_rack(dice, topology, DATA_NODE)))
     return stops
 
 
-def _stopped_in_rack(dice: random.Random, topology: Topology, kind: str) -> Fault:
+def _among_flows(dice: random.Random, fault: DaemonDown | DaemonStopped) -> Fault:
+    """The same fault, more often than not while bytes move through the daemon."""
+    flows, lag_s = dice.choice((0, 1, 1, 2)), dice.choice((0.0, 0.05, 0.2))
+    at_s = fault.at_s / 2 if flows else fault.at_s  # it waits for flows
+    return msgspec.structs.replace(fault, at_s=at_s, flows=flows, lag_s=lag_s if flows else 0.0)
+
+
+def _stopped_in_rack(dice: random.Random, topology: Topology, kind: str) -> DaemonStopped:
     """A stop of a rack's daemon that ends before it counts as lost."""
     rack = dice.choice(topology.rack_list()).id
     lasts_s = topology.liveness.expiry_s * dice.choice((0.02, 0.2, 0.5, 0.9))

@@ -150,3 +150,21 @@ def test_laws_are_kept_where_it_dies_while_it_is_stopped():
             death = DaemonDown(daemon="network", at_s=0.9, lasts_s=0.2)
             Scenario(with_faults(seed, stop, death)).go()
             Scenario(with_faults(seed, stop)).go()
+
+
+def test_a_fault_begins_with_the_flows_that_it_waits_for():
+    begun = 0
+    for seed in range(60):
+        stop = DaemonStopped(daemon="network", at_s=0.2, lasts_s=0.3, flows=1, lag_s=0.05)
+        scenario = Scenario(with_faults(seed, stop))
+        run, opened, begins_s = scenario.run, 0, 1.2  # if no flow starts
+        while run.jobs.ended < len(scenario.jobs.jobs) and not run.network.is_stopped:
+            if run.heap.now_s < 0.2:
+                opened = run.network.opened
+            elif run.network.opened > opened and begins_s == 1.2:
+                begins_s = run.heap.now_s + 0.05
+            run.step()
+        if run.network.is_stopped:
+            assert run.heap.now_s == pytest.approx(begins_s)
+            begun += begins_s < 1.2
+    assert begun > 5
