@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import zmq
 
@@ -95,7 +96,8 @@ class OutgoingBlock:
     are their checksums.  With ``network`` they move as a flow of it from ``source``, a node or
     ``OUTSIDE``; without, at full speed.
     ``on_end`` is called once with the first node's answer: the nodes that have the block (none if
-    it failed) and the reason if any has not.
+    it failed) and the reason if any has not.  What it refers to never refers to it once it has
+    ended, so that it is freed at once, with what ``on_end`` refers to.
     """
 
     def __init__(
@@ -109,13 +111,14 @@ class OutgoingBlock:
         nodes: tuple[NodeId, ...],
         on_end: Callable[[BlockWritten], None],
     ) -> None:
-        self._network = network
         self._on_end = on_end
         self._ended = False
         self._reactor = peers.reactor
         self._patience_s = STALLED_S * len(nodes)
         name = peers.new_name()
-        self._flow = FlowId(name)
+        flow = FlowId(name)
+        cancel = _nothing if network is None else partial(network.cancel, flow)
+        self._cancel: Callable[[], None] = cancel
         self._peer = peer = peers.of(nodes[0])
         peer.link.request(
             WriteBlock(transfer=name, block=block, stored_length=stored_length, nodes=nodes),
@@ -127,14 +130,14 @@ class OutgoingBlock:
             name,
             b"",
             on_done=lambda: None,
-            on_failed=lambda _: self._cancel(),
+            on_failed=lambda _: cancel(),
             stored_total=stored_length,
         )
         if network is None:
             self._transfer.allow(stored_length)
         else:
             network.open(
-                self._flow,
+                flow,
                 source,
                 nodes[0],
                 stored_length,
@@ -180,9 +183,9 @@ class OutgoingBlock:
 
         self._timer = self._reactor.call_later(self._patience_s, look)
 
-    def _cancel(self) -> None:
-        if self._network is not None:
-            self._network.cancel(self._flow)
+
+def _nothing() -> None:
+    """There is no flow to cancel."""
 
 
 def nodes_in_rack_of(node: NodeId, nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
