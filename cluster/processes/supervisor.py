@@ -21,7 +21,6 @@ waited for.
 from __future__ import annotations
 
 import enum
-import gc
 import importlib
 import json
 import logging
@@ -51,6 +50,7 @@ from railyard.cluster.processes.family import (
     signal_strays,
     wake_on_signals,
 )
+from railyard.cluster.processes.memory import freeze_objects
 from railyard.cluster.processes.restarts import NOT_AGAIN, PAUSE_S_MAX, Restarts
 from railyard.cluster.processes.standbys import LOOK_PERIOD_S, Standbys, wait_until_needed
 
@@ -129,8 +129,7 @@ class Supervisor:
         # Before the first fork, so that a child that ends at once is noticed too.
         wake = wake_on_signals((signal.SIGTERM, signal.SIGINT, signal.SIGCHLD))
         self._folder.record_process("Supervisor", "supervisor", os.getpid())
-        gc.collect()
-        gc.freeze()  # so that garbage collections in the children do not copy shared pages
+        freeze_objects()
         grace_s = STOP_GRACE_S
         try:
             for spec in self._specs:
@@ -147,7 +146,7 @@ class Supervisor:
     def _fork(self, spec: DaemonSpec) -> int:
         if spec.module and spec.module not in sys.modules:
             importlib.import_module(spec.module)
-            gc.freeze()
+            freeze_objects()
         pid = self._standbys.take(spec.name) or fork(partial(self._become, spec))
         self._running[pid] = spec
         self._unready[spec.name] = time.monotonic() + self._start_timeout_s
