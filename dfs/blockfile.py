@@ -17,7 +17,7 @@ import io
 import os
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -48,6 +48,32 @@ def blocks_folder(folder: RunFolder, node: NodeId) -> Path:
     return folder.node(node) / "blocks"
 
 
+def block_name(block: BlockId) -> str:
+    """The name of a block's file.
+
+    Blocks' files are not named by ``pathlib``, which interns each name that it is given: Python's
+    table of interned strings is the supervisor's, shared by all daemons, until its room is used up
+    and a process makes one of its own, of 2 MB.
+    """
+    return f"b{block}"
+
+
+@contextmanager
+def opened_folder(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder, for calls with names in it; raises ``OSError``."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def remove_file(folder: Path, name: str) -> None:
+    """Remove a file, which need not exist; raises ``OSError``."""
+    with suppress(FileNotFoundError), opened_folder(folder) as opened:
+        os.unlink(name, dir_fd=opened)
+
+
 class ReplicaError(RailyardError):
     """A replica cannot be read, perhaps only for now: no descriptors, no memory, a hanging disk.
 
@@ -67,9 +93,9 @@ class BlockWriter:
 
     def __init__(self, folder: Path, block: BlockId, length: int, sums: array[int]) -> None:
         self.folder = folder
-        self._final = folder / f"b{block}"
-        self._part = folder / f"b{block}.part"
-        self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._final = block_name(block)
+        self._part = f"{self._final}.part"
+        self._file = os.open(f"{folder}/{self._part}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._sums = sums
         self._checked = CheckedRange(block, 0, length, sums)
         self._open = True
@@ -91,25 +117,27 @@ class BlockWriter:
         """
         # Rename before syncing: both then take one commit of the file system, and a block torn by
         # a power cut between the two is detected by its checksums.
-        self._part.rename(self._final)
+        with opened_folder(self.folder) as opened:
+            os.rename(self._part, self._final, src_dir_fd=opened, dst_dir_fd=opened)
         try:
             if lasting:
                 sync_file(self._file)
-                sync_folder(self._final.parent)
+                sync_folder(self.folder)
         except OSError:
-            self._final.unlink(missing_ok=True)
+            self._close()  # first: to remove it takes a descriptor
+            remove_file(self.folder, self._final)
             raise
         finally:
             self._close()
 
     def withdraw(self) -> None:
         """Remove the block although it is complete."""
-        self._final.unlink(missing_ok=True)
+        remove_file(self.folder, self._final)
 
     def abort(self) -> None:
         """Discard the block; does nothing if it is complete."""
         self._close()
-        self._part.unlink(missing_ok=True)
+        remove_file(self.folder, self._part)
 
     def _write(self, data: memoryview) -> None:
         while len(data):
@@ -129,9 +157,9 @@ def stored_length(file_bytes: int) -> int:
 
 def replica_length(folder: Path, block: BlockId) -> int:
     """Length of a block in bytes, from its file's size; raises as ``read_verified`` does."""
-    path = folder / f"b{block}"
-    with _reading(path):
-        return stored_length(path.stat().st_size)
+    name = block_name(block)
+    with _reading(f"{folder}/{name}"), opened_folder(folder) as opened:
+        return stored_length(os.stat(name, dir_fd=opened).st_size)
 
 
 class OpenBlock:
@@ -143,7 +171,7 @@ class OpenBlock:
 
     def __init__(self, folder: Path, block: BlockId) -> None:
         self.block = block
-        self._path = folder / f"b{block}"
+        self._path = f"{folder}/{block_name(block)}"
         with _reading(self._path):
             self._file = io.FileIO(self._path, opener=_open_at_once)
         try:
@@ -238,7 +266,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: str) -> Iterator[None]:
     """Turn an ``OSError`` into ``ReplicaDamaged`` or ``ReplicaError``."""
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from array import array
@@ -12,7 +13,10 @@ from railyard.cluster.files.resources import cause_of, is_full
 from railyard.dfs.blockfile import (
     BlockWriter,
     OpenBlock,
+    block_name,
+    opened_folder,
     read_verified,
+    remove_file,
     replica_length,
     stored_length,
 )
@@ -54,9 +58,10 @@ class BlockStore:
     def held(self) -> tuple[HeldBlock, ...]:
         """All complete blocks with their lengths, sorted by id; raises ``OSError``."""
         found = []
-        for block in self.blocks():
-            length = stored_length(self._path(block).stat().st_size)
-            found.append(HeldBlock(block=block, stored_length=max(0, length)))
+        with opened_folder(self._folder) as opened:
+            for block in self.blocks():
+                length = stored_length(os.stat(block_name(block), dir_fd=opened).st_size)
+                found.append(HeldBlock(block=block, stored_length=max(0, length)))
         return tuple(found)
 
     def create(self, block: BlockId, length: int, sums: array[int]) -> BlockWriter:
@@ -64,9 +69,9 @@ class BlockStore:
 
         Raises ``PeerError`` if it exists or the file cannot be created.
         """
-        if self._path(block).exists():
-            raise PeerError(f"block {block} is in {self._folder} already")
         try:
+            if self._is_there(block):
+                raise PeerError(f"block {block} is in {self._folder} already")
             return BlockWriter(self._folder, block, length, sums)
         except FileExistsError:
             raise PeerError(f"block {block} is being written in {self._folder}") from None
@@ -87,15 +92,24 @@ class BlockStore:
         return replica_length(self._folder, block)
 
     def has(self, block: BlockId) -> bool:
-        """Whether a file of the block exists, sound or not."""
-        return self._path(block).exists()
+        """Whether a file of the block exists, sound or not; True if that is not known for now."""
+        try:
+            return self._is_there(block)
+        except OSError:
+            return True
 
     def delete(self, block: BlockId) -> None:
         """Delete a block; no error if it does not exist.  Readers that have it open can go on.
 
         Raises ``OSError`` if the file cannot be deleted.
         """
-        self._path(block).unlink(missing_ok=True)
+        remove_file(self._folder, block_name(block))
 
-    def _path(self, block: BlockId) -> Path:
-        return self._folder / f"b{block}"
+    def _is_there(self, block: BlockId) -> bool:
+        """Whether a file of the block exists; raises ``OSError`` if that cannot be looked up."""
+        try:
+            with opened_folder(self._folder) as opened:
+                os.stat(block_name(block), dir_fd=opened)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True

@@ -1,6 +1,7 @@
 """What a DataNode holds of blocks that it has received."""
 
 import gc
+import sys
 
 import pytest
 import zmq
@@ -11,7 +12,9 @@ from railyard.cluster.messaging.transport import Request, Transport
 from railyard.dfs.checksums import pack_sums, sums_of
 from railyard.dfs.datanode.receiving import BlockReceiver
 from railyard.dfs.datanode.server import BlockServer
+from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.peers import OutgoingBlock, Peers
+from tests.dfs.blocks import write
 from tests.dfs.simulated import topology
 
 _HELD = (Request, BlockReceiver, zmq.Frame)
@@ -75,3 +78,17 @@ def test_nothing_is_held_of_a_damaged_block(transport, no_collections):
     assert ended[0].nodes == ()
     assert not server.held()["r0n0"]
     assert len(_held()) == before
+
+
+def test_names_of_blocks_are_not_interned(tmp_path, monkeypatch):
+    store = BlockStore(tmp_path / "blocks")
+    interned = []
+    monkeypatch.setattr(sys, "intern", lambda text: interned.append(text) or text)
+    write(store, 17, b"block")
+    assert bytes(store.read(17, 0, 5)) == b"block"
+    assert store.has(17)
+    assert store.length(17) == 5
+    assert [held.block for held in store.held()] == [17]
+    store.delete(17)
+    assert not store.has(17)
+    assert [name for name in interned if "b17" in name] == []
