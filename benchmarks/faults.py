@@ -18,9 +18,9 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from multiprocessing import get_context
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
@@ -33,6 +33,7 @@ from railyard.benchmarks._faults.running import (
     schedule_of,
     schedulers,
 )
+from railyard.cluster.processes.family import die_with_parent
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.scripts.terminal.steps import steps_done
 from railyard.simulator.faults.scenarios import Scenario
@@ -44,8 +45,9 @@ QUICK = 2_000
 FOUND_BY = 10_000
 #: 500 schedules a second on a core.
 SCHEDULE_MS_MAX = 2.0
-#: Schedules that a process runs; it ends with their garbage, 0.2 MB each, and never looks for it.
-_BATCH = 500
+#: Schedules that a process runs at once, and how often all processes do before they end with the
+#: garbage, 0.2 MB a schedule, for which none of them looks.
+_BATCH, _ROUND = 100, 16
 #: After so many schedules nearly all clusters and schedulers have been made once.
 _WARMED_BY = 340
 _SHOWN = 5
@@ -61,20 +63,23 @@ def run(quick: bool = False) -> list[Row]:
 def _kept(wanted: int) -> list[Row]:
     """How many of so many schedules break a law, and how many run a second on a core."""
     among = schedulers()
-    starts = range(0, wanted, _BATCH)
+    batches = [(at, min(at + _BATCH, wanted)) for at in range(0, wanted, _BATCH)]
+    rounds = [batches[at : at + _ROUND] for at in range(0, len(batches), _ROUND)]
     broken: list[str] = []
     cpu_s = 0.0
-    _collect_nothing()
     with (
-        get_context("fork").Pool(os.cpu_count(), maxtasksperchild=1) as pool,
-        steps_done("checking", "checked", len(starts), "part") as advance,
+        _without_collections(),
+        steps_done("checking", "checked", len(rounds), "part") as advance,
     ):
-        ends = [(start, min(start + _BATCH, wanted)) for start in starts]
-        for texts, took_s in pool.imap(_batch, ends):
-            broken += texts
-            for text in texts:
-                print(text, file=sys.stderr, flush=True)
-            cpu_s += took_s
+        for part in rounds:
+            with ProcessPoolExecutor(
+                os.cpu_count(), initializer=die_with_parent, initargs=(os.getpid(),)
+            ) as pool:
+                for texts, took_s in pool.map(_batch, part):
+                    broken += texts
+                    for text in texts:
+                        print(text, file=sys.stderr, flush=True)
+                    cpu_s += took_s
             advance()
     return [
         bench_row(
@@ -93,14 +98,20 @@ def _kept(wanted: int) -> list[Row]:
     ]
 
 
-def _collect_nothing() -> None:
-    """Make what all schedules need, and look for garbage neither there nor from now on."""
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Make what all schedules need, and look for garbage neither there nor in forked processes."""
     among = schedulers()
     for number in range(_WARMED_BY):
         broken_law(schedule_of(number, among))
     gc.collect()
     gc.freeze()
     gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 def _batch(numbers: tuple[int, int]) -> tuple[list[str], float]:
