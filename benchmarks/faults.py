@@ -45,8 +45,8 @@ QUICK = 2_000
 FOUND_BY = 10_000
 #: 500 schedules a second on a core.
 SCHEDULE_MS_MAX = 2.0
-#: Schedules that a process runs at once, and how often all processes do before they end with the
-#: garbage, 0.2 MB a schedule, for which none of them looks.
+#: Schedules that a process runs at once, and how often that is done before all processes end with
+#: the garbage, 0.2 MB a schedule, for which none of them looks.
 _BATCH, _ROUND = 100, 16
 #: After so many schedules nearly all clusters and schedulers have been made once.
 _WARMED_BY = 340
@@ -64,22 +64,17 @@ def _kept(wanted: int) -> list[Row]:
     """How many of so many schedules break a law, and how many run a second on a core."""
     among = schedulers()
     batches = [(at, min(at + _BATCH, wanted)) for at in range(0, wanted, _BATCH)]
-    rounds = [batches[at : at + _ROUND] for at in range(0, len(batches), _ROUND)]
     broken: list[str] = []
     cpu_s = 0.0
     with (
         _without_collections(),
-        steps_done("checking", "checked", len(rounds), "part") as advance,
+        steps_done("checking", "checked", len(batches), "part") as advance,
     ):
-        for part in rounds:
-            with ProcessPoolExecutor(
-                os.cpu_count(), initializer=die_with_parent, initargs=(os.getpid(),)
-            ) as pool:
-                for texts, took_s in pool.map(_batch, part):
-                    broken += texts
-                    for text in texts:
-                        print(text, file=sys.stderr, flush=True)
-                    cpu_s += took_s
+        for texts, took_s in _in_rounds(batches):
+            broken += texts
+            for text in texts:
+                print(text, file=sys.stderr, flush=True)
+            cpu_s += took_s
             advance()
     return [
         bench_row(
@@ -112,6 +107,15 @@ def _without_collections() -> Iterator[None]:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+def _in_rounds(batches: list[tuple[int, int]]) -> Iterator[tuple[list[str], float]]:
+    """``_batch`` of each, in order, by processes that end after each round."""
+    for at in range(0, len(batches), _ROUND):
+        with ProcessPoolExecutor(
+            os.cpu_count(), initializer=die_with_parent, initargs=(os.getpid(),)
+        ) as pool:
+            yield from pool.map(_batch, batches[at : at + _ROUND])
 
 
 def _batch(numbers: tuple[int, int]) -> tuple[list[str], float]:

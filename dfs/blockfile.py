@@ -23,7 +23,7 @@ from typing import Self
 
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.files.bulk import fill, new_buffer, read_range
-from railyard.cluster.files.lasting import sync_file, sync_folder
+from railyard.cluster.files.lasting import opened_folder, sync_file, sync_folder
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import NodeId
 from railyard.dfs.checksums import (
@@ -56,16 +56,6 @@ def block_name(block: BlockId) -> str:
     and a process makes one of its own, of 2 MB.
     """
     return f"b{block}"
-
-
-@contextmanager
-def opened_folder(folder: Path) -> Iterator[int]:
-    """A descriptor of a folder, for calls with names in it; raises ``OSError``."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
 
 
 def remove_file(folder: Path, name: str) -> None:

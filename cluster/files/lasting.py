@@ -7,6 +7,8 @@ safe    data is on the disk before the write is acknowledged
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -21,10 +23,17 @@ def sync_file(file: int) -> None:
         os.fsync(file)
 
 
-def sync_folder(path: Path) -> None:
-    """Wait until a folder's entries are on the disk."""
+@contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """A descriptor of a folder, to sync it or for calls with names in it; raises ``OSError``."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        yield folder
     finally:
         os.close(folder)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until a folder's entries are on the disk."""
+    with opened_folder(path) as folder:
+        os.fsync(folder)

@@ -9,12 +9,12 @@ from array import array
 from pathlib import Path
 
 from railyard.cluster.errors import PeerError, PeerUnable
+from railyard.cluster.files.lasting import opened_folder
 from railyard.cluster.files.resources import cause_of, is_full
 from railyard.dfs.blockfile import (
     BlockWriter,
     OpenBlock,
     block_name,
-    opened_folder,
     read_verified,
     remove_file,
     replica_length,

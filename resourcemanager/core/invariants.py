@@ -317,10 +317,11 @@ def _of_fetches(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
     for flow, fetch in fetches.items():
         _of_fetch(flow, fetch, wrong)
     known = 0
-    for attempts in (state.attempts, state.reserved):  # those of all nodes, as was checked
-        for attempt in attempts.values():
-            if attempt.reader is not None:
-                known += len(attempt.reader.fetches)
+    for node in state.nodes.values():
+        for attempts in (node.attempts, node.reserved):
+            for attempt in attempts.values():
+                if attempt.reader is not None:
+                    known += len(attempt.reader.fetches)
     if known != len(fetches):
         wrong("", f"{len(fetches)} flows, but readers know of {known}")
 

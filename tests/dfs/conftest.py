@@ -12,6 +12,7 @@ import railyard.dfs.namenode.process
 import railyard.netemu.emulator.process
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.files.lasting import Durability
+from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
@@ -101,6 +102,15 @@ class Dfs(MiniCluster):
 
     def block_file(self, node: str, block: int) -> Path:
         return self.folder.node(node) / "blocks" / f"b{block}"
+
+
+@pytest.fixture
+def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transport]:
+    """A transport of a run folder without daemons."""
+    transport = Transport(RunFolder.create(tmp_path_factory.mktemp("d")))
+    yield transport
+    transport.close()
+    transport.folder.remove()
 
 
 @pytest.fixture

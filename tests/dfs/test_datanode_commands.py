@@ -2,24 +2,13 @@
 
 import errno
 
-import pytest
 import zmq
 
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.transport import Transport
 from railyard.dfs.blockfile import blocks_folder
 from railyard.dfs.datanode.server import BlockServer
 from railyard.dfs.messages.datanodes import DeleteReplicas, ReplicateBlock, ReplicationFailed
 from tests.dfs.blocks import write
 from tests.dfs.simulated import topology
-
-
-@pytest.fixture
-def transport(tmp_path_factory):
-    transport = Transport(RunFolder.create(tmp_path_factory.mktemp("d")))
-    yield transport
-    transport.close()
-    transport.folder.remove()
 
 
 def test_a_replica_that_cannot_be_deleted_does_not_end_the_datanode(transport):

@@ -6,9 +6,8 @@ import sys
 import pytest
 import zmq
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import OUTSIDE
-from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.transport import Request
 from railyard.dfs.checksums import pack_sums, sums_of
 from railyard.dfs.datanode.receiving import BlockReceiver
 from railyard.dfs.datanode.server import BlockServer
@@ -18,14 +17,6 @@ from tests.dfs.blocks import write
 from tests.dfs.simulated import topology
 
 _HELD = (Request, BlockReceiver, zmq.Frame)
-
-
-@pytest.fixture
-def transport(tmp_path_factory):
-    transport = Transport(RunFolder.create(tmp_path_factory.mktemp("d")))
-    yield transport
-    transport.close()
-    transport.folder.remove()
 
 
 @pytest.fixture
