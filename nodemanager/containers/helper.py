@@ -94,6 +94,10 @@ class _Helper:
         def help_job() -> None:
             self._channel.close()
             close_descriptors_but({end.fileno()})
+            # Here, for it is in the list before any attempt that it forks.
+            self._daemon.folder.record_process(
+                "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
+            )
             serve_job(self._daemon, job, end)
 
         with socket.socket(fileno=self._channel.take_fd()) as end:
@@ -105,7 +109,6 @@ class _Helper:
                 return
         self._pids[helper] = pid
         self._channel.send(JobHelperForked(helper=helper, pid=pid))
-        self._daemon.folder.record_process("JobHelper", f"{self._daemon.name}-{job}", pid)
         ended = os.pidfd_open(pid)
         self._reactor.add(ended, lambda: self._reap(helper, pid, ended))
 
