@@ -4,10 +4,8 @@ Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, 
 went down.  For a cancelled flow there is no call.
 
 The network may die: its flows then stop where they are, and are told to its successor by those who
-send, with what they have sent (``successor.py``).  It may be stopped: nothing is granted meanwhile,
-and orders are heard late.  Its clock goes on, so once it goes on itself, all is granted at once
-that would have been (``netemu.emulator.process``).  A daemon that holds an end of a flow may be
-stopped, too: the network grants the flow, but its bytes move only when that daemon goes on.
+send, with what they have sent (``successor.py``).  It may be stopped, and so may daemons that hold
+ends of flows (``stopped.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.emulator.resumable import ResumableFabric
@@ -23,22 +20,12 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
-from railyard.simulator.ends import daemons_of
 from railyard.simulator.heap import EventHeap
+from railyard.simulator.stopped import StandingFlows, Unheard
 from railyard.simulator.successor import Successor, Untold
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
-#: A network that was late by so much counts orders within this share of it as given together, as
-#: ``netemu.emulator.process`` does.
-_TOGETHER_LATE = 0.1
-
-
-class _Order(NamedTuple):
-    """An order to a network that is stopped."""
-
-    carry_out: Callable[[], object]
-    given_s: float = math.inf  #: those that open flows say it; others count when they are heard
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -73,11 +60,8 @@ class SimulatedNetwork:
         self.is_down = False  #: dead, stopped, or not told yet what there is
         self._successor: Successor | None = None  #: until it has been told
         self._pasts: dict[CoflowId, CoflowPast] = {}  #: of the network that died last
-        #: of one that is stopped, the orders that it has yet to hear
-        self._unheard: list[_Order] | None = None
-        self._closing: dict[FlowId, FlowSpec] = {}  #: flows whose cancelling is among these
-        #: {daemon that is stopped: flows that have been granted, and end when it goes on}
-        self._granted: dict[str, list[FlowSpec]] = {}
+        self._unheard: Unheard | None = None  #: while it is stopped
+        self._standing = StandingFlows()
 
     # Time ----------------------------------------------------------------------------------------
     def next_s(self) -> float:
@@ -127,7 +111,7 @@ class SimulatedNetwork:
             if not isinstance(end, Finished):
                 yield end
                 continue
-            if self._granted and self._stands_still(end.flow):
+            if self._standing and self._stands_still(end.flow):
                 continue
             known = pop(end.flow, None)
             if known is not None:  # otherwise the end of another flow has cancelled this one
@@ -178,7 +162,7 @@ class SimulatedNetwork:
     def _start_later(self, flows: Sequence[FlowSpec]) -> None:
         if self._unheard is not None:
             start = partial(self.fabric.start_all, flows)
-            self._unheard.append(_Order(start, given_s=self._heap.now_s))
+            self._unheard.add(start, given_s=self._heap.now_s)
         elif self._successor is not None:
             for spec in flows:
                 self._successor.carry(spec)
@@ -213,7 +197,7 @@ class SimulatedNetwork:
         """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
         if self._unheard is not None:
-            self._unheard.append(_Order(partial(self.fabric.register_coflow, coflow)))
+            self._unheard.add(partial(self.fabric.register_coflow, coflow))
         elif not self.is_down:
             self.fabric.register_coflow(coflow)
         elif self._successor is not None:
@@ -230,7 +214,7 @@ class SimulatedNetwork:
         for flow in [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]:
             self.cancel(flow)
         if self._unheard is not None:
-            self._unheard.append(_Order(partial(self.fabric.finish_coflow, coflow)))
+            self._unheard.add(partial(self.fabric.finish_coflow, coflow))
         elif self._successor is not None:
             self._successor.close_coflow(coflow)
 
@@ -239,8 +223,7 @@ class SimulatedNetwork:
         if self._unheard is None:
             self.fabric.set_capacity(link, bytes_per_s)
         else:
-            change = partial(self.fabric.set_capacity, link, bytes_per_s)
-            self._unheard.append(_Order(change))
+            self._unheard.add(partial(self.fabric.set_capacity, link, bytes_per_s))
 
     def end_flows_of(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
@@ -283,36 +266,31 @@ class SimulatedNetwork:
         flows count from when they were opened; otherwise all count from then on.
         """
         if not self.is_down:
-            self.is_down, self._unheard = True, []
+            self.is_down, self._unheard = True, Unheard()
             self._heap.after(lasts_s, self._go_on, self._unheard, hears_first)
 
     def when_heard(self, call: Callable[[], None]) -> None:
         """Have this called when one that is stopped hears what it is told now."""
         assert self._unheard is not None, "it hears at once"
-        self._unheard.append(_Order(call))
+        self._unheard.add(call)
 
-    def _go_on(self, orders: list[_Order], hears_first: bool) -> None:
+    def _go_on(self, orders: Unheard, hears_first: bool) -> None:
         if self._unheard is not orders:
             return  # it has died since
         self.is_down, self._unheard = False, None
         now_s = self._heap.now_s
-        ended = [] if hears_first else self._caught_up(now_s)
-        for number, order in enumerate(orders):
-            given_s = min(order.given_s, now_s)
-            close_s = 0.0 if number == 0 else (now_s - given_s) * _TOGETHER_LATE
-            if given_s > self.fabric.now_s + close_s and (number == 0 or order.given_s < math.inf):
-                ended += self._caught_up(given_s)
-            order.carry_out()
-        ended += self._caught_up(now_s)
+        ended = [] if hears_first else self._caught_up(now_s, orders)
+        for until_s in orders.in_turn(self.fabric.now_s, now_s):
+            ended += self._caught_up(until_s, orders)
+        ended += self._caught_up(now_s, orders)
         self._report(ended)
 
-    def _caught_up(self, now_s: float) -> list[Finished | Numbers]:
+    def _caught_up(self, now_s: float, orders: Unheard) -> list[Finished | Numbers]:
         """Advance the fabric; returns the flows that have ended and that somebody waits for."""
-        closing = self._closing
         return [
             end
             for end in self._advanced(now_s)
-            if not (isinstance(end, Finished) and end.flow in closing)
+            if not (isinstance(end, Finished) and orders.is_cancelled(end.flow))
         ]
 
     @property
@@ -324,8 +302,7 @@ class SimulatedNetwork:
         """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
         if self._unheard is not None:
             orders, self._unheard, self.is_down = self._unheard, None, False
-            for order in orders:  # nothing is sent any more: its successor is told what there is
-                order.carry_out()
+            orders.all_at_once()  # nothing is sent any more: its successor is told what there is
         dead, before, self.is_down = self.fabric, self._successor, True
         assert isinstance(dead, ResumableFabric), "nobody can go on for it"
         self._pasts = dead.pasts() if before is None else before.pasts()
@@ -372,7 +349,7 @@ class SimulatedNetwork:
 
     def tells(self, sender: str) -> None:
         """A sender tells a successor its flows, unless it has, or is stopped."""
-        if self._successor is not None and sender not in self._granted:
+        if self._successor is not None and not self._standing.is_stopped(sender):
             self._successor.tells(sender)
             self._look_if_told()
 
@@ -420,10 +397,8 @@ class SimulatedNetwork:
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
         if self._unheard is not None:
-            self._closing[spec.flow] = spec
-            self._unheard.append(_Order(partial(self._close, spec)))
+            self._unheard.add_cancel(spec.flow, partial(self._close, spec))
             return
-        self._closing.pop(spec.flow, None)
         if not self.is_down:
             was_open = self.fabric.cancel(spec.flow)
         elif self._successor is not None:
@@ -437,11 +412,11 @@ class SimulatedNetwork:
     # Daemons that are stopped ---------------------------------------------------------------------
     def daemon_stops(self, daemon: str) -> None:
         """A daemon that may hold ends of flows is stopped."""
-        self._granted[daemon] = []
+        self._standing.stop(daemon)
 
     def daemon_goes_on(self, daemon: str) -> None:
         """It goes on: at once, it sends or takes what was granted meanwhile."""
-        for spec in self._granted.pop(daemon, ()):
+        for spec in self._standing.go_on(daemon):
             known = self._flows.get(spec.flow)
             if known is not None and known[0] is spec:
                 self._arrived(spec.flow)
@@ -449,23 +424,16 @@ class SimulatedNetwork:
 
     def daemon_is_gone(self, daemon: str) -> None:
         """It has died, stopped or not, and its flows were ended."""
-        self._granted.pop(daemon, None)
+        self._standing.go_on(daemon)
         self.tells(daemon)
 
     def _stands_still(self, flow: FlowId) -> bool:
         """Whether a flow that was granted ends later, as a daemon that holds an end is stopped."""
         known = self._flows.get(flow)
-        if known is None:
-            return False
-        for daemon in daemons_of(known[0]):
-            waiting = self._granted.get(daemon)
-            if waiting is not None:
-                waiting.append(known[0])
-                return True
-        return False
+        return known is not None and self._standing.wait(known[0])
 
     def _arrived(self, flow: FlowId) -> None:
-        if self._granted and self._stands_still(flow):
+        if self._standing and self._stands_still(flow):
             return
         known = self._flows.pop(flow, None)
         if known is not None:
