@@ -90,7 +90,9 @@ def session(pytester, monkeypatch):
 
     def run(*tests: str, options: tuple[str, ...] = ()) -> pytest.RunResult:
         pytester.makepyfile("".join(tests))
-        return pytester.runpytest_subprocess("-p", "tests.leaks", *options)
+        # The checkout is this folder, also where one above it has a setup.py.
+        here = f"--rootdir={pytester.path}"
+        return pytester.runpytest_subprocess("-p", "tests.leaks", here, *options)
 
     yield run
     for path in pytester.path.rglob("s"):
