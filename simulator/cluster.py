@@ -43,8 +43,8 @@ from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.faults.daemonfaults import DaemonFault, DaemonFaults
 from railyard.simulator.faults.faults import Fault, Faults
 from railyard.simulator.heap import EventHeap, EventPriority
-from railyard.simulator.linkwatch import LinkWatch
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.linkwatch import LinkWatch
+from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.workers import Workers

@@ -36,9 +36,9 @@ from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.simulator.ends import DATA_NODE, NODE_MANAGER, daemons_of
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
+from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
 from railyard.simulator.nodes import blockstore
 from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts import driver as restarts

@@ -22,11 +22,11 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.simulator.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.faults import drawing, toys
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.faults import Fault
 from railyard.simulator.faults.faultspec import random_fault, random_faults
+from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.nodes.behaviour import Behaviour
 
 #: All faults have ended by this time, in seconds.

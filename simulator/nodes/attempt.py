@@ -31,7 +31,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messages.spans import Spans, total_s
 from railyard.cluster.messaging.wire import Event
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour, Deviation, draw_deviation
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.filewrite import FileWrite

@@ -43,7 +43,7 @@ from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticke
 from railyard.dfs.namenode.journal import Journal, MemoryJournal, NoJournal
 from railyard.dfs.placement.nearest import nearest
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 from railyard.simulator.nodes.outages import Outages
 

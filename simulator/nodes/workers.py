@@ -42,7 +42,7 @@ from railyard.resourcemanager.core.shuffling.rowmessages import NameFetches, Sta
 from railyard.resourcemanager.core.shuffling.rowshuffle import Arriving
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import OnEnd, SimulatedNetwork
+from railyard.simulator.network.network import OnEnd, SimulatedNetwork
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
@@ -83,7 +83,7 @@ class _Fetch(msgspec.Struct, eq=False):
     began_s: float
 
     def __call__(self, _: int, reason: str) -> None:
-        """Report the end of the flow, an ``OnEnd`` of ``simulator.network``."""
+        """Report the end of the flow, an ``OnEnd`` of the network."""
         command = self.command
         reader = self.workers.running.get(command.reader)
         if reader is None:

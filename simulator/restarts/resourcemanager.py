@@ -22,8 +22,8 @@ from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.linkwatch import LinkWatch
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.linkwatch import LinkWatch
+from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.workers import Workers, flow_of
 from railyard.simulator.restarts.driver import Crash, RestartableDriver
 from railyard.simulator.submissions import Submissions

@@ -15,7 +15,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow, SetCapacity
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 
 RATE = 10e9
 #: Of each flow, in bytes of the model, and as it is stored.

@@ -1,7 +1,5 @@
 """How a task reads its files, in what order its clock runs, and what failures say."""
 
-import time
-
 import pytest
 
 from railyard.cluster.messages.execution import Split, TaskSpec
@@ -27,7 +25,6 @@ class File:
 
     def read(self, offset, length):
         self.reads.append((offset, length))
-        time.sleep(0.01)
         self.waited_s += 0.01
         return memoryview(DATA)[offset : offset + length]
 
@@ -75,16 +72,18 @@ def test_any_range_of_several_splits(file):
             assert reader.read(start, length) == DATA[start : start + length]
 
 
-def test_waiting_for_other_nodes_bytes_does_not_count_as_computing(file):
+def test_waiting_for_other_nodes_bytes_does_not_count_as_computing(file, monkeypatch):
+    own_s = 0.0
+    monkeypatch.setattr("railyard.nodemanager.attempt.pace.now_s", lambda: own_s + file.waited_s)
     clock = ComputeClock()
     reader = BlockFile(file, [], clock, lambda: None, lambda: None)
     for offset in range(10):
         reader.read(offset, 1)
-    assert clock.elapsed_s < 0.05  # of at least 0.1 s
-    time.sleep(0.01)
-    assert clock.elapsed_s >= 0.01
+        own_s += 0.02
+    assert file.waited_s == pytest.approx(0.1)
+    assert clock.elapsed_s == pytest.approx(0.2)
     clock.restart()
-    assert clock.elapsed_s < 0.01
+    assert clock.elapsed_s == 0.0
 
 
 def topology(mode):

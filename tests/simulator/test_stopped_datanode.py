@@ -16,7 +16,7 @@ from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.schedules import Schedule
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from tests.simulator.test_stopped_manager import seen, with_faults

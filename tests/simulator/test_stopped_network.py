@@ -10,7 +10,7 @@ from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 from tests.netemu.topologies import network_of
 from tests.simulator.test_stopped_manager import with_faults
 

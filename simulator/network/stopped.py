@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from railyard.cluster.ids import FlowId
 from railyard.netemu.model.flows import FlowSpec
-from railyard.simulator.ends import daemons_of
+from railyard.simulator.network.ends import daemons_of
 
 #: A network that was late by so much counts orders within this share of it as given together, as
 #: ``netemu.emulator.process`` does.

@@ -19,7 +19,7 @@ from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
-from railyard.simulator.ends import is_fetch, sender_of
+from railyard.simulator.network.ends import is_fetch, sender_of
 
 
 class Untold(msgspec.Struct, frozen=True):

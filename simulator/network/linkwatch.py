@@ -15,7 +15,7 @@ from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.observed import LinkState, ObservedLinks
 from railyard.resourcemanager.interface.links import LinksConfig
 from railyard.simulator.heap import EventHeap, EventPriority
-from railyard.simulator.network import SimulatedNetwork
+from railyard.simulator.network.network import SimulatedNetwork
 
 
 class LinkWatch:

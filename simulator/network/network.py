@@ -21,8 +21,8 @@ from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.stopped import StandingFlows, Unheard
-from railyard.simulator.successor import Successor, Untold
+from railyard.simulator.network.stopped import StandingFlows, Unheard
+from railyard.simulator.network.successor import Successor, Untold
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
