@@ -34,7 +34,7 @@ CLUSTER = (
     *("--network", "compute.map_rate=50MB/s", "--network", "compute.reduce_rate=150MB/s"),
     *("--network", "storage.block=32MB"),
 )
-#: Reservations to kill, which had all that they read.
+#: At least so many reservations are killed, which had all that they read.
 KILLS = 3
 
 
@@ -68,7 +68,7 @@ def test_graphs_that_are_no_chains_with_reservations_and_a_nodes_daemon_killed(r
         for output, command in commands.items()
     ]
     [folder] = map(RunFolder, railyard.run_folders())
-    killed = kill_some(folder, processes)
+    killed = kill_some(folder, processes, tmp_path)
     for process in processes:
         said, errors = process.communicate(timeout=100)
         assert process.returncode == 0, said + errors
@@ -88,11 +88,16 @@ def test_graphs_that_are_no_chains_with_reservations_and_a_nodes_daemon_killed(r
     railyard.ok("replay", tmp_path / "events.jsonl", "--trace", tmp_path / "trace.json")
     rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert killed <= {row["id"] for row in rows if row.get("cat") == "reservation"}
-    look_at(tmp_path / "events.jsonl", killed)
+    ahead, lost = reservations(tmp_path / "events.jsonl")
+    assert lost & killed
+    assert {".joined0.", ".rows0."} <= {f".{name.split('.')[1]}." for name in ahead}
 
 
-def kill_some(folder, processes):
-    """Kill attempts as they become ready, then a NodeManager; returns these attempts."""
+def kill_some(folder, processes, tmp_path):
+    """Kill attempts as they become ready, then a NodeManager; returns these attempts.
+
+    Some begin before the signal comes, so it goes on until one was lost that waited for its slot.
+    """
     killed, manager = set(), False
     log = folder.jobs / "events.jsonl"
     wait_for(log.exists, why="there is a log")
@@ -105,18 +110,25 @@ def kill_some(folder, processes):
             by_name = {row["name"]: row for row in folder.processes()}
             [row] = [row for name, row in by_name.items() if f'"{name}"' in line] or [None]
             tasks = {task_of(attempt) for attempt in killed}
-            if row is not None and len(killed) < KILLS and task_of(row["name"]) not in tasks:
-                killed.add(row["name"])
-                kill(row)
-            elif len(killed) == KILLS:
+            if len(killed) >= KILLS and reservations(whole_lines(log, tmp_path))[1] & killed:
                 kill(by_name["nodemanager-r1"])
                 manager = True
+            elif row is not None and task_of(row["name"]) not in tasks:
+                killed.add(row["name"])
+                kill(row)
     assert manager
     return killed
 
 
-def look_at(events, killed):
-    """Some were killed while they waited for a slot, and data came before its task had one."""
+def whole_lines(log, tmp_path):
+    """A copy of a log that is being written."""
+    copy = tmp_path / "so-far.jsonl"
+    copy.write_bytes(log.read_bytes().rpartition(b"\n")[0] + b"\n")
+    return copy
+
+
+def reservations(events):
+    """Attempts that fetched data, and those that failed, while they waited for a slot."""
     waiting, ahead, lost = set(), set(), set()
     for step in replay(events):
         match step.event:
@@ -130,5 +142,4 @@ def look_at(events, killed):
                     waiting.add(command.attempt)
                 case BeginAttempt():
                     waiting.discard(command.attempt)
-    assert lost & killed
-    assert {".joined0.", ".rows0."} <= {f".{name.split('.')[1]}." for name in ahead}
+    return ahead, lost
