@@ -251,6 +251,12 @@ class Simulation:
         driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
+        if isinstance(driver, RestartableDriver):
+            half = workers.half
+            driver.on_half(StartFlow, network=half.open, node_manager=half.fetch)
+            driver.on_half(CancelFlow, network=half.close, node_manager=half.forget)
+            driver.on_half(OpenCoflow, network=workers.open_coflow)
+            driver.on_half(CloseCoflow, network=workers.close_coflow)
 
     def _who_waits(self) -> str:
         core = self.core

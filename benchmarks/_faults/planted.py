@@ -13,7 +13,8 @@ from unittest import mock
 
 import msgspec
 
-from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
+from railyard.cluster.messages.execution import AttemptSucceeded, FetchOutput, LaunchAttempt
+from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
 from railyard.netemu.emulator.resumable import ResumableFabric
@@ -21,6 +22,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
+from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts import resourcemanager as settling
 from railyard.simulator.restarts.driver import RestartableDriver
@@ -77,10 +79,25 @@ def _order_told_twice(settle: Callable[..., Any]) -> Callable[..., Any]:
 
 def _order_not_told(settle: Callable[..., Any]) -> Callable[..., Any]:
     """After a restart, what was never launched is not launched."""
+    return _without(settle, LaunchAttempt)
+
+
+def _reader_not_told(settle: Callable[..., Any]) -> Callable[..., Any]:
+    """After a restart, a fetch of which the network alone has heard stays so."""
+    return _without(settle, FetchOutput)
+
+
+def _network_not_told(_: Callable[..., Any]) -> Callable[..., Any]:
+    """After a restart, a fetch of which the reader's NodeManager alone has heard stays so."""
+    return _nothing
+
+
+def _without(settle: Callable[..., Any], kind: type[Message]) -> Callable[..., Any]:
+    """Leave out orders of a class that a NodeManager lacks."""
 
     def settled(core: Any, held: Any) -> Any:
         found = settle(core, held)
-        found.orders = [each for each in found.orders if not isinstance(each, LaunchAttempt)]
+        found.orders = [each for each in found.orders if not isinstance(each, kind)]
         return found
 
     return settled
@@ -139,6 +156,8 @@ PLANTED: dict[str, Patch] = {
     "an output used twice": (Workers, "news_of", _output_used_twice),
     "an order told twice": (settling, "settle_with", _order_told_twice),
     "an order never told": (settling, "settle_with", _order_not_told),
+    "a fetch that the network never opens": (HalfHeard, "open_all", _network_not_told),
+    "a fetch of which its reader is never told": (settling, "settle_with", _reader_not_told),
     "a commit called failed": (
         "railyard.simulator.submissions",
         "commit_refused",

@@ -74,6 +74,7 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
 
     after: int = 0  #: events or requests that are handled before
     sent: int = 0  #: of the last event's commands, or of the last request, whether it is journaled
+    to_network: int | None = None  #: of these commands, those among so many that are for it
     lost: int = 0  #: events that are in no journal
     again: int = 0  #: journaled facts that are told again
     rejoin_s: float = 0.0  #: from one NodeManager's return to the next one's
@@ -224,7 +225,7 @@ class DaemonFaults:
         if driver.is_down:
             self._heap.after(_AGAIN_S, self._tell_network, deaths)
         else:
-            tell_network(driver.core, network)
+            tell_network(driver.core, self._workers)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
         """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
@@ -347,6 +348,7 @@ def _crash(fault: DaemonDown) -> restarts.Crash:
         lasts_s=fault.lasts_s,
         after_events=fault.after,
         sent_commands=fault.sent,
+        sent_to_network=fault.to_network,
         lost_events=fault.lost,
         told_again=fault.again,
         rejoin_s=fault.rejoin_s,

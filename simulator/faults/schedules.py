@@ -112,6 +112,7 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
         else fault
         for fault in faults
     ]
+    faults = [_half_heard(toss, fault) for fault in faults]
     faults += _stopped_manager(random.Random(f"{scheduler} {seed} pause"), topology)
     faults += _other_stops(random.Random(f"{scheduler} {seed} stops"), topology)
     return Schedule(
@@ -154,6 +155,15 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
         again=dice.choice((0, 4)),
         rejoin_s=dice.choice((0.0, 0.0, 0.2)),
     )
+
+
+def _half_heard(dice: random.Random, fault: Fault) -> Fault:
+    """The network may hear more or less of a dying ResourceManager's last orders than others do."""
+    if not isinstance(fault, DaemonDown) or fault.daemon != "resourcemanager":
+        return fault
+    if (fault.lost and not fault.sent) or dice.random() < 0.5:
+        return fault
+    return msgspec.structs.replace(fault, to_network=dice.choice((0, 1, 2, 100)))
 
 
 def _stopped_manager(dice: random.Random, topology: Topology) -> list[Fault]:

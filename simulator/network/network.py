@@ -191,8 +191,29 @@ class SimulatedNetwork:
         """Cancel a flow; does nothing if it is not open."""
         known = self._flows.pop(flow, None)
         if known is not None:
+            self._standing.held.pop(flow, None)
             self._close(known[0])
 
+    # Flows whose bytes nobody takes yet ----------------------------------------------------------
+    @property
+    def has_held(self) -> bool:
+        """Whether any flow is held."""
+        return bool(self._standing.held)
+
+    def hold(self, flow: FlowId) -> None:
+        """Do not report the end of an open flow before it is released."""
+        self._standing.held.setdefault(flow, False)
+
+    def is_held(self, flow: FlowId) -> bool:
+        """Whether it is."""
+        return flow in self._standing.held
+
+    def release(self, flow: FlowId) -> None:
+        """Report the end of a flow that is held from now on."""
+        if self._standing.held.pop(flow):
+            self._heap.after(0.0, self._arrived, flow)
+
+    # Coflows, links and nodes --------------------------------------------------------------------
     def open_coflow(self, coflow: CoflowId) -> None:
         """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
@@ -207,7 +228,7 @@ class SimulatedNetwork:
         """Cancel all open flows of a coflow, then the coflow."""
         del self._coflows[coflow]
         if not self.is_down:
-            for flow in list(self.fabric.coflow(coflow).flows):
+            for flow in (*self.fabric.coflow(coflow).flows, *self._held_of(coflow)):
                 self.cancel(flow)
             self.fabric.finish_coflow(coflow)
             return
@@ -217,6 +238,10 @@ class SimulatedNetwork:
             self._unheard.add(partial(self.fabric.finish_coflow, coflow))
         elif self._successor is not None:
             self._successor.close_coflow(coflow)
+
+    def _held_of(self, coflow: CoflowId) -> list[FlowId]:
+        held = self._standing.held
+        return [flow for flow in held if self._flows[flow][0].coflow == coflow]
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity."""
@@ -228,11 +253,15 @@ class SimulatedNetwork:
     def end_flows_of(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
     ) -> None:
-        """End all flows from or to a node, or some of them, with the reason.  O(flows)."""
+        """End all flows from or to a node, or some of them, with the reason.  O(flows).
+
+        Those that are held go on: nobody but the network has any part in them.
+        """
+        held = self._standing.held
         broken = [
             flow
             for flow, (at, on_end) in self._flows.items()
-            if node in (at.src, at.dst) and which(on_end)
+            if node in (at.src, at.dst) and which(on_end) and flow not in held
         ]
         for flow in broken:
             known = self._flows.pop(flow, None)
@@ -303,6 +332,8 @@ class SimulatedNetwork:
         if self._unheard is not None:
             orders, self._unheard, self.is_down = self._unheard, None, False
             orders.all_at_once()  # nothing is sent any more: its successor is told what there is
+        for flow in list(self._standing.held):
+            self.cancel(flow)  # nobody will tell its successor of these
         dead, before, self.is_down = self.fabric, self._successor, True
         assert isinstance(dead, ResumableFabric), "nobody can go on for it"
         self._pasts = dead.pasts() if before is None else before.pasts()

@@ -73,13 +73,18 @@ class Unheard:
 
 
 class StandingFlows:
-    """Flows that have been granted, and end when a daemon goes on that holds an end of them."""
+    """Flows that have been granted, and end when a daemon goes on that holds an end of them.
+
+    Those that are ``held`` end once the daemon that should take their bytes has heard of them.
+    """
 
     def __init__(self) -> None:
         self._by_daemon: dict[str, list[FlowSpec]] = {}  #: of the daemons that are stopped
+        #: {flow of which its reader's NodeManager has not heard: whether it was granted}
+        self.held: dict[FlowId, bool] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_daemon)
+        return bool(self._by_daemon or self.held)
 
     def stop(self, daemon: str) -> None:
         """A daemon is stopped."""
@@ -94,7 +99,10 @@ class StandingFlows:
         return self._by_daemon.pop(daemon, [])
 
     def wait(self, spec: FlowSpec) -> bool:
-        """Whether a flow that was granted ends later; it is then returned by ``go_on``."""
+        """Whether a flow that was granted ends later: it is returned by ``go_on``, or is held."""
+        if spec.flow in self.held:
+            self.held[spec.flow] = True
+            return True
         for daemon in daemons_of(spec):
             waiting = self._by_daemon.get(daemon)
             if waiting is not None:

@@ -46,6 +46,7 @@ from railyard.simulator.network.network import OnEnd, SimulatedNetwork
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.jobwork import JobWork
 from railyard.simulator.nodes.outages import Outages
 
@@ -142,6 +143,7 @@ class Workers:
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
         self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
+        self.half = HalfHeard(self)
         #: fetches that were rows, and whose flows have ended, but not for their readers so far
         self._named: dict[int, FlowId] = {}
 
@@ -197,6 +199,8 @@ class Workers:
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
         down, now_s = self.down, self.heap.now_s
+        if self.half:
+            commands = [each for each in commands if not self.half.completes(each)]
         if not down:
             self.network.carry_all(
                 [(flow_of(each), _Fetch(self, each, now_s)) for each in commands]
@@ -250,7 +254,13 @@ class Workers:
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
         self._waiting.pop(command.flow, None)
+        self.half.cancel(command.flow)
         self.network.cancel(command.flow)
+
+    def fetch_order(self, flow: FlowId) -> StartFlow | None:
+        """The order for a fetch that has a flow; None if there is none."""
+        _, on_end = self.network.flows().get(flow, (None, None))
+        return on_end.command if isinstance(on_end, _Fetch) else None
 
     def open_coflow(self, command: OpenCoflow) -> None:
         """Register a coflow, before its flows start."""
@@ -290,7 +300,7 @@ class Workers:
         """Drop a node's attempts, output and flows, without a report."""
         self.end_attempts(node)
         self._outputs = {name: at for name, at in self._outputs.items() if at != node}
-        self.network.end_flows_of(node, f"{node} is down")
+        self._end_flows(node, f"{node} is down")
 
     def end_work(self, node: NodeId) -> None:
         """Drop a node's attempts and fetches, as its NodeManager is gone.
@@ -298,7 +308,15 @@ class Workers:
         Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is gone.
         """
         self.end_attempts(node)
-        self.network.end_flows_of(node, f"the NodeManager of {node} is gone", is_fetch)
+        self._end_flows(node, f"the NodeManager of {node} is gone", is_fetch)
+
+    def _end_flows(
+        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
+    ) -> None:
+        self.half.reader_is_gone(node)
+        self.network.end_flows_of(node, reason, which)
+        for order in self.half.source_is_gone(node):
+            _Fetch(self, order, self.heap.now_s)(order.size_bytes, reason)
 
     def end_attempts(self, node: NodeId) -> None:
         """Drop a node's attempts, without a report."""
@@ -343,8 +361,11 @@ class Workers:
         flows = [
             flow
             for flow, (spec, on_end) in self.network.flows().items()
-            if isinstance(on_end, _Fetch) and rack_of(spec.dst) == rack
+            if isinstance(on_end, _Fetch)
+            and rack_of(spec.dst) == rack
+            and not self.network.is_held(flow)
         ]
+        flows += self.half.unopened_in(rack)
         flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
         flows += [
             flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early

@@ -9,6 +9,7 @@ Never here: what is settled after a restart; see ``resourcemanager.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -59,6 +60,9 @@ _LOST_WITH_IT = (
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
 
 
+C = TypeVar("C", bound=Command)
+
+
 class Crash(msgspec.Struct, frozen=True):
     """How a ResourceManager dies."""
 
@@ -66,10 +70,21 @@ class Crash(msgspec.Struct, frozen=True):
     after_events: int = 0  #: it handles so many more events before the one at which it dies
     #: so many of that event's commands go out; with none, the event may be lost, too
     sent_commands: int = 0
+    sent_to_network: int | None = None  #: those among so many that are for it; None: as many
     #: events that led to nothing are not journaled at once: so many of the last are lost
     lost_events: int = 0
     told_again: int = 0  #: so many of the last that are journaled are told again
     rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
+
+
+class _Recipients(NamedTuple):
+    """How an order that concerns the network is carried out where one has heard it, not the other.
+
+    None: it is not for that one.
+    """
+
+    network: Callable[[Any], None]
+    node_manager: Callable[[Any], None] | None
 
 
 class RestartableDriver(VirtualDriver):
@@ -96,10 +111,20 @@ class RestartableDriver(VirtualDriver):
         self.stopped: dict[RackId, list[Command]] = {}
         self._kept: list[Event] = []  #: what others have to tell, in order
         self._crash: Crash | None = None  #: the next
+        self._recipients: dict[type[Command], _Recipients] = {}
         #: called with the journal once a core has been rebuilt from it
         self.on_rebuilt: Callable[[Sequence[Journaled]], None] = lambda _: None
         #: called then, to settle the rest with others
         self.on_restarted: Callable[[Crash], None] = lambda _: None
+
+    def on_half(
+        self,
+        kind: type[C],
+        network: Callable[[C], None],
+        node_manager: Callable[[C], None] | None = None,
+    ) -> None:
+        """Have orders of a class that one of the two hears alone carried out by these."""
+        self._recipients[kind] = _Recipients(network, node_manager)
 
     # How it dies ---------------------------------------------------------------------------------
     def die(self, crash: Crash) -> None:
@@ -199,13 +224,38 @@ class RestartableDriver(VirtualDriver):
             self._carry_out(commands)
         else:
             self._crash = None
-            self._carry_out(commands[: crash.sent_commands])
+            self._carry_out_some(commands, crash)
             self._die(crash)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
-        if self.away or self.stopped:
-            commands = [command for command in commands if self._is_heard(command)]
-        super()._carry_out(commands)
+        if not (self.away or self.stopped):
+            super()._carry_out(commands)
+            return
+        for command in commands:
+            if self._is_heard(command):
+                super()._carry_out([command])
+            elif type(command) in self._recipients:
+                self._recipients[type(command)].network(command)
+
+    def _carry_out_some(self, commands: Sequence[Command], crash: Crash) -> None:
+        """Carry out what went out before it died, of which the network may have heard more or less.
+
+        Each connection is in order, but none waits for another.
+        """
+        many = len(commands)
+        others = min(crash.sent_commands, many)
+        network = others if crash.sent_to_network is None else min(crash.sent_to_network, many)
+        self._carry_out(commands[: min(others, network)])
+        for command in commands[others:network]:
+            if type(command) in self._recipients:
+                self._recipients[type(command)].network(command)
+        for command in commands[network:others]:
+            if type(command) not in self._recipients:
+                self._carry_out([command])
+                continue
+            hears = self._recipients[type(command)].node_manager
+            if hears is not None and self._is_heard(command):
+                hears(command)
 
     def _is_heard(self, command: Command) -> bool:
         """Whether whoever it is for hears it now; one that is stopped will hear it later."""
@@ -229,7 +279,7 @@ class RestartableDriver(VirtualDriver):
         for orders in self.stopped.values():
             orders.clear()  # of a connection that is broken
         journal, lost = self.journal, list[Event]()
-        if crash.lost_events and not crash.sent_commands:
+        if crash.lost_events and not crash.sent_commands and not crash.sent_to_network:
             lost.append(journal.pop().event)
         while len(lost) < crash.lost_events and journal and not journal[-1].commands:
             lost.append(journal.pop().event)

@@ -23,7 +23,6 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.linkwatch import LinkWatch
-from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.workers import Workers, flow_of
 from railyard.simulator.restarts.driver import Crash, RestartableDriver
 from railyard.simulator.submissions import Submissions
@@ -32,11 +31,12 @@ from railyard.simulator.submissions import Submissions
 _AGAIN_S = 0.1
 
 
-def tell_network(core: Core, network: SimulatedNetwork) -> None:
+def tell_network(core: Core, workers: Workers) -> None:
     """Tell a successor what there is, as ``resourcemanager.process.network.orders`` does."""
     orders = [fetch.start_order for fetch in core.fetches.values()]
     flows = [flow_of(order) for order in orders if order.src != order.dst]
-    network.resume(core.open_coflows, flows)
+    workers.network.resume(core.open_coflows, flows)
+    workers.half.open_all(orders)
 
 
 class Settling:
@@ -83,7 +83,7 @@ class Settling:
         for coflow in wanted:
             if coflow not in there:
                 network.open_coflow(coflow)
-        tell_network(core, network)
+        tell_network(core, self._workers)
 
     def _rejoin(self, rack: RackId, epoch: int) -> None:
         """The NodeManager of a rack tells what has happened, and what it has."""

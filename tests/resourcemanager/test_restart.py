@@ -132,6 +132,7 @@ def test_flows_are_told_to_the_network_and_to_readers_that_lack_them(office: Off
     fetches = {fetch.src: fetch for fetch in reader.ordered(FetchOutput)}
     reduce = reader.ordered(LaunchAttempt)[-1]
     near, far = fetches[reader.node], fetches[other.node]
+    office.wait(lambda: any(isinstance(said, OpenFlow) for said in office.network_said))
     office.network_said.clear()
     office.restart()
     other.go_on(jobs=[job])

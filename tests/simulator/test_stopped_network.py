@@ -21,13 +21,14 @@ STOP_S, LASTS_S = 0.5, 1.0
 
 
 class World:
-    """A network that is stopped from 0.5 s to 1.5 s, and when its flows end."""
+    """A network that is stopped from 0.5 s to 1.5 s, if it is, and when its flows end."""
 
-    def __init__(self, *, hears_first: bool = False) -> None:
+    def __init__(self, *, stops: bool = True, hears_first: bool = False) -> None:
         self.heap = EventHeap()
         self.network = SimulatedNetwork(self.fabric(), self.heap)
         self.ended: dict[str, tuple[float, int, str]] = {}
-        self.heap.at(STOP_S, lambda: self.network.stop(LASTS_S, hears_first=hears_first))
+        if stops:
+            self.heap.at(STOP_S, lambda: self.network.stop(LASTS_S, hears_first=hears_first))
 
     def fabric(self) -> ResumableFabric:
         return ResumableFabric(TOPOLOGY, flow_scheduler("maxmin"))
