@@ -3,8 +3,8 @@
     resourcemanager   its successor replays its journal, and settles the rest with all others
     namenode          its successor has its journal's files; DataNodes register with their blocks
     network           flows stop where they are, and go on once those who send have told them
-    nodemanager-r0    its attempts are gone, its successor finds its map output; blocks on its disks
-                      stay readable
+    nodemanager-r0    its attempts are gone, its successor finds its map output, or most of it;
+                      blocks on its disks stay readable
     datanode-r0       its blocks can't be read; attempts go on
 
 One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
@@ -75,7 +75,8 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
     after: int = 0  #: events or requests that are handled before
     sent: int = 0  #: of the last event's commands, or of the last request, whether it is journaled
     to_network: int | None = None  #: of these commands, those among so many that are for it
-    lost: int = 0  #: events that are in no journal
+    #: events that are in no journal; of a NodeManager, map outputs of each node that are damaged
+    lost: int = 0
     again: int = 0  #: journaled facts that are told again
     rejoin_s: float = 0.0  #: from one NodeManager's return to the next one's
 
@@ -241,6 +242,7 @@ class DaemonFaults:
             workers.down.begin(node)
         for node in nodes:
             workers.end_work(node)
+            workers.damage_outputs_on(node, fault.lost)
         workers.network.daemon_is_gone(fault.daemon)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)

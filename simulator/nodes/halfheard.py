@@ -12,7 +12,7 @@ Not here: who hears what (``simulator.restarts.driver``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
@@ -29,6 +29,9 @@ class Fetching(Protocol):
 
     def start_flow(self, command: StartFlow) -> None:
         """Start a fetch."""
+
+    def carry(self, commands: Sequence[StartFlow]) -> None:
+        """Start the flows of fetches between nodes that are up."""
 
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel a fetch."""
@@ -55,7 +58,7 @@ class HalfHeard:
             self._workers.start_flow(order)
             return
         if _crosses(order) and self._has_ends(order) and not self._network.is_down:
-            self._workers.start_flow(order)
+            self._workers.carry((order,))
             self._network.hold(order.flow)
 
     def close(self, order: CancelFlow) -> None:

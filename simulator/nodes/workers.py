@@ -139,6 +139,8 @@ class Workers:
         #: racks whose NodeManager has died, until the next one has registered
         self.unregistered: set[RackId] = set()
         self._outputs: dict[AttemptId, NodeId] = {}  #: {attempt with map output: its node}
+        #: attempts whose map output was damaged while there was no NodeManager
+        self._damaged: set[AttemptId] = set()
         self._waiting: dict[FlowId, StartFlow] = {}  #: fetches that wait for a NodeManager
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
@@ -199,12 +201,12 @@ class Workers:
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
         down, now_s = self.down, self.heap.now_s
+        if self._damaged:
+            commands = [each for each in commands if not self._is_refused(each)]
         if self.half:
             commands = [each for each in commands if not self.half.completes(each)]
         if not down:
-            self.network.carry_all(
-                [(flow_of(each), _Fetch(self, each, now_s)) for each in commands]
-            )
+            self.carry(commands)
             return
         for command in commands:
             if command.dst in down:
@@ -216,6 +218,26 @@ class Workers:
                 self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             else:
                 self.network.carry_all(((flow_of(command), ended),))
+
+    def carry(self, commands: Sequence[StartFlow]) -> None:
+        """Start the flows of fetches between nodes that are up."""
+        now_s = self.heap.now_s
+        self.network.carry_all([(flow_of(each), _Fetch(self, each, now_s)) for each in commands])
+
+    def _is_refused(self, command: StartFlow) -> bool:
+        """Whether the NodeManager of a fetch's source finds that output is damaged, and says so."""
+        damaged = tuple([output for output in command.outputs if output in self._damaged])
+        if not damaged or command.src in self.down or command.dst in self.down:
+            return False
+        self.half.cancel(command.flow)
+        self.network.cancel(command.flow)
+        self.heap.after(0.0, self._refused, command, damaged)
+        return True
+
+    def _refused(self, command: StartFlow, damaged: tuple[AttemptId, ...]) -> None:
+        if command.reader in self.running:
+            reason = f"damaged on {command.src}"
+            self.report(FlowFailed(flow=command.flow, reason=reason, lost=damaged))
 
     def start_fetches(self, command: StartFetches) -> None:
         """Start the flows of fetches that are rows, in this order."""
@@ -340,6 +362,13 @@ class Workers:
     def keep_output(self, attempt: SimulatedAttempt) -> None:
         """What an attempt has made for readers is on its node's disk."""
         self._outputs[attempt.id] = attempt.node
+
+    def damage_outputs_on(self, node: NodeId, many: int) -> None:
+        """The last of the map outputs on a node are damaged, so ``many`` at most."""
+        here = [name for name, at in self._outputs.items() if at == node]
+        for name in here[max(0, len(here) - many) :]:
+            del self._outputs[name]
+            self._damaged.add(name)
 
     def outputs_on(self, node: NodeId) -> tuple[AttemptId, ...]:
         """The attempts whose output is on a node, of jobs that are not discarded."""

@@ -6,7 +6,6 @@ Most are small, with daemons that die at any event; some are large (``simulator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -14,15 +13,12 @@ import pytest
 
 from railyard.benchmarks._faults.running import again, broken_law, named, schedule_of, schedulers
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import TaskId, task_of
 from railyard.cluster.messages.execution import (
     AttemptStarted,
     LaunchAttempt,
     NodeJoined,
-    NodeRestarted,
     TaskSpec,
 )
-from railyard.cluster.messaging.wire import Command, Event
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.observed import LinkState
@@ -214,26 +210,3 @@ def grown(job: WorkloadJob) -> tuple[WorkStage, ...]:
 
 FETCHED = SimulatedAttempt.fetched
 SPEC = TaskSpec(stage="m", index=0)
-
-
-class Told:
-    """A log that keeps what was told of NodeManagers that came back with map output."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[NodeRestarted, list[TaskId]]] = []
-
-    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
-        if isinstance(event, NodeRestarted) and event.outputs:
-            launched = [one.attempt for one in commands if isinstance(one, LaunchAttempt)]
-            self.found.append((event, [task_of(attempt) for attempt in launched]))
-
-
-def test_what_a_restarted_nodemanager_finds_is_not_run_again():
-    told = Told()
-    for seed in (23, 27, 35, 149):
-        scenario = Scenario(small_schedule("delay", seed))
-        scenario.log = told
-        scenario.go()
-    assert len(told.found) >= 4
-    for event, launched in told.found:
-        assert not {task_of(output) for output in event.outputs} & set(launched)
