@@ -239,9 +239,9 @@ class Laws:
         carried = bytes_["rack"] + bytes_["cross_rack"]
         open_ = network.fabric.rates_bytes_per_s()
         under_way = sum(network.ends(flow)[2] for flow in open_)
-        least = network.arrived_bytes
-        most = least + network.lost_bytes + under_way
-        slack = network.opened * (1 + network.deaths) + 1  # one byte of rounding per flow
+        least = network.counts.arrived_bytes
+        most = least + network.counts.lost_bytes + under_way
+        slack = network.counts.opened * (1 + network.deaths) + 1  # one byte of rounding per flow
         if not least - slack <= carried <= most + slack:
             raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
 

@@ -21,6 +21,7 @@ from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 from railyard.simulator.heap import EventHeap
+from railyard.simulator.network.counts import Counts
 from railyard.simulator.network.stopped import StandingFlows, Unheard
 from railyard.simulator.network.successor import Successor, Untold
 
@@ -39,11 +40,7 @@ class SimulatedNetwork:
 
     def __init__(self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0) -> None:
         self.fabric = fabric
-        self.opened = 0  #: flows started in the fabric; those within a node are not
-        self.finished = 0  #: flows of the fabric that sent all their bytes
-        self.cancelled = 0  #: flows of the fabric that were cancelled, or lost a node
-        self.arrived_bytes = 0  #: total size of the finished flows
-        self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
+        self.counts = Counts()
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
         self.call_each: Callable[[Iterator[OnEnd | Numbers]], None] = _call_each
         #: called with flows that are about to start, if there is somebody to call
@@ -51,12 +48,8 @@ class SimulatedNetwork:
         self._heap = heap
         self._latency_s = latency_s
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
-        self._active_s = 0.0
-        self._room_bytes = 0.0
         self._coflows: dict[CoflowId, None] = {}  #: those that are open
         self._waiting: dict[FlowId, Untold] = {}  #: flows that wait for a successor
-        self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
-        self._dead: list[Fabric] = []
         self.is_down = False  #: dead, stopped, or not told yet what there is
         self._successor: Successor | None = None  #: until it has been told
         self._pasts: dict[CoflowId, CoflowPast] = {}  #: of the network that died last
@@ -77,22 +70,16 @@ class SimulatedNetwork:
         """Advance the fabric, and return and count the flows that have ended."""
         fabric = self.fabric
         passed_s = now_s - fabric.now_s
-        if passed_s > 0 and fabric.open_flows:
-            self._active_s += passed_s
-            self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+        if passed_s > 0:
+            self.counts.pass_time(fabric, passed_s)
         before = fabric.finished_bytes
         ended: list[Finished | Numbers]
         if self._successor is None:
             ended = fabric.advance_all(now_s)
         else:
             ended = [*self._successor.advance(now_s)]
-        if not ended:
-            return ended
-        self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
-        self.arrived_bytes += fabric.finished_bytes - before
-        if self._sent_before:  # what these had sent over fabrics that died is counted already
-            names = [end.flow for end in ended if isinstance(end, Finished)]
-            self.arrived_bytes -= sum(self._sent_before.pop(name, 0) for name in names)
+        if ended:
+            self.counts.end(ended, fabric.finished_bytes - before)
         return ended
 
     def _report(self, ended: list[Finished | Numbers]) -> None:
@@ -151,7 +138,7 @@ class SimulatedNetwork:
                 after(self._latency_s, self._arrived, spec.flow)
             else:
                 crossing.append(spec)
-        self.opened += len(crossing)
+        self.counts.opened += len(crossing)
         if self.on_start is not None:
             self.on_start(crossing)
         if self.is_down:
@@ -175,7 +162,7 @@ class SimulatedNetwork:
         ``call_each`` gets the names of those that end, until ``Fabric.name_rows`` names them.
         """
         if len(src):
-            self.opened += len(src)
+            self.counts.opened += len(src)
             self.fabric.start_rows(src, dst, size_bytes, names)
 
     def know(self, spec: FlowSpec, on_end: OnEnd) -> None:
@@ -268,7 +255,7 @@ class SimulatedNetwork:
             if known is None:
                 continue  # the end of another flow has cancelled this one
             spec, on_end = known
-            sent_bytes = self._sent_before.get(flow, 0)
+            sent_bytes = self.counts.sent_before_bytes(flow)
             if self.fabric.is_open(flow):
                 sent_bytes = self.fabric.sent_bytes(flow)
             self._close(spec)
@@ -338,7 +325,7 @@ class SimulatedNetwork:
         assert isinstance(dead, ResumableFabric), "nobody can go on for it"
         self._pasts = dead.pasts() if before is None else before.pasts()
         self.fabric, self._successor = fresh, None
-        self._dead.append(dead)
+        self.counts.dead.append(dead)
         fresh.advance(self._heap.now_s)
         for link, bytes_per_s in dead.capacities_bytes_per_s().items():
             if math.isfinite(bytes_per_s):
@@ -346,16 +333,16 @@ class SimulatedNetwork:
         untold = {} if before is None else before.untold()
         for flow, (spec, _) in self._flows.items():
             if dead.is_open(flow):
-                self._note_sent(spec, dead.sent_bytes(flow))
+                self.counts.note_sent(flow, dead.sent_bytes(flow))
             elif before is None or flow not in before.flows:
                 continue  # all of it was sent, or it needs no network
             is_known = flow not in untold or untold[flow].is_known
-            self._waiting[flow] = Untold(spec, self._sent_before.get(flow, 0), is_known)
+            self._waiting[flow] = Untold(spec, self.counts.sent_before_bytes(flow), is_known)
 
     @property
     def deaths(self) -> int:
         """How many times the network has died."""
-        return len(self._dead)
+        return len(self.counts.dead)
 
     def come_back(self) -> list[str]:
         """There is a successor; returns who has to tell it flows, beside the ResourceManager."""
@@ -388,18 +375,13 @@ class SimulatedNetwork:
         if self._successor is not None and self._successor.knows_all:
             self.is_down, self._successor = False, None
 
-    def _note_sent(self, spec: FlowSpec, sent_bytes: int) -> None:
-        """A fabric has died when so much of a flow had been sent over it and those before."""
-        self.arrived_bytes += sent_bytes - self._sent_before.get(spec.flow, 0)
-        self._sent_before[spec.flow] = sent_bytes
-
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
-        return _sums([fabric.bytes_by_category() for fabric in (*self._dead, self.fabric)])
+        return self.counts.bytes_by_category(self.fabric)
 
     def bytes_by_link(self) -> dict[str, int]:
         """The same for each link."""
-        return _sums([fabric.bytes_by_link() for fabric in (*self._dead, self.fabric)])
+        return self.counts.bytes_by_link(self.fabric)
 
     def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
         """A flow's source, destination and size in bytes; ``KeyError`` if it is not open."""
@@ -408,22 +390,7 @@ class SimulatedNetwork:
 
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
-        fabric = self.fabric
-        by_link = self.bytes_by_link()
-        return NetworkStats(
-            active_s=self._active_s,
-            cross_rack_room_bytes=self._room_bytes,
-            bytes=self.bytes_by_category(),
-            cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
-            ports={name: by_link[name] for name in fabric.network.ports},
-            grant_lags=(),
-            cpu_samples=0,
-            cpu_saturated=0,
-            flows_opened=self.opened,
-            flows_finished=self.finished,
-            flows_cancelled=self.cancelled,
-            flows_open=fabric.open_flows,
-        )
+        return self.counts.stats(self.fabric)
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
@@ -437,8 +404,7 @@ class SimulatedNetwork:
         else:
             was_open = self._waiting.pop(spec.flow, None) is not None
         if was_open:
-            self.cancelled += 1
-            self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
+            self.counts.cancel(spec)
 
     # Daemons that are stopped ---------------------------------------------------------------------
     def daemon_stops(self, daemon: str) -> None:
@@ -469,8 +435,3 @@ class SimulatedNetwork:
         known = self._flows.pop(flow, None)
         if known is not None:
             known[1](0, "")
-
-
-def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
-    """The sums of the values of each key."""
-    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -43,7 +43,7 @@ def test_shuffles_of_few_pairs_are_not_merged():
 @pytest.mark.parametrize("flows", [100, 400])
 def test_merged_shuffles_carry_all_bytes_in_nearly_the_same_time(flows: int):
     exact, merged = run_with(0), run_with(flows)
-    assert merged.network.opened < exact.network.opened / 2
+    assert merged.network.counts.opened < exact.network.counts.opened / 2
     records = [list(run.core.records.values()) for run in (exact, merged)]
     assert [r.shuffled_bytes for r in records[0]] == [r.shuffled_bytes for r in records[1]]
     assert jcts_s(merged) == pytest.approx(jcts_s(exact), rel=0.05)

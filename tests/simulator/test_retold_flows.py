@@ -108,7 +108,7 @@ def test_what_is_cancelled_before_it_is_told_is_never_told():
     world.at(1.5, lambda: world.network.cancel(READ.flow))
     world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5})
-    assert (world.network.cancelled, world.network.lost_bytes) == (1, 5 * MB)
+    assert (world.network.counts.cancelled, world.network.counts.lost_bytes) == (1, 5 * MB)
 
 
 def test_a_sender_that_is_stopped_tells_when_it_goes_on():
@@ -128,7 +128,7 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
     world.at(2.0, world.network.come_back, world.resume)
     world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5, READ.flow: 2.3})
-    assert world.network.arrived_bytes == 20 * MB
+    assert world.network.counts.arrived_bytes == 20 * MB
 
 
 def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatch):

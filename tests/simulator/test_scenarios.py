@@ -101,7 +101,7 @@ def sound_scenario() -> Scenario:
 
 def test_the_unbroken_scenario_keeps_all_rules():
     run = sound_scenario().go()
-    assert run.network.opened > 20
+    assert run.network.counts.opened > 20
 
 
 def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
@@ -179,7 +179,7 @@ def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
 
 def test_bytes_out_of_nowhere_are_found():
     scenario = sound_scenario()
-    scenario.run.network.arrived_bytes += 10**9
+    scenario.run.network.counts.arrived_bytes += 10**9
     with pytest.raises(InvariantError, match="bytes were carried: need"):
         scenario.go()
 

@@ -126,7 +126,7 @@ def test_output_in_larger_blocks_is_as_much_in_fewer_flows():
     jobs = job(maps=1, output=250 * MB, files=False)
     blocks, one = (simulation(jobs, place=place, output_block=size) for size in (0, 300 * MB))
     assert ended_s(blocks) == pytest.approx(ended_s(one)) == pytest.approx(1.0 + 2.5)
-    assert (blocks.network.opened, one.network.opened) == (3, 1)
+    assert (blocks.network.counts.opened, one.network.counts.opened) == (3, 1)
     written = [run.summary()["jobs"][0]["output_bytes"] for run in (blocks, one)]
     assert written == [250 * MB, 250 * MB]
 

@@ -121,13 +121,13 @@ def test_it_hears_orders_and_registers_when_it_goes_on():
     store.stop_datanode(RackId("r0"))
     [block] = store.put("/one", [BLOCK_BYTES], at=[(NodeId("r0n0"),)])
     store.tick()  # the order to copy it goes to the DataNode of r0
-    assert network.opened == 0
+    assert network.counts.opened == 0
     store.down.begin(NodeId("r0n0"))
     store.send_heartbeat(RackId("r0"))
     assert store.locate(block) == ("r0n0",)  # the NameNode has not heard of it
     store.down.end(NodeId("r0n0"))
     store.datanode_goes_on(RackId("r0"))
-    assert network.opened == 1
+    assert network.counts.opened == 1
     assert store.locate(block) == ("r0n0",)
 
 

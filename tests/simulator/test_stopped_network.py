@@ -97,7 +97,7 @@ def test_a_flow_that_is_cancelled_meanwhile_holds_its_rate_until_that_is_heard()
     world.heap.at(0.6, lambda: world.network.cancel(FlowId("other")))
     assert world.run() == pytest.approx({"one": 1.75})
     assert world.carried_bytes() == pytest.approx(17.5 * MB)
-    assert world.network.cancelled == 1
+    assert world.network.counts.cancelled == 1
 
 
 def test_a_coflow_that_is_opened_and_closed_meanwhile_comes_to_nothing():
@@ -161,8 +161,8 @@ def test_a_fault_begins_with_the_flows_that_it_waits_for():
         run, opened, begins_s = scenario.run, 0, 1.2  # if no flow starts
         while run.jobs.ended < len(scenario.jobs.jobs) and not run.network.is_stopped:
             if run.heap.now_s < 0.2:
-                opened = run.network.opened
-            elif run.network.opened > opened and begins_s == 1.2:
+                opened = run.network.counts.opened
+            elif run.network.counts.opened > opened and begins_s == 1.2:
                 begins_s = run.heap.now_s + 0.05
             run.step()
         if run.network.is_stopped:

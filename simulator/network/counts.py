@@ -1,0 +1,85 @@
+"""What the simulated network has carried so far, over fabrics that died and the one there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from railyard.cluster.ids import FlowId
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import NetworkStats
+from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.flows import Finished, FlowSpec
+
+
+class Counts:
+    """Flows and bytes.  Flows within a node are not among them."""
+
+    def __init__(self) -> None:
+        self.opened = 0  #: flows started
+        self.finished = 0  #: flows that sent all their bytes
+        self.cancelled = 0  #: flows that were cancelled, or lost a node
+        self.arrived_bytes = 0  #: total size of the finished flows
+        self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
+        self.dead: list[Fabric] = []  #: fabrics of networks that have died
+        self._active_s = 0.0
+        self._room_bytes = 0.0
+        self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
+
+    def pass_time(self, fabric: Fabric, passed_s: float) -> None:
+        """Time is about to pass."""
+        if fabric.open_flows:
+            self._active_s += passed_s
+            self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
+
+    def end(self, ended: Sequence[Finished | Numbers], size_bytes: int) -> None:
+        """Flows have sent all their bytes, so many together."""
+        self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
+        self.arrived_bytes += size_bytes
+        if self._sent_before:  # what these had sent over fabrics that died is counted already
+            names = [end.flow for end in ended if isinstance(end, Finished)]
+            self.arrived_bytes -= sum(self._sent_before.pop(name, 0) for name in names)
+
+    def cancel(self, spec: FlowSpec) -> None:
+        """A flow was cancelled before it had sent all its bytes."""
+        self.cancelled += 1
+        self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
+
+    def note_sent(self, flow: FlowId, sent_bytes: int) -> None:
+        """A fabric has died when so much of a flow had been sent over it and those before."""
+        self.arrived_bytes += sent_bytes - self._sent_before.get(flow, 0)
+        self._sent_before[flow] = sent_bytes
+
+    def sent_before_bytes(self, flow: FlowId) -> int:
+        """What a flow had sent over fabrics that died."""
+        return self._sent_before.get(flow, 0)
+
+    def bytes_by_category(self, fabric: Fabric) -> dict[str, int]:
+        """Bytes carried, ``fabric`` included; see ``Fabric.bytes_by_category``."""
+        return _sums([each.bytes_by_category() for each in (*self.dead, fabric)])
+
+    def bytes_by_link(self, fabric: Fabric) -> dict[str, int]:
+        """The same for each link."""
+        return _sums([each.bytes_by_link() for each in (*self.dead, fabric)])
+
+    def stats(self, fabric: Fabric) -> NetworkStats:
+        """All counters, in the format of the emulator's."""
+        by_link = self.bytes_by_link(fabric)
+        return NetworkStats(
+            active_s=self._active_s,
+            cross_rack_room_bytes=self._room_bytes,
+            bytes=self.bytes_by_category(fabric),
+            cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
+            ports={name: by_link[name] for name in fabric.network.ports},
+            grant_lags=(),
+            cpu_samples=0,
+            cpu_saturated=0,
+            flows_opened=self.opened,
+            flows_finished=self.finished,
+            flows_cancelled=self.cancelled,
+            flows_open=fabric.open_flows,
+        )
+
+
+def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sums of the values of each key."""
+    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}
