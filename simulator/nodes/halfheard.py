@@ -53,7 +53,7 @@ class HalfHeard:
 
     # What the network alone hears ----------------------------------------------------------------
     def open(self, order: StartFlow) -> None:
-        """The network hears of a fetch; one that is not there hears of it with the NodeManager."""
+        """The network hears of a fetch; one that is down hears of it when the NodeManager does."""
         if self._unopened.pop(order.flow, None) is not None:
             self._workers.start_flow(order)
             return
