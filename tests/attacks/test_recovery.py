@@ -6,7 +6,7 @@ import pytest
 
 from railyard.benchmarks.recovery._growth import growth_of
 from railyard.benchmarks.recovery._joblengths import covered_s
-from railyard.benchmarks.recovery.soak import plan_soak
+from railyard.benchmarks.recovery.soak import growth_row, plan_soak
 from railyard.cluster.topology import load_topology
 from railyard.resourcemanager.process.messages import AttemptReport
 from railyard.scripts.chaos.plan import DEADLY, possible_kinds
@@ -88,6 +88,13 @@ def test_the_end_of_a_soak_has_no_kills_of_daemons():
     late = {fault.kind for fault in plan if fault.at_s > plan[-1].at_s * 2 / 3}
     assert late == set(kinds) - set(DEADLY) | {"kill-jobhelper", "kill-attempt"}
     assert {fault.kind for fault in plan} == set(kinds)
+
+
+def test_what_grows_is_broken_but_for_what_the_supervisors_children_change():
+    grown = growth_of(TIMES_S, noisy(lambda time_s: 40 + 12 * time_s / 3600))
+    assert growth_row("namenode", "unshared memory", grown)["ok"] is False
+    assert growth_row("supervisor", "resident memory", grown)["ok"] is False
+    assert growth_row("supervisor", "unshared memory", grown)["ok"] is None
 
 
 def test_it_can_be_asked_for():
