@@ -242,7 +242,7 @@ class DaemonFaults:
             workers.down.begin(node)
         for node in nodes:
             workers.end_work(node)
-            workers.damage_outputs_on(node, fault.lost)
+            workers.outputs.damage(node, fault.lost)
         workers.network.daemon_is_gone(fault.daemon)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)

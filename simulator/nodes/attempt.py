@@ -36,6 +36,7 @@ from railyard.simulator.nodes.behaviour import Behaviour, Deviation, draw_deviat
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.filewrite import FileWrite
 from railyard.simulator.nodes.jobwork import StageWork
+from railyard.simulator.nodes.mapoutputs import MapOutputs
 
 #: Share of the fetches in a reduce's progress, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
@@ -58,6 +59,7 @@ class AttemptContext(Protocol):
     deviation: Deviation | None  #: the same for all attempts; None = drawn for each
     block_bytes: int  #: block size of the files that attempts write
     slowness: dict[NodeId, float]  #: {slow node: factor of its computing times}
+    outputs: MapOutputs
     report: Callable[[Event], None]  #: gives the core an event
 
     def rounded_s(self, time_s: float) -> float:
@@ -68,9 +70,6 @@ class AttemptContext(Protocol):
 
     def forget(self, attempt: SimulatedAttempt) -> None:
         """Remove an attempt that is over."""
-
-    def keep_output(self, attempt: SimulatedAttempt) -> None:
-        """Remember that what it has made for readers is on its node."""
 
 
 class SimulatedAttempt(msgspec.Struct, eq=False):
@@ -281,7 +280,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         task, work = self.task, self._work
         local_bytes, rack_bytes, remote_bytes = self._read
         self._workers.forget(self)
-        self._workers.keep_output(self)
+        self._workers.outputs.keep(self.id, self.node)
         self._workers.report(
             AttemptSucceeded(
                 attempt=self.id,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -24,7 +23,6 @@ from railyard.cluster.ids import (
 )
 from railyard.cluster.messages.execution import (
     AttemptKilled,
-    AttemptProgressed,
     BeginAttempt,
     CancelFlow,
     FlowFailed,
@@ -39,7 +37,6 @@ from railyard.cluster.messaging.wire import Event
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import FlowSpec
 from railyard.resourcemanager.core.shuffling.rowmessages import NameFetches, StartFetches
-from railyard.resourcemanager.core.shuffling.rowshuffle import Arriving
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import OnEnd, SimulatedNetwork
@@ -48,32 +45,9 @@ from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.jobwork import JobWork
+from railyard.simulator.nodes.mapoutputs import MapOutputs
 from railyard.simulator.nodes.outages import Outages
-
-
-class Reports(Protocol):
-    """Who reports go to; see ``VirtualDriver``."""
-
-    def feed(self, event: Event) -> None:
-        """Report an event."""
-
-    def feed_fetched(self, event: FlowFinished) -> None:
-        """Report the end of a fetch; new flows start later."""
-
-    def feed_fetches(self, fetches: Numbers) -> None:
-        """Report the ends of fetches that are rows, likewise."""
-
-    def arriving(self, fetches: Numbers) -> Arriving:
-        """What these have brought."""
-
-    def start_waiting(self) -> None:
-        """Start these flows."""
-
-    def feed_progress(self, report: AttemptProgressed) -> bool:
-        """Report progress; whether nothing would follow from other such reports now."""
-
-    def feed_all_progress(self, reports: Sequence[AttemptProgressed]) -> None:
-        """Make these reports then."""
+from railyard.simulator.nodes.reports import Reports
 
 
 class _Fetch(msgspec.Struct, eq=False):
@@ -138,9 +112,7 @@ class Workers:
         self.unserved: set[NodeId] = set()
         #: racks whose NodeManager has died, until the next one has registered
         self.unregistered: set[RackId] = set()
-        self._outputs: dict[AttemptId, NodeId] = {}  #: {attempt with map output: its node}
-        #: attempts whose map output was damaged while there was no NodeManager
-        self._damaged: set[AttemptId] = set()
+        self.outputs = MapOutputs()
         self._waiting: dict[FlowId, StartFlow] = {}  #: fetches that wait for a NodeManager
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
@@ -201,7 +173,7 @@ class Workers:
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
         down, now_s = self.down, self.heap.now_s
-        if self._damaged:
+        if self.outputs.any_damaged:
             commands = [each for each in commands if not self._is_refused(each)]
         if self.half:
             commands = [each for each in commands if not self.half.completes(each)]
@@ -226,7 +198,7 @@ class Workers:
 
     def _is_refused(self, command: StartFlow) -> bool:
         """Whether the NodeManager of a fetch's source finds that output is damaged, and says so."""
-        damaged = tuple([output for output in command.outputs if output in self._damaged])
+        damaged = self.outputs.damaged_among(command.outputs)
         if not damaged or command.src in self.down or command.dst in self.down:
             return False
         self.half.cancel(command.flow)
@@ -321,7 +293,7 @@ class Workers:
     def go_down(self, node: NodeId) -> None:
         """Drop a node's attempts, output and flows, without a report."""
         self.end_attempts(node)
-        self._outputs = {name: at for name, at in self._outputs.items() if at != node}
+        self.outputs.lose(node)
         self._end_flows(node, f"{node} is down")
 
     def end_work(self, node: NodeId) -> None:
@@ -359,21 +331,9 @@ class Workers:
             del self._waiting[each.flow]
         self.start_flows([each for each in ready if each.coflow in coflows or each.src == each.dst])
 
-    def keep_output(self, attempt: SimulatedAttempt) -> None:
-        """What an attempt has made for readers is on its node's disk."""
-        self._outputs[attempt.id] = attempt.node
-
-    def damage_outputs_on(self, node: NodeId, many: int) -> None:
-        """The last of the map outputs on a node are damaged, so ``many`` at most."""
-        here = [name for name, at in self._outputs.items() if at == node]
-        for name in here[max(0, len(here) - many) :]:
-            del self._outputs[name]
-            self._damaged.add(name)
-
     def outputs_on(self, node: NodeId) -> tuple[AttemptId, ...]:
         """The attempts whose output is on a node, of jobs that are not discarded."""
-        here = [name for name, at in self._outputs.items() if at == node]
-        return tuple([name for name in here if job_of(name) in self.jobs])
+        return tuple([name for name in self.outputs.on(node) if job_of(name) in self.jobs])
 
     def holds(self, rack: RackId) -> NodeManagerHolds:
         """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
