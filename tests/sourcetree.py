@@ -179,20 +179,6 @@ def _way_back(graph: Mapping[str, set[str]], start: str) -> list[str] | None:
     return None
 
 
-def crowded_rooms(tree: SourceTree, folders: Iterable[str], files_max: int) -> list[str]:
-    """Packages with more files than that, sub-rooms and ``__init__.py`` not counted."""
-    counts = {
-        tree.module_of(room / "__init__.py"): len(list(room.glob("*.py"))) - 1
-        for folder in folders
-        for room in tree.packages(folder)
-    }
-    return [
-        f"{room} has {count} files; make rooms in it, at most {files_max} in each"
-        for room, count in counts.items()
-        if count > files_max
-    ]
-
-
 def rooms_without_words(tree: SourceTree, folders: Iterable[str]) -> list[str]:
     """Packages that do not say what they are for, what is not in them, and what to open first."""
     broken = []

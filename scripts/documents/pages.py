@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from railyard.scripts.documents.acceptedpage import accepted_page
 from railyard.scripts.documents.commandpage import command_page
 from railyard.scripts.documents.filespage import files_page
 from railyard.scripts.documents.pythonpage import python_page
@@ -18,6 +19,7 @@ from railyard.scripts.documents.topologypage import topology_page
 
 #: {file in ``docs/reference/``: what makes its text}
 PAGES: dict[str, Callable[[], str]] = {
+    "accepted.md": accepted_page,
     "commands.md": command_page,
     "files.md": files_page,
     "flow-schedulers.md": flow_scheduler_page,

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 from collections import Counter
 
 import psutil
 import pytest
-import requests
 
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.gateway.address import known_url
-from tests.command_line import ROOT, SMALL, command_line
+from tests.command_line import SMALL, command_line
+from tests.hadoop import Hadoop
 from tests.waiting import wait_for
 
 TEXT = b"".join(b"w%d w%d a\n" % (at % 11, at % 5) for at in range(3000))
 WANT = Counter(TEXT.split())
-COMMANDS = ROOT / "scripts" / "hadoop-commands"
 #: A job with two steps, the first of which gets its values sorted.
 TWO_STEPS = '''
 from mrjob.job import MRJob
@@ -74,51 +68,6 @@ def hadoop(railyard):
     yield Hadoop(railyard)
     railyard.ok("down")
     assert railyard.nothing_left()
-
-
-class Hadoop:
-    """The commands as people have them on their PATH."""
-
-    def __init__(self, railyard):
-        self.folder = railyard.current()
-        files = RunFolder(self.folder).client_files
-        self.environment = os.environ | {
-            "HADOOP_CONF_DIR": str(files),
-            "HADOOP_USER_NAME": "ann",
-            "PATH": f"{COMMANDS}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": "",
-        }
-
-    def start(self, *words, **options):
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(words, env=self.environment, **streams, **options)
-
-    def run(self, *words, **options):
-        process = self.start(*words, **options)
-        out, errors = process.communicate(timeout=100)
-        return process.returncode, out, errors.decode()
-
-    def ok(self, *words, **options):
-        status, out, errors = self.run(*words, **options)
-        assert status == 0, errors
-        return out, errors
-
-    def kill_gateway(self):
-        lines = (self.folder / "processes.jsonl").read_text().splitlines()
-        [*_, gateway] = [row for row in map(json.loads, lines) if row["role"] == "Gateway"]
-        os.kill(gateway["pid"], signal.SIGKILL)
-        wait_for(self._answers, why="a new gateway")
-
-    def _answers(self):
-        try:
-            return requests.get(f"{known_url(RunFolder(self.folder))}/cluster").ok
-        except requests.ConnectionError:
-            return False
-
-    def put(self, data, path):
-        process = self.start("hadoop", "fs", "-put", "-", path, stdin=subprocess.PIPE)
-        process.communicate(data)
-        assert process.returncode == 0
 
 
 def test_programs_count_words(hadoop, tmp_path):

@@ -1,0 +1,85 @@
+"""What an interface accepts: each name that people may give it, and what the name does here.
+
+Every option, setting, parameter or field of an interface stands in one table.  It is used, or it
+changes no result here, or it is refused by name; nothing is taken and then forgotten.  The
+interface itself looks names up here, ``docs/reference/accepted.md`` is written from the tables,
+and tests walk them: each entry that is used has a probe that shows what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.shown import printable
+
+#: Letters of a name that an error shows.
+_LETTERS_MAX = 80
+
+
+class Effect(StrEnum):
+    """What becomes of a name that is given."""
+
+    USED = "used"
+    IDLE = "changes no result here"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row: the effect, and in a few words what it does, why it changes nothing, or why not."""
+
+    effect: Effect
+    note: str
+
+
+def used(note: str) -> Entry:
+    """A name that changes what happens: how."""
+    return Entry(Effect.USED, note)
+
+
+def idle(note: str) -> Entry:
+    """A name that can be given and changes no result here: why."""
+    return Entry(Effect.IDLE, note)
+
+
+def refused(note: str) -> Entry:
+    """A name that is refused: why, or what to give instead."""
+    return Entry(Effect.REFUSED, note)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The table of one interface.
+
+    ``begins``: how names begin that belong to the interface although they may not stand in the
+    table, such as ``mapreduce.``; an unknown one is refused.  Names that begin otherwise are the
+    user's own, and nobody here looks at them; with ``begins`` empty every unknown name is refused.
+    """
+
+    interface: str  #: its heading in the documents: "hadoop jar: settings (-D)"
+    noun: str  #: of a single name, in errors: "setting"
+    entries: Mapping[str, Entry]
+    begins: tuple[str, ...] = ()
+
+    def check(self, name: str, where: str = "") -> Entry | None:
+        """The row of a name; None for a user's own.  ``UsageError`` for one that is refused.
+
+        ``where`` is the name as it was typed, for the error: "-D mapreduce.x=1".
+        """
+        shown = printable(where or name, _LETTERS_MAX)
+        entry = self.entries.get(name)
+        if entry is None:
+            if self.begins and not name.startswith(self.begins):
+                return None
+            error = unknown_name(self.noun, name, self.named(Effect.USED))
+            raise UsageError(f"{shown}: {error}" if where else str(error))
+        if entry.effect is Effect.REFUSED:
+            raise UsageError(f"{shown}: not supported: {entry.note}")
+        return entry
+
+    def named(self, effect: Effect) -> list[str]:
+        """The names that have an effect, sorted."""
+        return sorted(name for name, entry in self.entries.items() if entry.effect is effect)

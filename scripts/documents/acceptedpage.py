@@ -1,0 +1,41 @@
+"""The page of what interfaces accept, from the tables in which they look names up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from railyard.cluster.accepted import Accepted, Effect
+from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
+
+#: All tables, in the order of the page.
+TABLES: tuple[Accepted, ...] = ()
+
+_HEAD = f"""\
+# What is accepted
+
+{WRITTEN}
+Each name that an interface knows is **used**, **changes no result here**, or is **refused** with
+an error of one line. A name that stands in no table is refused, too, where it begins as the
+interface's own names do.
+"""
+
+
+def accepted_page() -> str:
+    """The whole page, in Markdown: how many entries each table has, then the tables."""
+    counts = table(
+        ("interface", *(str(effect) for effect in Effect)),
+        [(each.interface, *(str(len(each.named(effect))) for effect in Effect)) for each in TABLES],
+    )
+    return "\n".join([_HEAD, counts, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for each in TABLES:
+        rows = [
+            (code(name), str(effect), plain(each.entries[name].note))
+            for effect in Effect
+            for name in each.named(effect)
+        ]
+        own = f"Other names that begin with {', '.join(map(code, each.begins))} are refused."
+        yield f"## {each.interface}\n"
+        yield table((each.noun, "here", ""), rows) + (f"\n{own}\n" if each.begins else "")
