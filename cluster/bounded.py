@@ -33,7 +33,9 @@ Slots = Annotated[int, Meta(ge=0, le=2**16)]
 Replicas = Annotated[int, Meta(ge=0, le=2**16)]
 Permission = Annotated[int, Meta(ge=0, le=0o1777)]  #: the bits of chmod
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: number of a block, or of an open file
-Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: value of a user's counter
+#: Maximum of a counter; the least is ``-COUNTER_MAX - 1``.
+COUNTER_MAX = 2**63 - 1
+Signed = Annotated[int, Meta(ge=-COUNTER_MAX - 1, le=COUNTER_MAX)]  #: value of a user's counter
 Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 WaitStatus = Annotated[int, Meta(ge=0, le=2**16 - 1)]  #: from ``os.waitpid``
 Checksum = Annotated[int, Meta(ge=0, le=2**32 - 1)]

@@ -22,6 +22,7 @@ from railyard.jobs.taskio import (
     Programs,
     TaskIO,
     TaskResult,
+    check_counters,
 )
 
 
@@ -143,6 +144,7 @@ def run_locally(
                 run.outputs.setdefault(spec.name, []).append(output)
             for name, count in result.counters.items():
                 run.counters[name] = run.counters.get(name, 0) + count
+            check_counters(run.counters)
             results.append(result)
         if partitions:
             run.partition_bytes[spec.name] = [

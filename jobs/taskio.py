@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from railyard.cluster.bounded import COUNTER_MAX
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import TaskSpec
@@ -22,6 +23,8 @@ Buffer = bytes | bytearray | memoryview
 
 #: {counter: count} of a task; summed over the tasks of a job
 Counters = dict[str, int]
+#: Longest name of a counter.
+COUNTER_LETTERS_MAX = 255
 
 
 class BadInput(RailyardError):
@@ -30,6 +33,18 @@ class BadInput(RailyardError):
 
 class JobError(RailyardError):
     """A job's code broke a rule; the message says which, and what would be right."""
+
+
+def check_counters(counters: Mapping[str, object]) -> None:
+    """Raise ``JobError``, which names it, for a counter that is no whole number of 64 bits."""
+    for name, count in counters.items():
+        if not isinstance(name, str) or len(name) > COUNTER_LETTERS_MAX:
+            raise JobError(f"counter {name!r:.80}: need a name of {COUNTER_LETTERS_MAX} letters")
+        if not isinstance(count, int):
+            raise JobError(f"counter {name} is {count!r:.80}: need a whole number")
+        if not -COUNTER_MAX - 1 <= count <= COUNTER_MAX:
+            shown = f"{count}" if -(2**127) < count < 2**127 else "a longer number"
+            raise JobError(f"counter {name} is {shown}: need -2^63 to 2^63 - 1, as in Hadoop")
 
 
 class FileReader(Protocol):

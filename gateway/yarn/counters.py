@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from railyard.resourcemanager.process.messages import JobFigures
 
 #: {counter of ours: its name in the group "Map-Reduce Framework"}
@@ -15,6 +17,17 @@ _FRAMEWORK = {
     "r.records_in": "Reduce input records",
     "r.pairs_out": "Reduce output records",
 }
+
+
+def spilled_records(stage: str, counted: Mapping[str, int]) -> int:
+    """Records that maps wrote for reduces, each once: what is left of them after combining.
+
+    In Hadoop those count again that a map or a reduce merges on its disk; here none does.
+    """
+    made, combined = counted[f"{stage}.pairs_out"], counted.get(f"{stage}.combine_in")
+    if combined is None:
+        return made - counted.get(f"{stage}.combined_away", 0)
+    return made - combined + counted.get(f"{stage}.combine_out", 0)
 
 
 def hadoop_counters(figures: JobFigures, scale: int) -> dict[str, dict[str, int]]:
@@ -34,6 +47,8 @@ def hadoop_counters(figures: JobFigures, scale: int) -> dict[str, dict[str, int]
     framework = {name: counted[ours] for ours, name in _FRAMEWORK.items() if ours in counted}
     if figures.status.reduces:
         framework["Reduce shuffle bytes"] = shuffled
+        if "m.pairs_out" in counted:
+            framework["Spilled Records"] = spilled_records("m", counted)
     groups = {
         "File System Counters": {
             "HDFS: Number of bytes read": read,

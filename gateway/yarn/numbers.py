@@ -203,7 +203,7 @@ class Numbers:
             "diagnostics": job.reason or job.waiting,
             "clusterId": self.begun_ms,
             "applicationType": "MAPREDUCE",
-            "applicationTags": "",
+            "applicationTags": ",".join(job.tags),
             "priority": 0,
             "startedTime": self._ms(job.submitted_s),
             "launchTime": self._ms(job.submitted_s),

@@ -29,7 +29,7 @@ from railyard.dfs.client import DfsClient, DfsFile, NoRoom
 from railyard.dfs.messages.files import FileCreated, PlacementHint
 from railyard.jobs.model import Job
 from railyard.jobs.runtime import run_task
-from railyard.jobs.taskio import Buffer, FileReader, TaskResult
+from railyard.jobs.taskio import Buffer, FileReader, TaskResult, check_counters
 from railyard.netemu.client.client import NetworkClient
 from railyard.nodemanager.attempt.fetches import Fetches
 from railyard.nodemanager.attempt.inputs import BlockFile
@@ -161,7 +161,8 @@ class _Attempt:
     def _succeeded(
         self, result: TaskResult, partition_bytes: tuple[int, ...], output_bytes: int
     ) -> AttemptSucceeded:
-        """The report that the task is done."""
+        """The report that the task is done; ``JobError`` for a counter that is none."""
+        check_counters(result.counters)
         scale = self._topology.scale
         read = self._dfs.read_bytes if "_dfs" in vars(self) else {}
         return AttemptSucceeded(

@@ -133,6 +133,7 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     name: Name
     user: Name
     queue: Name  #: queue or pool, for schedulers that have them
+    tags: Annotated[tuple[Name, ...], FEW] = ()  #: of its user, who finds it by them
     stages: Annotated[tuple[StagePlan, ...], FEW]
     output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
     output_replication: Replicas = 0  #: 0 = the cluster's

@@ -79,6 +79,7 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     output_replication: Replicas = 0  #: 0 = the cluster's
     user: Name = "user"
     queue: Name = "default"
+    tags: Annotated[tuple[Name, ...], FEW] = ()  #: in small letters, as YARN keeps them
     plain_names: bool = False  #: its files are named part-00000 rather than part-r-00000
     #: endings of files of which one task reads all; a file without bytes is read by one, too
     unsplit: Annotated[tuple[Name, ...], FEW] | None = None  #: None = there are no such files
@@ -245,6 +246,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: Name
     user: Name
     queue: Name
+    tags: Annotated[tuple[Name, ...], FEW] = ()
     state: Name  #: "running", "committing", "succeeded" or "failed"
     progress: Share  #: done share of all its tasks, 0 to 1
     submitted_s: Seconds

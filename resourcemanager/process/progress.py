@@ -154,6 +154,7 @@ def job_status(core: Core, record: JobRecord, job: Job | None) -> JobStatus:
         name=record.name,
         user=record.user,
         queue=record.queue,
+        tags=record.tags,
         state=state,
         progress=_share(progress),
         submitted_s=record.submitted_s,

@@ -175,6 +175,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         name=wanted.name,
         user=wanted.user,
         queue=wanted.queue,
+        tags=wanted.tags,
         stages=stages,
         output_path=wanted.output_path.rstrip("/"),
         output_replication=wanted.output_replication,

@@ -76,6 +76,7 @@ def test_counters_of_a_map_with_a_combiner():
         "COMBINE_INPUT_RECORDS": 20,
         "COMBINE_OUTPUT_RECORDS": 15,
         "MAP_OUTPUT_MATERIALIZED_BYTES": 70,
+        "SPILLED_RECORDS": 15,
     }
     assert (told["Counters"], told["g"]) == ({"words": 3}, {"n": 2})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from railyard.gateway.yarn.counters import spilled_records
 from railyard.resourcemanager.process.messages import AttemptReport
 
 #: {group: {counter: count}}
@@ -57,6 +58,8 @@ def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int 
         groups[FILES]["HDFS_BYTES_READ"] = sum(attempt.read_bytes)
         if attempt.shuffle_bytes:
             tasks["MAP_OUTPUT_MATERIALIZED_BYTES"] = attempt.shuffle_bytes
+            if f"{stage}.pairs_out" in attempt.counters:
+                tasks["SPILLED_RECORDS"] = spilled_records(stage, attempt.counters)
             if "COMBINE_INPUT_RECORDS" not in tasks:
                 tasks.setdefault("MAP_OUTPUT_BYTES", attempt.shuffle_bytes)
     else:

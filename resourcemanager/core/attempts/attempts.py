@@ -35,7 +35,11 @@ from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.state.records import COUNTERS_MAX
+from railyard.resourcemanager.core.state.records import (
+    COUNTED_TOO_FAR,
+    COUNTERS_MAX,
+    counted_too_far,
+)
 from railyard.resourcemanager.interface.policies import CopyPolicy
 
 
@@ -109,6 +113,11 @@ class Attempts:
         counters = len(stage.job.record.counters.keys() | event.counters.keys())
         if counters > COUNTERS_MAX:
             reason = f"counted {counters} different things: a job may have {COUNTERS_MAX}"
+            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+            return
+        name = counted_too_far(stage.job.record.counters, event.counters)
+        if name is not None and not task.counted:
+            reason = f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
             self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
             return
         stage.job.record.computed_s += event.computed_s

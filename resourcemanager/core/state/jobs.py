@@ -306,6 +306,7 @@ class Job:
             name=self.name,
             user=self.user,
             queue=self.queue,
+            tags=submission.tags,
             submitted_s=now_s,
             maps=sum(stage.size for stage in self.maps),
             reduces=sum(stage.size for stage in self.reduces),

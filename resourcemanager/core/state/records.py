@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import intern
 
 import msgspec
 
-from railyard.cluster.bounded import AttemptId, NodeId, RackId, TaskId, Text
+from railyard.cluster.bounded import COUNTER_MAX, AttemptId, NodeId, RackId, TaskId, Text
+from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId
 
 #: How many failed attempts of a job are kept with their stderr.
@@ -35,6 +36,7 @@ class TaskFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Most counters of a job: its code may make up their names.
 COUNTERS_MAX = 1000
+COUNTED_TOO_FAR = "their sum passes what 64 bits hold, -2^63 to 2^63 - 1"
 
 
 class ByDistance(msgspec.Struct):
@@ -57,6 +59,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     name: str
     user: str
     queue: str
+    tags: tuple[str, ...] = ()
     submitted_s: float
     maps: int  #: tasks that read no other stage
     reduces: int  #: tasks that do
@@ -126,10 +129,17 @@ class JobRecord(msgspec.Struct, kw_only=True):
         return ByDistance(self.fetched_in_node_bytes, self.fetched_in_rack_bytes, further)
 
 
+def counted_too_far(counted: Mapping[str, int], more: Mapping[str, int]) -> str | None:
+    """The first counter that would pass what 64 bits hold if these were added up; None if none."""
+    sums = {name: counted.get(name, 0) + count for name, count in more.items()}
+    return next((name for name in sums if not -COUNTER_MAX - 1 <= sums[name] <= COUNTER_MAX), None)
+
+
 def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
     """The numbers of a job whose steps, at least one, were jobs of their own, each after the last.
 
-    It has the first one's name, was submitted with that and ended with the last.
+    It has the first one's name, was submitted with that and ended with the last.  Raises
+    ``PeerError`` if a counter passes what 64 bits hold.
     """
     first, last = steps[0], steps[-1]
     if first is last:
@@ -139,6 +149,7 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         name=first.name,
         user=first.user,
         queue=first.queue,
+        tags=first.tags,
         submitted_s=first.submitted_s,
         finished_s=last.finished_s,
         ok=None if last.ok is None else all(step.ok for step in steps),
@@ -150,6 +161,8 @@ def one_after_another(steps: Sequence[JobRecord]) -> JobRecord:
         **{name: sum(getattr(step, name) for step in steps) for name in _ADDED_UP},
     )
     for step in steps:
+        if (name := counted_too_far(total.counters, step.counters)) is not None:
+            raise PeerError(f"counter {name} of {first.id} to {last.id}: {COUNTED_TOO_FAR}")
         total.counters.update(step.counters)
         total.read += step.read
         total.locality += step.locality

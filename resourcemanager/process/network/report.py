@@ -75,8 +75,10 @@ class NetworkReports:
         def answer(now: _Answer, _: object) -> None:
             stats = now if isinstance(now, NetworkStats) else None
             steps = [[records[job] for job in steps] for steps in wanted]
-            summary = self._summary(steps, stats)
-            reply(request, Report(summary=summary))
+            try:
+                reply(request, Report(summary=self._summary(steps, stats)))
+            except PeerError as error:
+                reply(request, Refusal(reason=str(error)))
 
         self._network.link.insist(GetNetworkStats(), NetworkStats, answer)
 
