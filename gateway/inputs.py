@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from railyard.dfs.client import DfsClient
 from railyard.dfs.matching import is_pattern, matching
@@ -52,6 +52,29 @@ def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
             at = found + 1 if fresh else len(data)
         offset += len(data)
     return tuple(begins)
+
+
+def split_cuts(
+    client: DfsClient, paths: Sequence[str], maps: int, bytes_min: int
+) -> dict[str, tuple[int, ...]]:
+    """Where the tasks of each file begin if there should be about so many; {} for empty files.
+
+    As in Hadoop, a task gets at most a block and at most its share of all bytes, but at least
+    ``bytes_min``; the last one of a file up to a tenth more.
+    """
+    lengths = {path: client.status(path).stored_length for path in paths}
+    share = sum(lengths.values()) // max(1, maps)
+    cuts = {}
+    for path, length in lengths.items():
+        if not length:
+            continue
+        block = client.locations(path)[0].stored_length
+        step = max(1, bytes_min, min(share, block))
+        count = max(1, -(-(10 * length - 11 * step) // (10 * step)) + 1)
+        if count > TASKS_MAX:
+            raise _invalid(f"{path}: {count} maps of {step} bytes: need at most {TASKS_MAX}")
+        cuts[path] = tuple(range(0, count * step, step))
+    return cuts
 
 
 def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:

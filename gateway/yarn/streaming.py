@@ -22,7 +22,7 @@ from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
 from railyard.gateway.http.bodies import whole_body
 from railyard.gateway.http.errors import RemoteError
-from railyard.gateway.inputs import input_files, line_cuts
+from railyard.gateway.inputs import input_files, line_cuts, split_cuts
 from railyard.gateway.shell.paths import absolute
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.counters import hadoop_counters
@@ -33,10 +33,14 @@ from railyard.jobs.streaming.operators import UNPACKED
 from railyard.jobs.streaming.request import (
     StreamingRequest,
     job_name,
+    output_replication,
     queue_name,
+    reads_recursively,
+    splitting,
     streaming_of,
+    tags,
 )
-from railyard.jobs.streaming.settings import Settings
+from railyard.jobs.streaming.specification import Streaming
 from railyard.resourcemanager.process.messages import (
     GetJobFigures,
     JobAccepted,
@@ -75,12 +79,13 @@ class StreamingRest:
             code = StreamingJob(specification=msgspec.json.encode(streaming))
             package = pack_job(StreamingJob, {"specification": code.specification})
             stages = code.stage_specs()
+            job_tags, replication = tags(wanted), output_replication(wanted)
         except UsageError as error:
             raise RemoteError(400, "IllegalArgumentException", str(error)) from None
         output = absolute(wanted.output, wanted.user)
         async with self._stores.one() as client:
             paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
-            cuts = await client.call(lambda dfs: _cuts(dfs, paths, streaming.lines_per_map))
+            cuts = await client.call(lambda dfs: _cuts(dfs, wanted, paths, streaming))
             submission = SubmitJob(
                 job=job,
                 name=job_name(wanted),
@@ -88,10 +93,12 @@ class StreamingRest:
                 stages=stages,
                 input_paths=tuple(paths),
                 output_path=output,
+                output_replication=replication,
+                tags=job_tags,
                 user=wanted.user,
                 queue=queue_name(wanted),
                 plain_names=True,
-                unsplit=UNPACKED,
+                unsplit=("",) if streaming.delimiter else UNPACKED,
                 cuts=cuts,
             )
             try:
@@ -157,8 +164,7 @@ def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str
     if client.exists(output):
         why = f"Output directory {wanted.output} already exists"
         raise RemoteError(403, "FileAlreadyExistsException", why)
-    settings = Settings(wanted.settings)
-    recursive = settings.flag("mapreduce.input.fileinputformat.input.dir.recursive", False)
+    recursive = reads_recursively(wanted)
     found = [
         path
         for typed in wanted.input
@@ -170,10 +176,15 @@ def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str
     return found
 
 
-def _cuts(client: DfsClient, paths: list[str], lines: int) -> dict[str, tuple[int, ...]]:
-    """Where the tasks of each file begin that is read by numbers of lines."""
+def _cuts(
+    client: DfsClient, wanted: StreamingRequest, paths: list[str], streaming: Streaming
+) -> dict[str, tuple[int, ...]]:
+    """Where the tasks of each file begin, unless there is one for each block."""
+    lines, sizes = streaming.lines_per_map, splitting(wanted)
     whole = [path for path in dict.fromkeys(paths) if not path.endswith(UNPACKED)]
-    return {path: line_cuts(client, path, lines) for path in whole} if lines else {}
+    if lines:
+        return {path: line_cuts(client, path, lines) for path in whole}
+    return split_cuts(client, whole, *sizes) if sizes else {}
 
 
 def _no_job(shown: str) -> RemoteError:

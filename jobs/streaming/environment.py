@@ -24,7 +24,7 @@ def hadoop_attempt_id(begun_ms: int, attempt: AttemptId) -> str:
 def environment_of(specification: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str, str]:
     """The variables that a task's program gets beside those of its NodeManager.
 
-    Those of -cmdenv come last, so they win.
+    Those of -cmdenv come last, so they win; those of mapreduce.map.env come first.
     """
     begun_ms = specification.begun_ms
     attempt_id = hadoop_attempt_id(begun_ms, attempt)
@@ -44,4 +44,8 @@ def environment_of(specification: Streaming, attempt: AttemptId, task: TaskSpec)
         settings["mapreduce.map.input.file"] = specification.uri(split.path)
         settings["mapreduce.map.input.start"] = str(split.stored_offset)
         settings["mapreduce.map.input.length"] = str(split.stored_length)
-    return in_environment(settings) | specification.environment
+    return (
+        (specification.reduce_variables if task.reads else specification.map_variables)
+        | in_environment(settings, specification.setting_letters_max)
+        | specification.environment
+    )

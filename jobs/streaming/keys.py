@@ -1,7 +1,11 @@
 """Keys: where a line's key ends, in which order keys come, and which reduce gets them.
 
 Source: Hadoop's KeyFieldBasedPartitioner and KeyFieldBasedComparator, whose options are those of
-``sort``: -k1,2 is fields 1 to 2; -k2.3,2.5nr is letters 3 to 5 of field 2, as numbers, descending.
+``sort``: -k1,2 is fields 1 to 2; -k2.3,2.5nr is letters 3 to 5 of field 2, as numbers, descending;
+-n or -r alone hold for each -k that has no letters of its own, wherever they stand.
+
+Left open there, chosen here: blanks before a number are skipped, as ``sort`` does; keys that both
+lack a field are equal there.
 """
 
 from __future__ import annotations
@@ -9,14 +13,18 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.cluster.errors import UsageError
 from railyard.jobs.taskio import Buffer
 
 _KEY = re.compile(r"(\d+)(?:\.(\d+))?([nr]*)(?:,(\d+)(?:\.(\d+))?([nr]*))?")
-_NUMBER = re.compile(rb"\s*(-?\d*\.?\d*)")
+#: Sign, digits before the point, digits after it; there may be none at all.
+_NUMBER = re.compile(rb"\s*(-?)0*(\d*)(?:\.(\d*))?")
+#: Digits in the other order; what ends such a text sorts behind them.
+_DOWN = bytes.maketrans(b"0123456789", b"9876543210")
+_DOWN_END = b"~"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,24 +41,27 @@ class KeyPart:
     numeric: bool = False
     reverse: bool = False
 
-    def of(self, key: bytes, separator: bytes) -> bytes:
-        """The bytes of that part; none if the key has not so many fields."""
+    def of(self, key: bytes, separator: bytes) -> bytes | None:
+        """The bytes of that part; None if the key ends before it begins."""
         fields = key.split(separator)
-        last = min(self.end_field or len(fields), len(fields))
-        if self.field > last:
-            return b""
-        chosen = fields[self.field - 1 : last]
-        if self.end_byte and self.end_field <= len(fields):
-            chosen[-1] = chosen[-1][: self.end_byte]
-        return separator.join(chosen)[self.byte - 1 :]
+        if self.field > len(fields):
+            return None
+        begin = _offset(fields, self.field, separator) + self.byte - 1
+        if begin >= len(key):
+            return None
+        if not self.end_field or self.end_field > len(fields):
+            return key[begin:]
+        end = _offset(fields, self.end_field, separator)
+        return key[begin : end + (self.end_byte or len(fields[self.end_field - 1]))]
 
-    def order(self, key: bytes, separator: bytes) -> Any:
-        """What sorts as that part does."""
+    def order(self, key: bytes, separator: bytes) -> tuple[Any, ...]:
+        """What sorts as that part does; a key without it comes first, or last if descending."""
         part = self.of(key, separator)
+        if part is None:
+            return (self.reverse,)
         if self.numeric:
-            number = _number(part)
-            return -number if self.reverse else number
-        return (*(-byte for byte in part), 1) if self.reverse else part
+            return (not self.reverse, *_number(part, self.reverse))
+        return (not self.reverse, (*(-byte for byte in part), 1) if self.reverse else part)
 
 
 def parts_of(options: str, name: str) -> tuple[KeyPart, ...]:
@@ -61,24 +72,25 @@ def parts_of(options: str, name: str) -> tuple[KeyPart, ...]:
         match = _KEY.fullmatch(word[2:])
         if re.fullmatch(r"-[nr]+", word):
             everywhere += word[1:]
-        elif word.startswith("-k") and match and "0" not in match.group(1, 4):
-            field, byte, how, end, end_byte, end_how = match.groups()
-            how += end_how or ""
+        elif word.startswith("-k") and match and all(int(n or 1) for n in match.group(1, 4)):
+            field, byte, how, end, end_byte, end_how = match.groups("")
             part = KeyPart(
                 field=int(field),
                 byte=max(1, int(byte or 1)),
                 end_field=int(end or 0),
                 end_byte=int(end_byte or 0),
-                numeric="n" in how,
-                reverse="r" in how,
             )
-            parts.append(part)
+            parts.append((part, how + end_how))
         else:
             right = "parts such as -k1,1 or -k2.3,2.5nr"
             raise UsageError(f"-D {name}={options[:80]}: {word[:40]}: need {right}")
-    if not parts and everywhere:
-        parts = [KeyPart(numeric="n" in everywhere, reverse="r" in everywhere)]
-    return tuple(parts)
+    if everywhere and not parts:
+        parts = [(KeyPart(), "")]
+    return tuple(
+        replace(part, numeric="n" in letters, reverse="r" in letters)
+        for part, own in parts
+        for letters in (own or everywhere,)
+    )
 
 
 def partitioner(parts: Sequence[KeyPart], separator: bytes) -> Callable[[bytes, int], int]:
@@ -87,7 +99,7 @@ def partitioner(parts: Sequence[KeyPart], separator: bytes) -> Callable[[bytes, 
         return lambda key, partitions: zlib.crc32(key) % partitions
 
     def number(key: bytes, partitions: int) -> int:
-        chosen = b"\0".join([part.of(key, separator) for part in parts])
+        chosen = b"\0".join([part.of(key, separator) or b"" for part in parts])
         return zlib.crc32(chosen) % partitions
 
     return number
@@ -131,7 +143,22 @@ def whole_lines(pieces: Iterator[Buffer] | Sequence[Buffer]) -> Iterator[bytes]:
         yield last + b"\n"
 
 
-def _number(text: bytes) -> float:
+def _offset(fields: Sequence[bytes], field: int, separator: bytes) -> int:
+    """Where a field begins in a key; the first is 1."""
+    return sum(map(len, fields[: field - 1])) + (field - 1) * len(separator)
+
+
+def _number(text: bytes, reverse: bool) -> tuple[int, int, bytes, bytes]:
+    """What sorts as the number does with which a text begins, of any length; without one, as 0.
+
+    Of two numbers above 0 that one is greater which has more digits before its point, and of as
+    many, whose digits come later as text.  Below 0 it is the other way round.
+    """
     match = _NUMBER.match(text)
-    digits = match.group(1) if match else b""
-    return float(digits) if digits.strip(b"-.") else 0.0
+    sign, whole, fraction = match.groups(b"") if match else (b"", b"", b"")
+    fraction = fraction.rstrip(b"0")
+    if not (whole or fraction):
+        return (0, 0, b"", b"")
+    if bool(sign) == reverse:
+        return (1, len(whole), whole, fraction)
+    return (-1, -len(whole), whole.translate(_DOWN), fraction.translate(_DOWN) + _DOWN_END)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io as files
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,18 +36,19 @@ class _Rules:
 
     job: Streaming
 
-    def pairs(self, pieces: Iterable[Buffer]) -> Iterator[Pair]:
+    def pairs(self, pieces: Iterable[Buffer], *, combined: bool = False) -> Iterator[Pair]:
         """The pairs of what a mapper or combiner wrote, each with what its key is sorted by."""
         job = self.job
-        pairs = pairs_of(iter(pieces), job.map_separator, job.map_fields)
+        separator = job.combine_separator if combined else job.map_separator
+        fields = job.combine_fields if combined else job.map_fields
+        pairs = pairs_of(iter(pieces), separator, fields)
         if not job.order_parts:
             return pairs
         return ((self._order(key), value) for key, value in pairs)
 
-    def lines(self, pairs: Iterable[Pair]) -> Iterator[bytes]:
-        """The pairs as lines for a program, in pieces of many."""
-        separator, plain = self.job.reduce_input_separator, not self.job.order_parts
-        adds = self.job.adds_separator
+    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[bytes]:
+        """The pairs as lines, in pieces of many."""
+        plain, adds = not self.job.order_parts, self.job.adds_separator
         piece = bytearray()
         for order, value in pairs:
             piece += order if plain else order[-1]
@@ -89,7 +90,8 @@ class StreamingMap:
         )
         result = TaskResult(input_bytes=split_bytes(task), counters=counters)
         if not task.partitions:
-            result.output = _output(written, self.job, "m", counters)
+            rule = self.job.map_separator, self.job.map_fields
+            result.output = _output(_rewritten(written, self.job, *rule), "m", counters)
             return result
         result.partitions = self._shuffled(written, task, io, counters)
         return result
@@ -131,7 +133,8 @@ class StreamingMap:
         pairs.sort(key=lambda pair: pair[0])
         running = _Running(self.job, task, io, counters)
         made = 0
-        for pair in rules.pairs(running.run(self.job.combiner, rules.lines(pairs))):
+        lines = rules.lines(pairs, self.job.reduce_input_separator)
+        for pair in rules.pairs(running.run(self.job.combiner, lines), combined=True):
             made += 1
             writer.add(*pair)
         _count(counters, "m.combine_in", len(pairs))
@@ -152,11 +155,14 @@ class StreamingReduce:
             runs.add(output)
             fetched_bytes += len(output)
         result = TaskResult(input_bytes=fetched_bytes, counters=counters)
-        lines: Iterator[Buffer] = iter(_Rules(self.job).lines(self._pairs(runs, counters)))
-        if self.job.reducer:
-            running = _Running(self.job, task, io, counters)
-            lines = running.run(self.job.reducer, lines)
-        result.output = _output(lines, self.job, "r", counters)
+        job, pairs = self.job, self._pairs(runs, counters)
+        if job.reducer:
+            lines = _Rules(job).lines(pairs, job.reduce_input_separator)
+            written = _Running(job, task, io, counters).run(job.reducer, lines)
+            made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
+        else:
+            made = _Rules(job).lines(pairs, job.output_separator)
+        result.output = _output(made, "r", counters)
         return result
 
     def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
@@ -196,18 +202,22 @@ class _Running:
             timeout_s=job.timeout_s,
             status_counts=job.status_counts,
         )
-        return programs.run(program, data, Reporter(self.counters).note)
+        return programs.run(program, data, Reporter(self.counters, job.reporter_prefix).note)
 
 
 def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
     """A split's lines as the mapper reads them: each ends with LF alone."""
+    if job.delimiter:
+        yield from _delimited(job, task, io, counters)
+        return
     for split, blocks in _splits(task, io):
         at = split.stored_offset
         for block in blocks:
             lines = whole_lines([block.replace(b"\r\n", b"\n") if b"\r" in block else block])
             for data in lines:
-                _count(counters, "m.records_in", data.count(b"\n"))
-                yield _with_offsets(data, at) if job.offsets else data
+                read = _as_read(job, data.split(b"\n")[:-1], at)
+                _count(counters, "m.records_in", read.count(b"\n"))
+                yield read
             at += len(block)
 
 
@@ -231,24 +241,71 @@ def _unpacked(split: Split, io: TaskIO) -> Iterator[bytes]:
         raise BadInput(f"{split.path}: is no sound gzip file: {error}") from None
 
 
-def _with_offsets(data: bytes, at: int) -> bytes:
+def _delimited(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
+    """The records of whole files as the mapper reads them, each with an LF behind it."""
+    for split in task.splits:
+        if split.path.endswith(UNPACKED):
+            data = b"".join(_unpacked(split, io))
+        else:
+            data = bytes(io.open(split.path).read(0, split.stored_length))
+        at = 0
+        while at < len(data):
+            end = data.find(job.delimiter, at)
+            record = data[at:] if end < 0 else data[at:end]
+            if read := _as_read(job, [record], at):
+                _count(counters, "m.records_in", 1)
+                yield read
+            at += len(record) + len(job.delimiter)
+
+
+def _as_read(job: Streaming, records: list[bytes], at: int) -> bytes:
+    """Records from offset ``at`` on, without their ends, as lines that the mapper reads."""
+    separator, ends = job.map_input_separator, len(job.delimiter) or 1
     lines = []
-    for line in data.splitlines(keepends=True):
-        lines.append(b"%d\t%b" % (at, line))
-        at += len(line)
-    return b"".join(lines)
+    for record in records:
+        line, offset = record, at
+        at += len(record) + ends
+        if job.line_bytes_max and len(record) > job.line_bytes_max:
+            continue
+        if job.line_key_separator:
+            key, found, value = record.partition(job.line_key_separator)
+            line = key + separator + value if found or job.adds_separator else key
+            line = line if job.line_keys else value
+        elif job.offsets:
+            line = b"%d%b%b" % (offset, separator, record)
+        lines.append(line)
+    return b"".join([line + b"\n" for line in lines])
 
 
-def _output(
-    written: Iterable[Buffer], job: Streaming, stage: str, counters: Counters
-) -> Iterator[Buffer]:
-    """A task's file: what was written in whole lines, counted."""
-    made = 0
-    separate: Callable[[bytes], bytes] = _separated if job.adds_separator else bytes
-    for block in whole_lines(iter(written)):
-        made += block.count(b"\n")
-        yield separate(block)
-    counters[f"{stage}.pairs_out"] = made
+def _output(made: Iterable[Buffer], stage: str, counters: Counters) -> Iterator[Buffer]:
+    """A task's file: what was made in whole lines, counted."""
+    lines = 0
+    for block in whole_lines(iter(made)):
+        lines += block.count(b"\n")
+        yield block
+    counters[f"{stage}.pairs_out"] = lines
+
+
+def _rewritten(
+    written: Iterable[Buffer], job: Streaming, separator: bytes, fields: int
+) -> Iterable[Buffer]:
+    """What a program wrote as lines of the output: its keys end with the output's separator."""
+    if separator == job.output_separator and not job.adds_separator:
+        return written
+    return (
+        b"".join(
+            [_with_separator(line, job, separator, fields) for line in block.split(b"\n")[:-1]]
+        )
+        for block in whole_lines(iter(written))
+    )
+
+
+def _with_separator(line: bytes, job: Streaming, separator: bytes, fields: int) -> bytes:
+    """A line with its end; one that is all key gets a separator behind it if the job wants so."""
+    head = line.split(separator, fields)
+    if len(head) <= fields:
+        return line + (job.output_separator if job.adds_separator else b"") + b"\n"
+    return separator.join(head[:fields]) + job.output_separator + head[fields] + b"\n"
 
 
 def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:
@@ -256,12 +313,6 @@ def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:
     for piece in written:
         _count(counters, "m.bytes_out", len(piece))
         yield piece
-
-
-def _separated(block: bytes) -> bytes:
-    """Lines without a tab get one at their end, as Hadoop's TextOutputFormat gives them."""
-    lines = block.split(b"\n")[:-1]
-    return b"".join([line + (b"\n" if b"\t" in line else b"\t\n") for line in lines])
 
 
 def _count(counters: Counters, name: str, by: int) -> None:

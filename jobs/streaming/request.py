@@ -9,6 +9,7 @@ import msgspec
 
 from railyard.cluster.bounded import FEW, Name, Path, Text
 from railyard.cluster.errors import UsageError
+from railyard.cluster.shown import printable
 from railyard.jobs.model import REDUCES_MAX
 from railyard.jobs.streaming.keys import KeyPart, parts_of
 from railyard.jobs.streaming.settings import Settings
@@ -17,13 +18,17 @@ from railyard.jobs.taskio import ProgramFile
 
 _PARTITIONERS = ("HashPartitioner", "KeyFieldBasedPartitioner")
 _COMPARATORS = ("KeyFieldBasedComparator",)
-_BY_LINES = "NLineInputFormat"
-_INPUT_FORMATS = ("TextInputFormat", "KeyValueTextInputFormat", "AutoInputFormat", _BY_LINES)
+_TEXT, _KEY_VALUE, _BY_LINES = "TextInputFormat", "KeyValueTextInputFormat", "NLineInputFormat"
+_INPUT_FORMATS = (_TEXT, _KEY_VALUE, "AutoInputFormat", _BY_LINES)
 _OUTPUT_FORMATS = ("TextOutputFormat",)
 _IDENTITY = ("IdentityReducer", "org.apache.hadoop.mapred.lib.IdentityReducer")
 _NONE = "NONE"
 _AGGREGATE = "aggregate"
 _JAVA = ("org.", "com.", "java.")
+#: YARN's limits.
+_TAGS_MAX = 10
+_TAG_LETTERS_MAX = 100
+_REPLICAS_MAX = 512
 
 
 class StreamingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,16 +55,21 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
     ``begun_ms`` and ``store`` are as in ``Streaming``.
     """
     settings = Settings(request.settings)
+    settings.check()
     reduces = _reduces(request, settings)
-    if settings.flag("mapreduce.output.fileoutputformat.compress", False):
-        raise UsageError(
-            "-D mapreduce.output.fileoutputformat.compress=true: outputs are plain text"
-        )
-    fields = settings.whole("stream.num.map.output.key.fields", 1, least=1)
+    form = _known("-inputformat", request.input_format, _INPUT_FORMATS) or _TEXT
+    separator, fields = _written("map", settings)
+    reduce_separator, reduce_fields = _written("reduce", settings)
+    by_reduce = any(name in settings.values for name in _written_names("reduce"))
     aggregates = request.reducer == _AGGREGATE
     reducer = "" if aggregates or request.reducer in _IDENTITY else request.reducer or ""
     order = _order_parts(settings)
-    lines = _lines_per_map(request, settings)
+    lines, delimiter = _lines_per_map(form, settings), _delimiter(form, settings)
+    if delimiter and splitting(request):
+        raise UsageError("-D textinputformat.record.delimiter: a file is then read by one map")
+    for needed_later in (reads_recursively, tags, output_replication, splitting):
+        needed_later(request)
+    ignores_key = settings.flag("stream.map.input.ignoreKey", form == _TEXT)
     _known("-outputformat", request.output_format, _OUTPUT_FORMATS)
     return Streaming(
         mapper=_words("-mapper", request.mapper),
@@ -74,16 +84,30 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         settings=_told(request, settings, reduces),
         begun_ms=begun_ms,
         store=store,
-        map_separator=settings.separator("stream.map.output.field.separator"),
+        map_separator=separator,
         map_fields=fields,
+        combine_separator=reduce_separator if by_reduce else separator,
+        combine_fields=reduce_fields if by_reduce else fields,
         reduce_input_separator=settings.separator("stream.reduce.input.field.separator"),
+        reduce_separator=reduce_separator,
+        reduce_fields=reduce_fields,
+        output_separator=settings.separator("mapreduce.output.textoutputformat.separator"),
         partition_parts=_partition_parts(request, settings),
         order_parts=order,
         key_separator=settings.separator("mapreduce.map.output.key.field.separator"),
         adds_separator=settings.flag("railyard.streaming.add.separator", False),
         timeout_s=settings.whole("mapreduce.task.timeout", 600_000) / 1000,
         status_counts=settings.flag("stream.non.zero.exit.is.failure", True),
-        offsets=not settings.flag("stream.map.input.ignoreKey", not lines),
+        reporter_prefix=settings.separator("stream.stderr.reporter.prefix", "reporter:"),
+        map_variables=settings.variables("mapreduce.map.env"),
+        reduce_variables=settings.variables("mapreduce.reduce.env"),
+        setting_letters_max=settings.whole("stream.jobconf.truncate.limit", -1, least=-1),
+        offsets=form != _KEY_VALUE and not ignores_key,
+        line_key_separator=_line_key_separator(settings) if form == _KEY_VALUE else b"",
+        line_keys=not ignores_key,
+        map_input_separator=settings.separator("stream.map.input.field.separator"),
+        delimiter=delimiter,
+        line_bytes_max=settings.whole("mapreduce.input.linerecordreader.line.maxlength", 0),
         lines_per_map=lines,
     )
 
@@ -96,6 +120,44 @@ def job_name(request: StreamingRequest) -> str:
 def queue_name(request: StreamingRequest) -> str:
     """The queue that it is submitted to."""
     return Settings(request.settings).text("mapreduce.job.queuename", "default")[:200] or "default"
+
+
+def tags(request: StreamingRequest) -> tuple[str, ...]:
+    """Its tags, in small letters, each once; ``UsageError`` for those that YARN refuses."""
+    given = Settings(request.settings).text("mapreduce.job.tags", "")
+    found = tuple(dict.fromkeys(filter(None, map(str.strip, given.lower().split(",")))))
+    for tag in found:
+        if not tag.isascii() or len(tag) > _TAG_LETTERS_MAX:
+            right = f"at most {_TAG_LETTERS_MAX} ASCII letters"
+            raise UsageError(f"-D mapreduce.job.tags: {printable(tag, 120)}: need {right}")
+    if len(found) > _TAGS_MAX:
+        raise UsageError(f"-D mapreduce.job.tags: {len(found)} tags: need at most {_TAGS_MAX}")
+    return found
+
+
+def output_replication(request: StreamingRequest) -> int:
+    """Replicas of the job's output; 0 = as many as the block store makes."""
+    settings = Settings(request.settings)
+    given = "dfs.replication" in settings.values
+    number = settings.whole("dfs.replication", 1, least=1) if given else 0
+    if number > _REPLICAS_MAX:
+        raise UsageError(f"-D dfs.replication={number}: need at most {_REPLICAS_MAX}")
+    return number
+
+
+def splitting(request: StreamingRequest) -> tuple[int, int] | None:
+    """(Maps that are wished for, least bytes of a map's input); None = a map for each block."""
+    settings = Settings(request.settings)
+    names = ("mapreduce.job.maps", "mapreduce.input.fileinputformat.split.minsize")
+    if not any(name in settings.values for name in names):
+        return None
+    return settings.whole(names[0], 1), settings.whole(names[1], 1)
+
+
+def reads_recursively(request: StreamingRequest) -> bool:
+    """Whether folders within the input's folders are read."""
+    name = "mapreduce.input.fileinputformat.input.dir.recursive"
+    return Settings(request.settings).flag(name, False)
 
 
 def _reduces(request: StreamingRequest, settings: Settings) -> int:
@@ -150,11 +212,37 @@ def _order_parts(settings: Settings) -> tuple[KeyPart, ...]:
     return parts_of(settings.text(name, ""), name)
 
 
-def _lines_per_map(request: StreamingRequest, settings: Settings) -> int:
+def _written_names(by: str) -> tuple[str, str]:
+    return f"stream.{by}.output.field.separator", f"stream.num.{by}.output.key.fields"
+
+
+def _written(by: str, settings: Settings) -> tuple[bytes, int]:
+    """What ends the key of lines that a "map" or "reduce" program writes, and its fields."""
+    separator, fields = _written_names(by)
+    return settings.separator(separator), settings.whole(fields, 1, least=1)
+
+
+def _lines_per_map(form: str, settings: Settings) -> int:
     """Lines of a map's input; 0 unless the format is by lines."""
-    if _known("-inputformat", request.input_format, _INPUT_FORMATS) != _BY_LINES:
-        return 0
-    return settings.whole("mapreduce.input.lineinputformat.linespermap", 1, least=1)
+    name = "mapreduce.input.lineinputformat.linespermap"
+    return settings.whole(name, 1, least=1) if form == _BY_LINES else 0
+
+
+def _line_key_separator(settings: Settings) -> bytes:
+    name = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
+    separator = settings.separator(name)
+    if len(separator) > 1:
+        raise UsageError(f"-D {name}={settings.text(name, '')[:40]}: need one ASCII letter")
+    return separator
+
+
+def _delimiter(form: str, settings: Settings) -> bytes:
+    """What ends a record; b"" if the ends of lines do."""
+    name = "textinputformat.record.delimiter"
+    text = settings.text(name, "")
+    if text and form != _TEXT:
+        raise UsageError(f"-D {name}: need -inputformat {_TEXT}: {form} reads lines")
+    return b"" if text == "\n" else text.encode("utf-8", "surrogateescape")
 
 
 def _checked_files(files: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:

@@ -6,6 +6,7 @@ import gzip
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import groupby
 
 import msgspec
@@ -22,7 +23,7 @@ from railyard.jobs.streaming.environment import hadoop_attempt_id
 from railyard.jobs.streaming.job import StreamingJob
 from railyard.jobs.streaming.keys import pairs_of, partitioner, parts_of, whole_lines
 from railyard.jobs.streaming.reporter import Reporter
-from railyard.jobs.streaming.request import StreamingRequest, streaming_of
+from railyard.jobs.streaming.request import StreamingRequest, streaming_of, tags
 from railyard.jobs.taskio import JobError
 
 BEGUN_MS = 1795444939124
@@ -220,7 +221,7 @@ def test_numbers_sort_downwards():
 def test_parts_of_keys():
     (part,) = parts_of("-k 2.2,2.3r", "x")
     assert part.of(b"aa\tbcde\tf", b"\t") == b"cd"
-    assert part.of(b"aa", b"\t") == b""
+    assert part.of(b"aa", b"\t") is part.of(b"aa\tb", b"\t") is None
     (part,) = parts_of("-k2.2r", "x")
     a, b, c = (part.order(key, b"\t") for key in (b"\tabc", b"\tabcd", b"\tazz"))
     assert a > b > c
@@ -229,6 +230,46 @@ def test_parts_of_keys():
     for wrong in ("-k0", "1,2", "-kx", "-k1,0"):
         with pytest.raises(UsageError, match="need parts such as -k1,1"):
             parts_of(wrong, "x")
+
+
+def in_order(keys, options):
+    parts = parts_of(options, "x")
+    return sorted(keys, key=lambda key: (*(part.order(key, b"\t") for part in parts), key))
+
+
+@pytest.mark.parametrize("options", ["-nr -k2,2", "-k2,2 -nr", "-n -k2,2 -r", "-k2,2nr", "-k2nr"])
+def test_letters_alone_hold_for_each_part_without_its_own(options):
+    keys = [b"a\t9", b"b\t10", b"c\t-1", b"d\t100"]
+    assert in_order(keys, options) == [b"d\t100", b"b\t10", b"a\t9", b"c\t-1"]
+    assert parts_of(f"{options} -k1,1r", "x")[-1] == parts_of("-k1,1r", "x")[0]
+
+
+def test_a_key_without_the_field_comes_first_or_last_if_descending():
+    keys = [b"a\t-5", b"b", b"c\t3", b"d\t"]
+    assert in_order(keys, "-k2,2n") == [b"b", b"d\t", b"a\t-5", b"c\t3"]
+    assert in_order(keys, "-k2,2nr") == [b"c\t3", b"a\t-5", b"b", b"d\t"]
+    assert in_order(keys, "-k2,2r") == [b"c\t3", b"a\t-5", b"b", b"d\t"]
+
+
+DECIMALS = st.builds(
+    lambda sign, whole, point, fraction: sign + whole + point + (point and fraction),
+    st.sampled_from(["", "-"]),
+    st.from_regex(r"0{0,2}[0-9]{0,25}", fullmatch=True),
+    st.sampled_from(["", "."]),
+    st.from_regex(r"[0-9]{0,25}0{0,2}", fullmatch=True),
+)
+
+
+@given(DECIMALS, DECIMALS)
+def test_numbers_of_any_length_compare_exactly(one, other):
+    def exact(text):
+        return Fraction(text if text.strip("-.") else "0")
+
+    for letters, sign in (("n", 1), ("nr", -1)):
+        (part,) = parts_of(f"-k1,1{letters}", "x")
+        ranks = [part.order(text.encode() or b"x", b"\t") for text in (one, other)]
+        left, right = sign * exact(one), sign * exact(other)
+        assert (ranks[0] < ranks[1], ranks[0] == ranks[1]) == (left < right, left == right)
 
 
 def test_values_are_aggregated():
@@ -257,6 +298,60 @@ def test_lines_without_a_separator_stay_as_they_are_unless_asked():
     assert ran.files == [b"a\t\nb\t\n"]
 
 
+def test_keys_of_the_output_end_with_its_separator():
+    """Of a reducer's lines, of a mapper's without a reduce, and of pairs that no program wrote."""
+    out = {"mapreduce.output.textoutputformat.separator": ","}
+    assert run(b"x\t3\n", mapper="cat", reducer="cat", settings=out).files == [b"x,3\n"]
+    assert run(b"x\t3\ny\n", mapper="cat", settings=out).files == [b"x,3\ny\n"]
+    assert run(b"x\t3\n", mapper="cat", reducer="NONE", settings=out).files == [b"x,3\n"]
+    values = {"mapper": "cat", "reducer": "aggregate", "settings": out}
+    assert run(b"LongValueSum:s\t3\n", **values).files == [b"s,3\n"]
+    read = {"stream.reduce.output.field.separator": ":"}
+    assert run(b"x:3:4\n", mapper="cat", reducer="cat", settings=read).files == [b"x\t3:4\n"]
+    two = {**read, "stream.num.reduce.output.key.fields": "2"}
+    ran = run(b"x:3:4\ny:5\n", mapper="cat", reducer="cat", settings=two)
+    assert ran.files == [b"x:3\t4\ny:5\n"]
+    add = {**read, "railyard.streaming.add.separator": "true"}
+    assert run(b"x:3\ny\n", mapper="cat", reducer="NONE", settings=add).files == [b"x:3\t\ny\t\n"]
+
+
+def test_a_combiner_writes_as_a_mapper_unless_a_reducer_writes_otherwise():
+    lines = {"mapper": "cat", "combiner": "cat", "reducer": "cat"}
+    dots = {"stream.map.output.field.separator": ".", "stream.reduce.input.field.separator": "."}
+    assert run(b"x.3\n", **lines, settings=dots).files == [b"x.3\n"]
+    other = dots | {"stream.reduce.output.field.separator": ":"}
+    assert run(b"x.3:4\n", **lines, settings=other).files == [b"x.3.4\n"]
+
+
+def test_lines_with_keys():
+    options = {"mapper": "cat", "reducer": "NONE", "input_format": "KeyValueTextInputFormat"}
+    comma = {"key.value.separator.in.input.line": ","}
+    assert run(b"1,x,y\nz\n", **options, settings=comma).files == [b"1\tx,y\nz\n"]
+    values = comma | {"stream.map.input.ignoreKey": "true"}
+    assert run(b"1,x,y\nz\n", **options, settings=values).files == [b"x,y\n\n"]
+    bars = comma | {"stream.map.input.field.separator": "|"}
+    assert run(b"1,x,y\n", **options, settings=bars).files == [b"1|x,y\n"]
+
+
+def test_records_that_end_otherwise():
+    bar = {"textinputformat.record.delimiter": "||"}
+    options = {"mapper": "cat", "reducer": "NONE"}
+    ran = run(b"a||b|c\r\n||d", **options, settings=bar)
+    assert ran.files == [b"a\nb|c\r\n\nd\n"]
+    assert ran.counters["m.records_in"] == 3
+    offsets = bar | {"stream.map.input.ignoreKey": "false"}
+    assert run(b"a||b||", **options, settings=offsets).files == [b"0\ta\n3\tb\n"]
+    assert run(gzip.compress(b"a||b"), 50, "/in/f.gz", **options, settings=bar).files == [b"a\nb\n"]
+
+
+def test_long_lines_are_left_out():
+    limit = {"mapreduce.input.linerecordreader.line.maxlength": "3"}
+    ran = run(b"abc\nabcd\nx\n", mapper="cat", reducer="NONE", settings=limit)
+    assert (ran.files, ran.counters["m.records_in"]) == ([b"abc\nx\n"], 2)
+    offsets = limit | {"stream.map.input.ignoreKey": "false"}
+    assert run(b"abcd\nx\n", mapper="cat", reducer="NONE", settings=offsets).files == [b"5\tx\n"]
+
+
 def test_the_environment():
     ran = run(
         b"a\nb\n",
@@ -279,16 +374,59 @@ def test_the_environment():
     assert hadoop_attempt_id(5, AttemptId("j12.r34.2")) == "attempt_5_0012_r_000034_2"
 
 
+def test_variables_of_maps_and_of_reduces():
+    """Those of their own replace those of both; settings and -cmdenv win."""
+    settings = {
+        "mapred.child.env": "A=child,B=child",
+        "mapreduce.map.env": "A=map,my_own=env,C=map",
+        "mapreduce.map.env.D": "x,y",
+        "my.own": "setting",
+        "stream.jobconf.truncate.limit": "4",
+    }
+    ran = run(b"a\n", mapper="cat", reducer="cat", settings=settings, environment={"C": "cmdenv"})
+    of_map, of_reduce = ran.environments
+    assert [of_map.get(name) for name in "ABCD"] == ["map", None, "cmdenv", "x,y"]
+    assert [of_reduce.get(name) for name in "ABCD"] == ["child", "child", "cmdenv", None]
+    assert of_map["my_own"] == "sett"
+
+
+def test_tags_are_those_that_yarn_takes():
+    def of(text):
+        request = StreamingRequest(
+            input=("/i",), output="/o", mapper="cat", settings={"mapreduce.job.tags": text}
+        )
+        return tags(request)
+
+    assert of("Airflow, run-17,,airflow") == ("airflow", "run-17")
+    for wrong in (",".join("abcdefghijk"), "x" * 101, "\u00e4"):
+        with pytest.raises(UsageError, match=r"^-D mapreduce\.job\.tags: .*need at most 10"):
+            of(wrong)
+
+
 def test_lines_for_the_framework():
     counters: dict[str, int] = {}
-    reporter = Reporter(counters)
+    reporter = Reporter(counters, b"reporter:")
     assert reporter.note(b"reporter:counter:g,a b,3")
     assert reporter.note(b"reporter:counter:g,a b,-1")
     assert reporter.note(b"reporter:status:halfway")
     assert reporter.status == "halfway"
-    for other in (b"hello", b"reporter:counter:g,a", b"reporter:counter:g,a,x", b"reporter:x"):
+    others = (b"hello", b"reporter:counter:g,a", b"reporter:counter:g,a,x", b"reporter:x")
+    for other in (*others, b"reporter:counter:g,a,1_0", "reporter:counter:g,a,\u0663".encode()):
         assert not reporter.note(other)
     assert counters == {"g,a b": 2}
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_counters_are_exact_up_to_64_bits_and_wrong_beyond(sign):
+    most = 2**63 - 1 + bool(sign)
+    counters: dict[str, int] = {}
+    reporter = Reporter(counters, b"reporter:")
+    reporter.note(f"reporter:counter:g,c,{sign}{most}".encode())
+    assert abs(counters["g,c"]) == most
+    with pytest.raises(JobError, match=r"^counter g,c is .*: need -2\^63 to 2\^63 - 1"):
+        reporter.note(f"reporter:counter:g,c,{sign}1".encode())
+    with pytest.raises(JobError, match=r"^counter g,d.*has 5000 digits: too many"):
+        reporter.note(f"reporter:counter:g,d,{'9' * 5000}".encode())
 
 
 @pytest.mark.parametrize(
