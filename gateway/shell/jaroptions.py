@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from railyard.cluster.accepted import Accepted, idle, refused, used
+from railyard.cluster.errors import UsageError
+
 #: {option: key of the request}: those with one value
 _ONE = {
     "-output": "output",
@@ -20,17 +23,53 @@ _ONE = {
 }
 #: {option: whether it names archives}: files, with commas or one by one
 _FILES = {"-files": False, "-archives": True, "-cacheFile": False, "-cacheArchive": True}
-#: They have a value, and there is nothing here that they could change.
-_IDLE = ("-fs", "-jt", "-dfs", "--config", "-conf")
 _IDLE_FLAGS = ("-verbose", "-debug")
-_REFUSED = {
-    "-libjars": "Java classes are not run",
-    "-inputreader": "records are lines",
-    "-io": "programs read and write text",
-    "-mapdebug": "the stderr of a failed attempt is shown",
-    "-reducedebug": "the stderr of a failed attempt is shown",
-    "-lazyOutput": "each reduce writes its file",
-}
+_DEBUG = refused("the stderr of a failed attempt is shown")
+_HELP = used("what can be given, and no job")
+OPTIONS = Accepted(
+    "hadoop jar: options",
+    "option",
+    {
+        "-D": used("a setting"),
+        "-jobconf": used("the old name of -D"),
+        "-conf": used("a file of settings; those of -D win"),
+        "-files": used("files for the working directory, with commas between"),
+        "-archives": used("archives, unpacked there"),
+        "-cacheFile": used("a file for the working directory"),
+        "-cacheArchive": used("an archive, unpacked there"),
+        "-file": used("a local file for the working directory"),
+        "-input": used("a file, a folder or a pattern"),
+        "-output": used("the folder for the output"),
+        "-mapper": used("the maps' command"),
+        "-combiner": used("the command for some of a map's sorted lines"),
+        "-reducer": used("the reduces' command; NONE, aggregate"),
+        "-partitioner": used("HashPartitioner, KeyFieldBasedPartitioner"),
+        "-inputformat": used("TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"),
+        "-outputformat": used("TextOutputFormat; others are refused"),
+        "-numReduceTasks": used("reduces"),
+        "-reduces": used("the same"),
+        "-cmdenv": used("a variable of the programs' environment"),
+        "-background": used("submit, and do not wait"),
+        "-help": _HELP,
+        "--help": _HELP,
+        "-h": _HELP,
+        "-info": _HELP,
+        "-verbose": idle("of what Hadoop's client prints"),
+        "-debug": idle("of what Hadoop's client keeps"),
+        "-fs": idle("the cluster is the one that the command finds"),
+        "-dfs": idle("the cluster is the one that the command finds"),
+        "-jt": idle("the cluster is the one that the command finds"),
+        "--config": idle("the cluster is the one that the command finds"),
+        "-additionalconfspec": refused("give -conf"),
+        "-libjars": refused("Java classes are not run"),
+        "-inputreader": refused("records are lines"),
+        "-io": refused("programs read and write text"),
+        "-mapdebug": _DEBUG,
+        "-reducedebug": _DEBUG,
+        "-lazyOutput": refused("each reduce writes its file"),
+        "-tokenCacheFile": refused("there are no delegation tokens"),
+    },
+)
 _PROPERTY = re.compile(
     r"<property>.*?<name>\s*(.*?)\s*</name>.*?<value>(.*?)</value>.*?</property>", re.DOTALL
 )
@@ -79,29 +118,28 @@ class JarOptions:
         return bool(self.inputs if name == "input" else self.request.get(name))
 
     def _take(self, option: str, rest: list[str]) -> None:
-        if option in ("-help", "-info", "--help", "-h"):
+        if option.startswith("-D") and option != "-D":
+            self._set(self.settings, option[2:], option)
+            return
+        try:
+            entry = OPTIONS.check(option)
+        except UsageError as error:
+            raise WrongOption(str(error)) from None
+        if entry is _HELP:
             self.help = True
         elif option == "-background":
             self.background = True
         elif option in _IDLE_FLAGS:
             pass
-        elif option in _REFUSED:
-            raise WrongOption(f"{option} is not supported: {_REFUSED[option]}")
-        elif option.startswith("-D") and option not in ("-D",):
-            self._set(self.settings, option[2:], option)
         elif not rest:
-            raise WrongOption(
-                f"{option}: need a value" if self._known(option) else _unknown(option)
-            )
+            raise WrongOption(f"{option}: need a value")
         else:
             self._take_value(option, rest.pop(0))
 
-    def _known(self, option: str) -> bool:
-        others = ("-D", "-jobconf", "-cmdenv", "-input", "-file")
-        return option in (*_ONE, *_FILES, *_IDLE, *others)
-
     def _take_value(self, option: str, value: str) -> None:
         if option in _ONE:
+            if _ONE[option] in self.request:
+                raise WrongOption(f"{option} {value[:80]}: is given twice: need it once")
             self.request[_ONE[option]] = value
         elif option in ("-D", "-jobconf"):
             self._set(self.settings, value, option)
@@ -116,8 +154,6 @@ class JarOptions:
         elif option == "-conf":
             text = Path(value).read_text(encoding="utf-8")
             self.settings = dict(_PROPERTY.findall(text)) | self.settings
-        elif option not in _IDLE:
-            raise WrongOption(_unknown(option))
 
     def _set(self, into: dict[str, str], text: str, option: str) -> None:
         name, equals, value = text.partition("=")
@@ -129,7 +165,3 @@ class JarOptions:
 def _commas(text: str) -> list[str]:
     """Parts between commas, but not those within braces: a{b,c},d is a{b,c} and d."""
     return [part for part in re.findall(r"(?:\{[^{}]*\}|[^,])+", text) if part]
-
-
-def _unknown(option: str) -> str:
-    return f"Unrecognized option: {option}"

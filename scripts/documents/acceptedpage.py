@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
+from railyard.gateway.shell.jaroptions import OPTIONS
+from railyard.jobs.streaming.settings import SETTINGS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = ()
+TABLES: tuple[Accepted, ...] = (SETTINGS, OPTIONS)
 
 _HEAD = f"""\
 # What is accepted
