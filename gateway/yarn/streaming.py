@@ -85,7 +85,7 @@ class StreamingRest:
         output = absolute(wanted.output, wanted.user)
         async with self._stores.one() as client:
             paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
-            cuts = await client.call(lambda dfs: _cuts(dfs, wanted, paths, streaming))
+            cuts = await client.call(lambda dfs: map_cuts(dfs, wanted, paths, streaming))
             submission = SubmitJob(
                 job=job,
                 name=job_name(wanted),
@@ -176,7 +176,7 @@ def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str
     return found
 
 
-def _cuts(
+def map_cuts(
     client: DfsClient, wanted: StreamingRequest, paths: list[str], streaming: Streaming
 ) -> dict[str, tuple[int, ...]]:
     """Where the tasks of each file begin, unless there is one for each block."""

@@ -25,6 +25,8 @@ _IDENTITY = ("IdentityReducer", "org.apache.hadoop.mapred.lib.IdentityReducer")
 _NONE = "NONE"
 _AGGREGATE = "aggregate"
 _JAVA = ("org.", "com.", "java.")
+#: How many maps, and how large their inputs.
+_SPLITTING = ("mapreduce.job.maps", "mapreduce.input.fileinputformat.split.minsize")
 #: YARN's limits.
 _TAGS_MAX = 10
 _TAG_LETTERS_MAX = 100
@@ -65,8 +67,10 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
     reducer = "" if aggregates or request.reducer in _IDENTITY else request.reducer or ""
     order = _order_parts(settings)
     lines, delimiter = _lines_per_map(form, settings), _delimiter(form, settings)
-    if delimiter and splitting(request):
-        raise UsageError("-D textinputformat.record.delimiter: a file is then read by one map")
+    by_lines = f"nothing of it, with {_BY_LINES}: its maps have as many lines as they should"
+    _require_use(settings, not lines, by_lines, *_SPLITTING)
+    whole = "nothing of it, with textinputformat.record.delimiter: a file is read by one map"
+    _require_use(settings, not delimiter, whole, *_SPLITTING)
     for needed_later in (reads_recursively, tags, output_replication, splitting):
         needed_later(request)
     ignores_key = settings.flag("stream.map.input.ignoreKey", form == _TEXT)
@@ -103,7 +107,7 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         reduce_variables=settings.variables("mapreduce.reduce.env"),
         setting_letters_max=settings.whole("stream.jobconf.truncate.limit", -1, least=-1),
         offsets=form != _KEY_VALUE and not ignores_key,
-        line_key_separator=_line_key_separator(settings) if form == _KEY_VALUE else b"",
+        line_key_separator=_line_key_separator(form, settings),
         line_keys=not ignores_key,
         map_input_separator=settings.separator("stream.map.input.field.separator"),
         delimiter=delimiter,
@@ -148,10 +152,10 @@ def output_replication(request: StreamingRequest) -> int:
 def splitting(request: StreamingRequest) -> tuple[int, int] | None:
     """(Maps that are wished for, least bytes of a map's input); None = a map for each block."""
     settings = Settings(request.settings)
-    names = ("mapreduce.job.maps", "mapreduce.input.fileinputformat.split.minsize")
-    if not any(name in settings.values for name in names):
+    if not any(name in settings.values for name in _SPLITTING):
         return None
-    return settings.whole(names[0], 1), settings.whole(names[1], 1)
+    maps, bytes_min = (settings.whole(name, 1) for name in _SPLITTING)
+    return maps, bytes_min
 
 
 def reads_recursively(request: StreamingRequest) -> bool:
@@ -195,21 +199,33 @@ def _known(option: str, given: str, known: tuple[str, ...]) -> str:
 
 
 def _partition_parts(request: StreamingRequest, settings: Settings) -> tuple[KeyPart, ...]:
-    given = request.partitioner or settings.text("mapreduce.job.partitioner.class", "")
-    if _known("-partitioner", given, _PARTITIONERS) != "KeyFieldBasedPartitioner":
-        return ()
-    name = "mapreduce.partition.keypartitioner.options"
-    if old := settings.text("num.key.fields.for.partition", ""):
-        return parts_of(f"-k1,{old}", "num.key.fields.for.partition")
+    option = "mapreduce.job.partitioner.class"
+    if request.partitioner:
+        given = _known("-partitioner", request.partitioner, _PARTITIONERS)
+    else:
+        given = _known(f"-D {option}", settings.text(option, ""), _PARTITIONERS)
+    by_fields = given == "KeyFieldBasedPartitioner"
+    name, old = "mapreduce.partition.keypartitioner.options", "num.key.fields.for.partition"
+    _require_use(settings, by_fields, "-partitioner KeyFieldBasedPartitioner", name, old)
+    _require_use(settings, name not in settings.values, f"it, or {name}", old)
+    if old in settings.values:
+        return parts_of(f"-k1,{settings.whole(old, 1, least=1)}", old)
     return parts_of(settings.text(name, ""), name)
 
 
 def _order_parts(settings: Settings) -> tuple[KeyPart, ...]:
     option = "mapreduce.job.output.key.comparator.class"
-    if not _known(f"-D {option}", settings.text(option, ""), _COMPARATORS):
-        return ()
+    by_fields = bool(_known(f"-D {option}", settings.text(option, ""), _COMPARATORS))
     name = "mapreduce.partition.keycomparator.options"
+    _require_use(settings, by_fields, f"-D {option}={_COMPARATORS[0]}", name)
     return parts_of(settings.text(name, ""), name)
+
+
+def _require_use(settings: Settings, used: bool, right: str, *names: str) -> None:
+    """Raise ``UsageError`` for a setting that would change nothing, since another one is needed."""
+    for name in names:
+        if name in settings.values and not used:
+            raise UsageError(f"-D {name}={settings.values[name][:80]}: need {right}")
 
 
 def _written_names(by: str) -> tuple[str, str]:
@@ -225,11 +241,16 @@ def _written(by: str, settings: Settings) -> tuple[bytes, int]:
 def _lines_per_map(form: str, settings: Settings) -> int:
     """Lines of a map's input; 0 unless the format is by lines."""
     name = "mapreduce.input.lineinputformat.linespermap"
+    _require_use(settings, form == _BY_LINES, f"-inputformat {_BY_LINES}", name)
     return settings.whole(name, 1, least=1) if form == _BY_LINES else 0
 
 
-def _line_key_separator(settings: Settings) -> bytes:
+def _line_key_separator(form: str, settings: Settings) -> bytes:
+    """What ends the key of a line of the input; b"" if lines have none."""
     name = "mapreduce.input.keyvaluelinerecordreader.key.value.separator"
+    _require_use(settings, form == _KEY_VALUE, f"-inputformat {_KEY_VALUE}", name)
+    if form != _KEY_VALUE:
+        return b""
     separator = settings.separator(name)
     if len(separator) > 1:
         raise UsageError(f"-D {name}={settings.text(name, '')[:40]}: need one ASCII letter")
@@ -240,8 +261,7 @@ def _delimiter(form: str, settings: Settings) -> bytes:
     """What ends a record; b"" if the ends of lines do."""
     name = "textinputformat.record.delimiter"
     text = settings.text(name, "")
-    if text and form != _TEXT:
-        raise UsageError(f"-D {name}: need -inputformat {_TEXT}: {form} reads lines")
+    _require_use(settings, form == _TEXT, f"-inputformat {_TEXT}", name)
     return b"" if text == "\n" else text.encode("utf-8", "surrogateescape")
 
 
