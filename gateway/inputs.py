@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from railyard.dfs.client import DfsClient
 from railyard.dfs.matching import is_pattern, matching
@@ -16,13 +16,17 @@ FILES_MAX = 2**14
 TASKS_MAX = 10_000  #: maps by numbers of lines
 
 
-def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) -> list[str]:
+def input_files(
+    client: DfsClient, typed: str, user: str, own: Sequence[str] = (), *, recursive: bool
+) -> list[str]:
     """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
 
-    As in Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong
-    unless ``recursive``.
+    ``own``: the addresses of the block store; ``UsageError`` for an input of another.  As in
+    Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong unless
+    ``recursive``.
     """
-    found = [status for each in braces(typed) for status in matching(client, absolute(each, user))]
+    paths = [absolute(each, user, *own) for each in braces(typed)]
+    found = [status for path in paths for status in matching(client, path)]
     if not found:
         magic = is_pattern(typed) or len(braces(typed)) > 1
         why = "Input Pattern {} matches 0 files" if magic else "Input path does not exist: {}"

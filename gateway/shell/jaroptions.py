@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.generic import Generic, takes_value
 
 #: {option: key of the request}: those with one value
 _ONE = {
@@ -18,22 +20,21 @@ _ONE = {
     "-numReduceTasks": "reduces",
     "-reduces": "reduces",
 }
-#: {option: whether it names archives}: files, with commas or one by one
-_FILES = {"-files": False, "-archives": True, "-cacheFile": False, "-cacheArchive": True}
-#: They have a value, and there is nothing here that they could change.
-_IDLE = ("-fs", "-jt", "-dfs", "--config", "-conf")
+#: {option: (whether it names archives, whether they are the block store's without a scheme)}
+_FILES = {
+    "-files": (False, False),
+    "-archives": (True, False),
+    "-cacheFile": (False, True),
+    "-cacheArchive": (True, True),
+}
 _IDLE_FLAGS = ("-verbose", "-debug")
 _REFUSED = {
-    "-libjars": "Java classes are not run",
     "-inputreader": "records are lines",
     "-io": "programs read and write text",
     "-mapdebug": "the stderr of a failed attempt is shown",
     "-reducedebug": "the stderr of a failed attempt is shown",
     "-lazyOutput": "each reduce writes its file",
 }
-_PROPERTY = re.compile(
-    r"<property>.*?<name>\s*(.*?)\s*</name>.*?<value>(.*?)</value>.*?</property>", re.DOTALL
-)
 USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
   -D k=v                    a setting of the job, such as mapreduce.job.reduces=4
   -files a,b#name           files for the working directory of each attempt
@@ -52,19 +53,40 @@ USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming o
   -background               submit, and do not wait"""
 
 
-class WrongOption(Exception):
+class WrongOption(UsageError):
     """An option is unknown, lacks its value or is not supported."""
 
 
-class JarOptions:
-    """What was typed: the request but for its files, and the files."""
+class Shipped(NamedTuple):
+    """A file for the working directory of each attempt."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    typed: str  #: PATH or PATH#NAME
+    unpacked: bool = False
+    stored: bool = False  #: a path without a scheme is the block store's
+
+    @property
+    def path(self) -> str:
+        """What stands before #."""
+        return self.typed.partition("#")[0]
+
+    @property
+    def name(self) -> str:
+        """That of the working directory."""
+        path, _, name = self.typed.partition("#")
+        return name or path.rstrip("/").rpartition("/")[2]
+
+
+class JarOptions:
+    """What was typed: the request but for its files, and the files.
+
+    ``generic`` takes Hadoop's generic options, which may stand anywhere.
+    """
+
+    def __init__(self, arguments: list[str], generic: Generic | None = None) -> None:
         self.request: dict[str, Any] = {}
         self.inputs: list[str] = []
-        self.files: list[tuple[str, bool]] = []  #: as typed, and whether it is an archive
-        self.local: list[str] = []  #: of -file
-        self.settings: dict[str, str] = {}
+        self.files: list[Shipped] = []
+        self.generic = generic or Generic()
         self.environment: dict[str, str] = {}
         self.background = False
         self.help = False
@@ -87,8 +109,8 @@ class JarOptions:
             pass
         elif option in _REFUSED:
             raise WrongOption(f"{option} is not supported: {_REFUSED[option]}")
-        elif option.startswith("-D") and option not in ("-D",):
-            self._set(self.settings, option[2:], option)
+        elif self._take_generic(option, rest):
+            pass
         elif not rest:
             raise WrongOption(
                 f"{option}: need a value" if self._known(option) else _unknown(option)
@@ -97,26 +119,33 @@ class JarOptions:
             self._take_value(option, rest.pop(0))
 
     def _known(self, option: str) -> bool:
-        others = ("-D", "-jobconf", "-cmdenv", "-input", "-file")
-        return option in (*_ONE, *_FILES, *_IDLE, *others)
+        return option in (*_ONE, *_FILES, "-jobconf", "-cmdenv", "-input", "-file")
+
+    def _take_generic(self, option: str, rest: list[str]) -> bool:
+        taken = self.generic.take(option, rest[:1])
+        if taken and takes_value(option):
+            rest.pop(0)
+        return taken
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those of -D, -jobconf and the files of -conf."""
+        return self.generic.settings()
 
     def _take_value(self, option: str, value: str) -> None:
         if option in _ONE:
             self.request[_ONE[option]] = value
-        elif option in ("-D", "-jobconf"):
-            self._set(self.settings, value, option)
+        elif option == "-jobconf":
+            self.generic.set(value, f"{option} {value}")
         elif option == "-cmdenv":
             self._set(self.environment, value, option)
         elif option == "-input":
             self.inputs += _commas(value)
         elif option == "-file":
-            self.local.append(value)
+            self.files.append(Shipped(value))
         elif option in _FILES:
-            self.files += [(each, _FILES[option]) for each in _commas(value)]
-        elif option == "-conf":
-            text = Path(value).read_text(encoding="utf-8")
-            self.settings = dict(_PROPERTY.findall(text)) | self.settings
-        elif option not in _IDLE:
+            self.files += [Shipped(each, *_FILES[option]) for each in _commas(value)]
+        else:
             raise WrongOption(_unknown(option))
 
     def _set(self, into: dict[str, str], text: str, option: str) -> None:

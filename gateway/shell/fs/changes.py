@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs.command import Command, Misused, below
 from railyard.gateway.shell.fs.modes import MODE, new_mode
 from railyard.gateway.shell.paths import Found, Wrong, find, status_of
@@ -56,6 +57,9 @@ def rm(command: Command) -> None:
         except Wrong as wrong:
             if not command.has("f"):
                 command.failed(str(wrong))
+            continue
+        except UsageError as wrong:
+            command.failed(str(wrong))
             continue
         for each in found:
             if each.is_folder and not command.has("r", "R"):
@@ -182,9 +186,10 @@ def refused(command: Command) -> None:
     command.need(1)
     verb, op = REFUSED[command.name]
     typed = command.arguments[0 if "Snapshot" in command.name else -1]
+    path = command.path(typed)
     if command.name == "getfattr":
         print(f"# file: {typed}")
-    command.web.ask(verb, command.path(typed), op)
+    command.web.ask(verb, path, op)
 
 
 def _files(command: Command, found: Found) -> list[Found]:

@@ -10,6 +10,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
 from railyard.gateway.shell.web import Failed, Web
 
@@ -70,7 +71,7 @@ class Command:
         for argument in arguments:
             try:
                 yield from find(self.web, argument)
-            except Wrong as wrong:
+            except (Wrong, UsageError) as wrong:
                 self.failed(str(wrong))
 
     @contextlib.contextmanager
@@ -86,7 +87,7 @@ class Command:
 
     def path(self, typed: str) -> str:
         """Where a typed path is."""
-        return absolute(typed, self.web.user)
+        return absolute(typed, self.web.user, self.web.address)
 
     def uri(self, typed: str) -> str:
         """The whole address of a typed path, as errors about a missing parent have it."""

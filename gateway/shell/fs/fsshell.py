@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs import changes, listing, looking, reading, transfers
 from railyard.gateway.shell.fs.command import ANY, TEXTS, Command, Misused
 from railyard.gateway.shell.paths import Wrong
@@ -75,7 +76,7 @@ def run(arguments: list[str], web: Web) -> int:
     except Misused as misused:
         print(f"-{name}: {misused}\n{usage()}", file=sys.stderr)
         return MISUSED
-    except Wrong as wrong:
+    except (Wrong, UsageError) as wrong:
         print(f"{name}: {wrong}", file=sys.stderr)
         return 1
     except Failed as failed:

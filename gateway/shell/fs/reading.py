@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import IO, Protocol
 
+from railyard.gateway.shell.addresses import local_path
 from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.paths import Found
 
@@ -64,6 +65,7 @@ def getmerge(command: Command) -> None:
     """-getmerge [-nl] [-skip-empty-file] PATH ... LOCAL: all files one after the other in one"""
     command.need(2)
     *sources, local = command.arguments
+    local = local_path(local)
     with command.about(local), open(local, "wb") as file:
         for found in command.found(sources):
             for each in entries(command, found) if found.is_folder else [found]:
