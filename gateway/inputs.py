@@ -5,11 +5,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from railyard.cluster.packed import HEAD_BYTES, ending_of, fault_of
 from railyard.dfs.client import DfsClient
 from railyard.dfs.matching import is_pattern, matching
 from railyard.dfs.messages.files import FileStatus
 from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.shell.paths import absolute, braces
+from railyard.jobs.streaming.lines import raw_lines
 
 _HIDDEN = ("_", ".")
 FILES_MAX = 2**14
@@ -41,21 +43,24 @@ def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
     """The offsets at which every so many lines of a file begin; none of an empty file."""
     begins: list[int] = []
     offset = number = 0
-    fresh = True  # a line begins here
-    for piece in client.read(path):
-        data = bytes(piece)
-        at = 0
-        while at < len(data):
-            if fresh and number % lines == 0:
-                begins.append(offset + at)
+    for block in raw_lines(client.read(path)):
+        for line in block.splitlines(keepends=True):
+            if number % lines == 0:
+                begins.append(offset)
                 if len(begins) > TASKS_MAX:
                     raise _invalid(f"{path}: more than {TASKS_MAX} maps of {lines} lines")
-            found = data.find(b"\n", at)
-            fresh = found >= 0
-            number += fresh
-            at = found + 1 if fresh else len(data)
-        offset += len(data)
+            number += 1
+            offset += len(line)
     return tuple(begins)
+
+
+def check_packed(client: DfsClient, path: str) -> None:
+    """Raise ``RemoteError`` for a packed file that no task could read."""
+    head = b""
+    if ending_of(path):
+        head = b"".join(map(bytes, client.read(path, 0, HEAD_BYTES)))
+    if fault := fault_of(path, head):
+        raise _invalid(fault)
 
 
 def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:

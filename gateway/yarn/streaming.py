@@ -19,11 +19,12 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import Refused, UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
+from railyard.cluster.packed import UNPACKED
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
 from railyard.gateway.http.bodies import whole_body
 from railyard.gateway.http.errors import RemoteError
-from railyard.gateway.inputs import input_files, line_cuts
+from railyard.gateway.inputs import check_packed, input_files, line_cuts
 from railyard.gateway.shell.addresses import check_own
 from railyard.gateway.shell.generic import DEFAULT_STORE
 from railyard.gateway.shell.paths import absolute, braces
@@ -32,7 +33,6 @@ from railyard.gateway.yarn.counters import hadoop_counters
 from railyard.jobs.package import pack_job
 from railyard.jobs.streaming.environment import hadoop_attempt_id, hadoop_job_id
 from railyard.jobs.streaming.job import StreamingJob
-from railyard.jobs.streaming.operators import UNPACKED
 from railyard.jobs.streaming.request import (
     StreamingRequest,
     job_name,
@@ -98,6 +98,7 @@ class StreamingRest:
                 stages=stages,
                 input_paths=tuple(paths),
                 output_path=output,
+                output_owner=wanted.user,
                 user=wanted.user,
                 queue=queue_name(wanted),
                 plain_names=True,
@@ -190,6 +191,8 @@ def _paths(
     if not found:
         why = f"{', '.join(wanted.input)}: no file in it: need at least one"
         raise RemoteError(400, "InvalidInputException", why)
+    for path in found:
+        check_packed(client, path)
     return found
 
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
 import io as files
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from railyard.cluster.messages.execution import Split, TaskSpec
-from railyard.jobs.formats import Lines
-from railyard.jobs.operators import fetch, split_blocks, split_bytes
+from railyard.cluster.packed import NotPacked, ending_of, unpacked
+from railyard.jobs.operators import fetch, split_bytes
 from railyard.jobs.records import Combiner, RunReader, RunWriter
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.environment import environment_of
-from railyard.jobs.streaming.keys import pairs_of, partitioner, whole_lines
+from railyard.jobs.streaming.keys import pairs_of, partitioner
+from railyard.jobs.streaming.lines import (
+    numbered,
+    raw_lines,
+    split_lines,
+    whole_lines,
+    with_lf,
+    without_mark,
+)
 from railyard.jobs.streaming.reporter import Reporter
 from railyard.jobs.streaming.specification import Streaming
 from railyard.jobs.taskio import BadInput, Buffer, Counters, Program, TaskIO, TaskResult
 
 #: Pairs that wait for a combiner together.
 COMBINED_AT_ONCE = 500_000
-#: Endings of files that a task unpacks as it reads them, so that none can begin in their middle.
-UNPACKED = (".gz",)
 _PIECE_BYTES = 2**18
-_LINES = Lines()
 
 Pair = tuple[Any, bytes | None]
 
@@ -154,10 +158,17 @@ class StreamingReduce:
         result = TaskResult(input_bytes=fetched_bytes, counters=counters)
         lines: Iterator[Buffer] = iter(_Rules(self.job).lines(self._pairs(runs, counters)))
         if self.job.reducer:
-            running = _Running(self.job, task, io, counters)
-            lines = running.run(self.job.reducer, lines)
+            lines = self._reduced(lines, _Running(self.job, task, io, counters))
         result.output = _output(lines, self.job, "r", counters)
         return result
+
+    def _reduced(self, lines: Iterator[Buffer], running: _Running) -> Iterator[Buffer]:
+        """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
+        first = next(lines, None)
+        given = lines if first is None else chain((first,), lines)
+        for piece in running.run(self.job.reducer, given):
+            if first is not None:
+                yield piece
 
     def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
         keys = records = 0
@@ -201,42 +212,32 @@ class _Running:
 
 def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
     """A split's lines as the mapper reads them: each ends with LF alone."""
-    for split, blocks in _splits(task, io):
-        at = split.stored_offset
-        for block in blocks:
-            lines = whole_lines([block.replace(b"\r\n", b"\n") if b"\r" in block else block])
-            for data in lines:
-                _count(counters, "m.records_in", data.count(b"\n"))
-                yield _with_offsets(data, at) if job.offsets else data
-            at += len(block)
-
-
-def _splits(task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Iterator[bytes]]]:
-    """The task's splits with their blocks of whole lines; packed files are unpacked."""
+    total, done = max(1, split_bytes(task)), 0
     for split in task.splits:
-        if not split.path.endswith(UNPACKED):
-            alone = TaskSpec(stage=task.stage, index=task.index, splits=(split,))
-            yield split, (bytes(block) for _, block in split_blocks(_LINES, alone, io))
-            continue
-        yield split, whole_lines(_unpacked(split, io))
+        at = split.stored_offset
+        for block in _raw_lines(split, io):
+            if job.offsets:
+                data = numbered(block, at)
+            else:
+                data = with_lf(block if at else without_mark(block))
+            _count(counters, "m.records_in", data.count(b"\n"))
+            yield data
+            at += len(block)
+            io.progress(min(1.0, (done + at - split.stored_offset) / total))
+        done += split.stored_length
 
 
-def _unpacked(split: Split, io: TaskIO) -> Iterator[bytes]:
-    data = io.open(split.path).read(0, split.stored_length)
+def _raw_lines(split: Split, io: TaskIO) -> Iterator[bytes]:
+    """The split's lines as they are in its file; a packed file is unpacked."""
+    file, ending = io.open(split.path), ending_of(split.path)
+    if not ending:
+        yield from split_lines(file, split)
+        return
     try:
-        with gzip.open(files.BytesIO(data)) as unpacked:
-            while piece := unpacked.read(_PIECE_BYTES):
-                yield piece
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadInput(f"{split.path}: is no sound gzip file: {error}") from None
-
-
-def _with_offsets(data: bytes, at: int) -> bytes:
-    lines = []
-    for line in data.splitlines(keepends=True):
-        lines.append(b"%d\t%b" % (at, line))
-        at += len(line)
-    return b"".join(lines)
+        packed = files.BytesIO(file.read(0, split.stored_length))
+        yield from raw_lines(unpacked(ending, packed))
+    except NotPacked as error:
+        raise BadInput(f"{split.path}: {error}") from None
 
 
 def _output(

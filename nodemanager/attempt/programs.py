@@ -16,6 +16,7 @@ from pathlib import Path
 
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messaging.reactor import now_s
+from railyard.jobs.streaming.lines import Cutter
 from railyard.jobs.taskio import Buffer, JobError, Program, ProgramFile
 from railyard.nodemanager.attempt.localizing import Localizer
 
@@ -112,7 +113,7 @@ class _Pipes:
         self._report = report
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._unsent = memoryview(b"")
-        self._line = b""  #: of standard error, without its end yet
+        self._lines = Cutter()  #: of standard error
         self._idle_s = 0.0  #: for how long it has neither read nor written, though it could
         self._poll = select.poll()
         self._ended = os.pidfd_open(process.pid)
@@ -173,7 +174,7 @@ class _Pipes:
             yield piece
         while heard := self._read(self._stderr.fileno()):
             self._hear(heard)
-        if self._line:
+        if self._lines.waiting_bytes:
             self._hear(b"\n")
 
     def _read(self, fd: int) -> bytes:
@@ -189,11 +190,11 @@ class _Pipes:
 
     def _hear(self, data: bytes) -> None:
         """Take lines of standard error; what is not for us goes to the attempt's own."""
-        *lines, self._line = (self._line + data).split(b"\n")
-        if len(self._line) > _LINE_BYTES_MAX:
-            lines.append(self._line)
-            self._line = b""
-        kept = [line + b"\n" for line in lines if not self._on_line(line)]
+        whole = self._lines.cut(data)
+        if self._lines.waiting_bytes > _LINE_BYTES_MAX:
+            whole += self._lines.take_rest()
+        lines = whole.splitlines(keepends=True)
+        kept = [line for line in lines if not self._on_line(line.rstrip(b"\r\n"))]
         with suppress(OSError):  # the disk that it goes to may be full
             sys.stderr.buffer.write(b"".join(kept))
             sys.stderr.flush()

@@ -177,6 +177,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         queue=wanted.queue,
         stages=stages,
         output_path=wanted.output_path.rstrip("/"),
+        output_owner=wanted.output_owner,
         output_replication=wanted.output_replication,
         output_racks=wanted.output_racks,
         first_racks=wanted.first_racks,

