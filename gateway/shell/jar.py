@@ -17,6 +17,7 @@ from railyard.gateway.shell.addresses import STORES, local_path, uri_of
 from railyard.gateway.shell.generic import Generic
 from railyard.gateway.shell.jaroptions import USAGE, JarOptions, Shipped, WrongOption
 from railyard.gateway.shell.paths import absolute, status_of
+from railyard.gateway.shell.programs import check_programs
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 _LOOK_S = 0.25
@@ -35,6 +36,7 @@ def run(arguments: list[str], generic: Generic, user: str) -> int:
         if options.help:
             print(USAGE)
             return 0
+        check_programs(options)
         return _Submission(options, generic.connect(user)).run()
     except (UsageError, OSError) as wrong:
         _log("ERROR", "streaming.StreamJob", str(wrong))
