@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 
+import fsspec
 import pytest
+import requests
 
+from railyard.cluster.errors import UsageError
 from tests.streamed import failing, stored, streamed
 
 NOWHERE = "hdfs://nowhere.invalid:8020"
@@ -145,3 +148,37 @@ def test_case_18_local_files_may_be_named_by_uri(hadoop, tmp_path):
     hadoop.ok("hadoop", "fs", "-put", f"file://{tmp_path}/x", "/by-uri")
     hadoop.ok("hadoop", "fs", "-get", "/by-uri", f"file:{tmp_path}/y")
     assert (tmp_path / "y").read_bytes() == b"local\n"
+
+
+def test_case_18_jobs_as_json_are_of_this_cluster_or_refused(hadoop, kept):
+    job = {"input": [kept], "output": "/never-written", "mapper": "cat", "reducer": "NONE"}
+    for wrong in (
+        {"input": [f"{NOWHERE}{kept}"]},
+        {"input": [f"{{{kept},{NOWHERE}{kept}}}"]},
+        {"output": f"{NOWHERE}/never-written"},
+        {"output": "s3a://bucket/never-written"},
+        {"settings": {"fs.defaultFS": NOWHERE}},
+    ):
+        answer = requests.post(f"{hadoop.url}/ws/v1/railyard/streaming", json=job | wrong)
+        assert answer.status_code == 400, wrong
+        message = answer.json()["RemoteException"]["message"]
+        assert "is another cluster: this one is webhdfs://" in message or "s3a" in message
+    assert hadoop.run("hadoop", "fs", "-test", "-e", "/never-written")[0] == 1
+
+
+def test_case_18_urls_of_fsspec_name_their_cluster(hadoop, kept, monkeypatch):
+    monkeypatch.setenv("RAILYARD_HOME", str(hadoop.railyard.home))
+    store, path = fsspec.url_to_fs(f"railyard://{hadoop.folder.name}{kept}")
+    assert path == kept
+    for url in (kept, f"railyard://{kept}", f"railyard://{hadoop.folder.name}{kept}"):
+        assert store.cat_file(url) == b"kept\n"
+    for url in (f"railyard://c-another{kept}", f"{NOWHERE}{kept}", f"s3://bucket{kept}"):
+        for act in (store.cat_file, store.rm, store.ls, store.info):
+            with pytest.raises(UsageError, match="is another store"):
+                act(url)
+        with pytest.raises(UsageError, match="is another store"):
+            store.mv(kept, url)
+    store.mv(f"railyard://{kept}", f"{kept}.moved")
+    store.mv(f"{kept}.moved", f"railyard://{hadoop.folder.name}{kept}")
+    with pytest.raises(UsageError, match="no such cluster"):
+        fsspec.url_to_fs(f"railyard://c-another{kept}")
