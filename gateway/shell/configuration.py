@@ -7,7 +7,8 @@ others or that are elsewhere, and xi:include.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -18,6 +19,9 @@ from railyard.cluster.errors import UsageError
 #: Most bytes of a file, and letters of an entity.
 _BYTES_MAX = 4 * 2**20
 _LETTERS_MAX = 1000
+#: How often a value is looked through for variables.
+_DEPTH_MAX = 20
+_VARIABLE = re.compile(r"\$\{([^\s${}]+)\}")
 _RIGHT = "need <configuration> with <property><name>...</name><value>...</value></property>"
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 
@@ -38,6 +42,27 @@ def merged(files: Iterable[Path]) -> dict[str, str]:
             if old is None or not old.final:
                 properties[name] = new
     return {name: each.value for name, each in properties.items()}
+
+
+def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """The properties with ${NAME} replaced: by another one, or by what is ``known`` otherwise.
+
+    As in Hadoop, a name that nobody knows stays as it is, and one within another's value is
+    replaced, too, some times over.
+    """
+
+    def value_of(match: re.Match[str]) -> str:
+        return properties.get(match[1], known.get(match[1], match[0]))
+
+    made = {}
+    for name, value in properties.items():
+        for _ in range(_DEPTH_MAX):
+            new = _VARIABLE.sub(value_of, value)
+            if new == value or len(new) > _BYTES_MAX:
+                break
+            value = new
+        made[name] = value
+    return made
 
 
 def read_properties(file: Path) -> Iterator[tuple[str, Property]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from railyard.cluster.accepted import Accepted, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.addresses import STORES, check_own, has_port, is_same, uri_of
-from railyard.gateway.shell.configuration import merged
+from railyard.gateway.shell.configuration import expanded, merged
 from railyard.gateway.shell.web import NoGateway, Web
 
 OPTIONS = Accepted(
@@ -39,6 +39,26 @@ OPTIONS = Accepted(
         "--buildpaths": refused("there are no Java classes"),
     },
 )
+SETTINGS = Accepted(
+    "hadoop, hdfs, yarn and mapred, but for jobs: settings (-D, -conf)",
+    "setting",
+    {
+        "fs.defaultFS": used("the cluster that is asked, such as webhdfs://HOST:PORT"),
+        "fs.default.name": used("the same"),
+        "yarn.resourcemanager.address": used("refused unless it is the cluster's that is asked"),
+        "yarn.resourcemanager.webapp.address": used("the same"),
+        "mapreduce.jobtracker.address": used("the same"),
+        "mapred.job.tracker": used("the same"),
+        "dfs.replication": used("replicas of new files"),
+        "fs.trash.interval": used("0; anything else is refused, as there is no trash"),
+        "fs.trash.checkpoint.interval": idle("there is no trash"),
+        "dfs.blocksize": refused("blocks are as large as the topology says"),
+        "dfs.block.size": refused("blocks are as large as the topology says"),
+        "fs.permissions.umask-mode": refused("-chmod changes permissions"),
+        "dfs.umaskmode": refused("-chmod changes permissions"),
+    },
+    begins=("fs.", "dfs."),
+)
 #: Of these the first that is set says which cluster is asked.
 DEFAULT_STORE = ("fs.defaultFS", "fs.default.name")
 #: Settings that must be the address of the cluster that is asked, like -jt.
@@ -58,8 +78,8 @@ class Generic:
 
     def __init__(self) -> None:
         self._set: dict[str, str] = {}  #: by -D
-        self._store = ""  #: of -fs
-        self._manager = ""  #: of -jt
+        self._store: str | None = None  #: of -fs
+        self._manager: str | None = None  #: of -jt
         self._files: list[Path] = []  #: of -conf
         self._folder: Path | None = None  #: of --config
 
@@ -94,17 +114,33 @@ class Generic:
 
     def settings(self) -> dict[str, str]:
         """All settings that were given, those of files as well."""
-        return merged(self._files) | self._set
+        known = {f"env.{name}": value for name, value in os.environ.items()}
+        known |= {"user.name": user_name(), "user.home": os.environ.get("HOME", "")}
+        return expanded(merged(self._files) | self._set, known)
 
     def connect(self, user: str) -> Web:
         """A connection to the cluster that is meant; ``UsageError`` if it can't be asked."""
         address = self._address()
-        if self._manager:
+        if self._manager is not None:
             check_own("-jt", self._manager, address)
+        settings = self.settings()
         for name in MANAGERS:
-            if name in self._set:
-                check_own(f"-D {name}", self._set[name], address)
+            if name in settings:
+                check_own(f"{name}={settings[name]}", settings[name], address)
         return Web(address, user, _token_of(address, self._folder))
+
+    def connect_checked(self, user: str) -> Web:
+        """The same for a command that starts no job: its settings are those of ``SETTINGS``."""
+        settings = self.settings()
+        for name, value in settings.items():
+            SETTINGS.check(name, f"{name}={value}")
+        if settings.get("fs.trash.interval", "0").strip() not in ("", "0"):
+            right = "need 0, as there is no trash: -rm removes at once"
+            raise UsageError(f"fs.trash.interval={settings['fs.trash.interval'][:40]}: {right}")
+        web = self.connect(user)
+        if "dfs.replication" in settings:
+            web.of_new_files["replication"] = settings["dfs.replication"].strip()
+        return web
 
     def _take(self, option: str, value: str) -> None:
         if option == "-D":
@@ -125,9 +161,14 @@ class Generic:
             ("-fs", self._store),
             *((f"-conf, {name}", of_files.get(name)) for name in DEFAULT_STORE),
         ):
-            if wanted:
+            if wanted is not None:
                 return _wanted(given, wanted, lambda: find_gateway(self._folder))
         return find_gateway(self._folder)
+
+
+def user_name() -> str:
+    """Who asks: HADOOP_USER_NAME, or the user of this machine."""
+    return os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
 
 
 def takes_value(option: str) -> bool:
@@ -152,11 +193,14 @@ def find_gateway(folder: Path | None = None) -> str:
 
 def _wanted(given: str, wanted: str, known: Callable[[], str]) -> str:
     """Host and port of the address of a store; without a port it must be the one that is known."""
+    wanted = wanted.strip()
     uri = uri_of(wanted)
     bare = not uri.scheme and not uri.authority
     authority = uri.path.partition("/")[0] if bare else uri.authority
     if uri.scheme not in ("", *STORES) or not authority:
-        raise UsageError(f"{given}: {wanted}: need the address of a cluster: webhdfs://HOST:PORT")
+        raise UsageError(
+            f"{given}: {wanted or 'nothing'}: need the address of a cluster: webhdfs://HOST:PORT"
+        )
     try:
         own = known()
     except NoGateway:

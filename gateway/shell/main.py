@@ -8,7 +8,7 @@ from typing import Any
 
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs import fsshell
-from railyard.gateway.shell.generic import Generic
+from railyard.gateway.shell.generic import Generic, user_name
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 #: Of Hadoop, whose commands these are.
@@ -25,7 +25,7 @@ _USAGE = """Usage: {name} COMMAND
 
 def main(name: str, arguments: list[str]) -> int:
     """Run a command; returns its exit status."""
-    user = os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
+    user = user_name()
     command = ""
     try:
         generic = Generic()
@@ -56,17 +56,17 @@ def _run(command: str, rest: list[str], generic: Generic, user: str) -> int | No
         return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, generic, user)
     rest = generic.take_all(rest)
     if command in ("fs", "dfs"):
-        return fsshell.run(rest, generic.connect(user))
+        return fsshell.run(rest, generic.connect_checked(user))
     if command == "job":
         from railyard.gateway.shell import jobs
 
-        return jobs.run(rest, generic.connect(user))
+        return jobs.run(rest, generic.connect_checked(user))
     if command == "dfsadmin":
         from railyard.gateway.shell import admin
 
-        return admin.run(rest, generic.connect(user))
+        return admin.run(rest, generic.connect_checked(user))
     if command in ("application", "app"):
-        return _applications(rest, generic.connect(user))
+        return _applications(rest, generic.connect_checked(user))
     return None
 
 

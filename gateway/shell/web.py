@@ -41,6 +41,7 @@ class Web:
     def __init__(self, address: str, user: str, token: str = "") -> None:
         self.address = address
         self.user = user
+        self.of_new_files: dict[str, object] = {}  #: parameters, such as their replication
         self._token = token
         self._shown = {"Authorization": f"Bearer {token}"} if token else {}
         self._connection = http.client.HTTPConnection(address, timeout=600)
@@ -76,6 +77,8 @@ class Web:
     ) -> None:
         """Create a file, or append to it."""
         verb, op = ("POST", "APPEND") if append else ("PUT", "CREATE")
+        if not append:
+            parameters = self.of_new_files | parameters
         first = self._request(verb, self._target(path, op, parameters))
         self._request(verb, self._second(first), _pieces(data)).read()
 

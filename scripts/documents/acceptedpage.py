@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
+from railyard.gateway.shell.fs.options import OPTIONS as FS_OPTIONS
+from railyard.gateway.shell.generic import OPTIONS as GENERIC
+from railyard.gateway.shell.generic import SETTINGS as SHELL_SETTINGS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = ()
+TABLES: tuple[Accepted, ...] = (GENERIC, SHELL_SETTINGS, FS_OPTIONS)
 
 _HEAD = f"""\
 # What is accepted

@@ -41,6 +41,11 @@ def test_case_28_what_is_in_a_comment_is_not_set(hadoop, tmp_path):
             b"v",
         ),
         (
+            "<property><name>my.key</name><value>${my.other}-${no.such}-${user.name}</value>"
+            "</property><property><name>my.other</name><value>v</value></property>",
+            b"v-${no.such}-ann",
+        ),
+        (
             "<property><name>my.key</name><!-- c --><value>v</value></property>"
             "<property><name>my.key</name></property>",
             b"v",

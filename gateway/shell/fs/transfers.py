@@ -14,6 +14,7 @@ from typing import IO, Any
 from railyard.gateway.shell.addresses import local_path
 from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.fs.destinations import Destination, LocalDestination
+from railyard.gateway.shell.fs.keeping import keep_local, keep_stored
 from railyard.gateway.shell.fs.reading import copy_out
 from railyard.gateway.shell.paths import Found, Wrong, status_of
 
@@ -33,13 +34,18 @@ def _get(command: Command, found: Found, target: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
         for entry in entries(command, found):
             _get(command, entry, target / entry.status["pathSuffix"])
+        if command.has("p"):
+            keep_local(target, found)
         return
     if target.exists() and not command.has("f"):
         command.failed(f"`{target}': File exists")
         return
     partial = target.with_name(f"{target.name}._COPYING_")
-    with command.about(str(target)), open(partial, "wb") as file:
-        copy_out(command, found, file)
+    with command.about(str(target)):
+        with open(partial, "wb") as file:
+            copy_out(command, found, file)
+        if command.has("p"):
+            keep_local(partial, found)
         partial.replace(target)
 
 
@@ -77,12 +83,15 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
         for each in sorted(Path(local).iterdir()):
             below = posixpath.join(path, each.name), posixpath.join(shown, each.name)
             _put(command, str(each), *below)
+        keep_stored(command, path, shown, Path(local))
         return
     if not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
         return
     with command.about(shown), _opened(local) as file:
         command.web.write(path, file, overwrite=str(command.has("f")).lower())
+        if local != "-":
+            keep_stored(command, path, shown, Path(local))
 
 
 def append_to_file(command: Command) -> None:
@@ -138,11 +147,13 @@ def _cp(command: Command, found: Found, path: str, shown: str) -> None:
         for entry in entries(command, found):
             name = entry.status["pathSuffix"]
             _cp(command, entry, posixpath.join(path, name), posixpath.join(shown, name))
+        keep_stored(command, path, shown, found)
     elif not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
     else:
         with command.about(shown):
             _copy(command, found, path)
+            keep_stored(command, path, shown, found)
 
 
 def _copy(command: Command, found: Found, path: str) -> None:
