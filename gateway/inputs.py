@@ -5,24 +5,30 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from railyard.cluster.packed import HEAD_BYTES, ending_of, fault_of
 from railyard.dfs.client import DfsClient
 from railyard.dfs.matching import is_pattern, matching
 from railyard.dfs.messages.files import FileStatus
 from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.shell.paths import absolute, braces
+from railyard.jobs.streaming.lines import raw_lines
 
 _HIDDEN = ("_", ".")
 FILES_MAX = 2**14
 TASKS_MAX = 10_000  #: maps by numbers of lines
 
 
-def input_files(client: DfsClient, typed: str, user: str, *, recursive: bool) -> list[str]:
+def input_files(
+    client: DfsClient, typed: str, user: str, own: Sequence[str] = (), *, recursive: bool
+) -> list[str]:
     """The paths of all files of an input, in order; raises ``RemoteError`` if there is none.
 
-    As in Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong
-    unless ``recursive``.
+    ``own``: the addresses of the block store; ``UsageError`` for an input of another.  As in
+    Hadoop, names that begin with _ or . are no input, and a folder within a folder is wrong unless
+    ``recursive``.
     """
-    found = [status for each in braces(typed) for status in matching(client, absolute(each, user))]
+    paths = [absolute(each, user, *own) for each in braces(typed)]
+    found = [status for path in paths for status in matching(client, path)]
     if not found:
         magic = is_pattern(typed) or len(braces(typed)) > 1
         why = "Input Pattern {} matches 0 files" if magic else "Input path does not exist: {}"
@@ -37,20 +43,14 @@ def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
     """The offsets at which every so many lines of a file begin; none of an empty file."""
     begins: list[int] = []
     offset = number = 0
-    fresh = True  # a line begins here
-    for piece in client.read(path):
-        data = bytes(piece)
-        at = 0
-        while at < len(data):
-            if fresh and number % lines == 0:
-                begins.append(offset + at)
+    for block in raw_lines(client.read(path)):
+        for line in block.splitlines(keepends=True):
+            if number % lines == 0:
+                begins.append(offset)
                 if len(begins) > TASKS_MAX:
                     raise _invalid(f"{path}: more than {TASKS_MAX} maps of {lines} lines")
-            found = data.find(b"\n", at)
-            fresh = found >= 0
-            number += fresh
-            at = found + 1 if fresh else len(data)
-        offset += len(data)
+            number += 1
+            offset += len(line)
     return tuple(begins)
 
 
@@ -75,6 +75,15 @@ def split_cuts(
             raise _invalid(f"{path}: {count} maps of {step} bytes: need at most {TASKS_MAX}")
         cuts[path] = tuple(range(0, count * step, step))
     return cuts
+
+
+def check_packed(client: DfsClient, path: str) -> None:
+    """Raise ``RemoteError`` for a packed file that no task could read."""
+    head = b""
+    if ending_of(path):
+        head = b"".join(map(bytes, client.read(path, 0, HEAD_BYTES)))
+    if fault := fault_of(path, head):
+        raise _invalid(fault)
 
 
 def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:

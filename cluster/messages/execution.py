@@ -230,6 +230,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
     output_path: Path = ""  #: file that it writes to the block store; "" = none
     success_path: Path = ""  #: once this file is there, the job is committed: it writes nothing
+    output_owner: Name = ""  #: of that file; "" = the user who runs the cluster
     output_replication: Replicas = 0  #: 0 = the cluster's default
     #: preferred racks of each replica of that file; empty or missing = the placement rule decides
     output_racks: ReplicaRacks = ()

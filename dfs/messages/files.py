@@ -120,8 +120,9 @@ class MoveFiles(OnceOnly, frozen=True, kw_only=True):
     """Rename many files atomically, all or nothing.  Answered with ``Done``.
 
     In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
-    _SUCCESS); remove the paths of ``remove`` recursively (no error if they do not exist).  Parents
-    of targets are made.  Refused if a target exists, unless ``overwrite`` is set and it is a file.
+    _SUCCESS, whose owner is that of their folder); remove the paths of ``remove`` recursively (no
+    error if they do not exist).  Parents of targets are made.  Refused if a target exists, unless
+    ``overwrite`` is set and it is a file.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX

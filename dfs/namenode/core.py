@@ -73,7 +73,7 @@ from railyard.dfs.namenode.reports import Reports
 from railyard.dfs.namenode.restart.answers import Answers
 from railyard.dfs.namenode.restart.safemode import REFUSED, SafeMode
 from railyard.dfs.namenode.writing import Writing, closing
-from railyard.dfs.paths import parse_path
+from railyard.dfs.paths import join_path, parse_path
 from railyard.dfs.placement.rule import NO_HINT, RackAware
 
 Answer = TypeVar("Answer", bound=Message)
@@ -311,7 +311,9 @@ class NameNode:
                 self._namespace.gather(each.source, each.folders, each.target, message.overwrite)
             for marker in message.markers:
                 names = parse_path(marker)
-                self._namespace.put_file(names, self._replicas, (), message.overwrite)
+                folder = self._namespace.find(join_path(names[:-1]))
+                owner = "" if folder is None else folder.attributes.owner
+                self._namespace.put_file(names, self._replicas, (), message.overwrite, owner)
             for path in message.remove:
                 if self._namespace.find(path) is not None:
                     self._namespace.remove(path, recursive=True)

@@ -7,35 +7,38 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from railyard.gateway.shell.jaroptions import USAGE, JarOptions, WrongOption
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.addresses import STORES, local_path, uri_of
+from railyard.gateway.shell.generic import Generic
+from railyard.gateway.shell.jaroptions import USAGE, JarOptions, Shipped
 from railyard.gateway.shell.paths import absolute, status_of
+from railyard.gateway.shell.programs import check_programs
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 _LOOK_S = 0.25
 #: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
 _PATIENCE_S = 60.0
 _STAGING = "/tmp/hadoop-yarn/staging"
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def run(arguments: list[str], web: Web) -> int:
+def run(arguments: list[str], generic: Generic, user: str) -> int:
     """Carry out ``hadoop jar X.jar ...``; returns the exit status."""
     if not arguments or arguments[0].startswith("-"):
         print("Usage: hadoop jar JAR [options]\n" + USAGE, file=sys.stderr)
         return 1
     try:
-        options = JarOptions(arguments[1:])
+        options = JarOptions(arguments[1:], generic)
         if options.help:
             print(USAGE)
             return 0
-        return _Submission(options, web).run()
-    except (WrongOption, OSError) as wrong:
+        check_programs(options)
+        return _Submission(options, generic.connect(user)).run()
+    except (UsageError, OSError) as wrong:
         _log("ERROR", "streaming.StreamJob", str(wrong))
     except Failed as failed:
         _log("ERROR", "streaming.StreamJob", f"Error Launching job : {failed}")
@@ -51,13 +54,13 @@ class _Submission:
         self._web = web
         name = f"{int(time.time() * 1000)}-{os.getpid()}"
         self._staging = f"{_STAGING}/{web.user}/.staging/{name}"
-        self._staged = False
+        self._staged = 0  #: files, each in a folder of its own
 
     def run(self) -> int:
         try:
             told = self._submit()
             if self._options.background:
-                self._staged = False  # its attempts need them
+                self._staged = 0  # its attempts need them
                 _log("INFO", "streaming.StreamJob", f"Job {told['job']} runs in the background")
                 return 0
             return follow(told, self._web)
@@ -67,8 +70,7 @@ class _Submission:
 
     def _submit(self) -> dict[str, Any]:
         options = self._options
-        files = [self._file(typed, archive) for typed, archive in options.files]
-        files += [self._local(Path(path), "", False) for path in options.local]
+        files = [self._file(shipped) for shipped in options.files]
         request = options.request | {
             "user": self._web.user,
             "input": options.inputs,
@@ -83,28 +85,26 @@ class _Submission:
         _log("INFO", "mapreduce.Job", f"Running job: {told['job']}")
         return told
 
-    def _file(self, typed: str, archive: bool) -> dict[str, Any]:
-        """A file of -files: of the block store if its name says so, otherwise a local one."""
-        path, _, name = typed.partition("#")
-        scheme = _SCHEME.match(path)
-        if scheme is None or scheme[1] == "file":
-            local = re.sub(r"^file:(//)?", "", path)
-            return self._local(Path(local), name, archive)
-        if scheme[1] not in ("hdfs", "webhdfs"):
-            raise WrongOption(f"{typed}: need a path of the block store or of this machine")
-        where = absolute(path, self._web.user)
-        if status_of(self._web, where) is None:
-            raise WrongOption(f"File {path} does not exist.")
-        return {"path": where, "name": name or posixpath.basename(where), "unpacked": archive}
+    def _file(self, shipped: Shipped) -> dict[str, Any]:
+        """A file of the block store if its name or its option says so, otherwise a local one."""
+        scheme = uri_of(shipped.path).scheme
+        if scheme not in STORES and not shipped.stored:
+            path = self._local(Path(local_path(shipped.path)))
+        else:
+            path = absolute(shipped.path, self._web.user, self._web.address)
+            if status_of(self._web, path) is None:
+                raise UsageError(f"File {shipped.path} does not exist in the block store.")
+        name = shipped.name or posixpath.basename(path)
+        return {"path": path, "name": name, "unpacked": shipped.unpacked}
 
-    def _local(self, local: Path, name: str, archive: bool) -> dict[str, Any]:
+    def _local(self, local: Path) -> str:
+        """Put a local file into the block store; returns where it is there."""
         if not local.exists():
-            raise WrongOption(f"File {local} does not exist, or is not readable.")
-        own = local.resolve().name
-        path = f"{self._staging}/{own}"
-        self._staged = True
+            raise UsageError(f"File {local} does not exist, or is not readable.")
+        self._staged += 1
+        path = f"{self._staging}/{self._staged}/{local.resolve().name}"
         self._put(local, path)
-        return {"path": path, "name": name or own, "unpacked": archive}
+        return path
 
     def _put(self, local: Path, path: str) -> None:
         if local.is_dir():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from railyard.cluster.accepted import Accepted, idle, refused, used
 from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.generic import Generic, takes_value
 
 #: {option: key of the request}: those with one value
 _ONE = {
@@ -21,8 +21,13 @@ _ONE = {
     "-numReduceTasks": "reduces",
     "-reduces": "reduces",
 }
-#: {option: whether it names archives}: files, with commas or one by one
-_FILES = {"-files": False, "-archives": True, "-cacheFile": False, "-cacheArchive": True}
+#: {option: (whether it names archives, whether they are the block store's without a scheme)}
+_FILES = {
+    "-files": (False, False),
+    "-archives": (True, False),
+    "-cacheFile": (False, True),
+    "-cacheArchive": (True, True),
+}
 _IDLE_FLAGS = ("-verbose", "-debug")
 _DEBUG = refused("the stderr of a failed attempt is shown")
 _HELP = used("what can be given, and no job")
@@ -30,9 +35,7 @@ OPTIONS = Accepted(
     "hadoop jar: options",
     "option",
     {
-        "-D": used("a setting"),
         "-jobconf": used("the old name of -D"),
-        "-conf": used("a file of settings; those of -D win"),
         "-files": used("files for the working directory, with commas between"),
         "-archives": used("archives, unpacked there"),
         "-cacheFile": used("a file for the working directory"),
@@ -56,22 +59,13 @@ OPTIONS = Accepted(
         "-info": _HELP,
         "-verbose": idle("of what Hadoop's client prints"),
         "-debug": idle("of what Hadoop's client keeps"),
-        "-fs": idle("the cluster is the one that the command finds"),
-        "-dfs": idle("the cluster is the one that the command finds"),
-        "-jt": idle("the cluster is the one that the command finds"),
-        "--config": idle("the cluster is the one that the command finds"),
         "-additionalconfspec": refused("give -conf"),
-        "-libjars": refused("Java classes are not run"),
         "-inputreader": refused("records are lines"),
         "-io": refused("programs read and write text"),
         "-mapdebug": _DEBUG,
         "-reducedebug": _DEBUG,
         "-lazyOutput": refused("each reduce writes its file"),
-        "-tokenCacheFile": refused("there are no delegation tokens"),
     },
-)
-_PROPERTY = re.compile(
-    r"<property>.*?<name>\s*(.*?)\s*</name>.*?<value>(.*?)</value>.*?</property>", re.DOTALL
 )
 USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
   -D k=v                    a setting of the job, such as mapreduce.job.reduces=4
@@ -91,19 +85,36 @@ USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming o
   -background               submit, and do not wait"""
 
 
-class WrongOption(Exception):
-    """An option is unknown, lacks its value or is not supported."""
+class Shipped(NamedTuple):
+    """A file for the working directory of each attempt."""
+
+    typed: str  #: PATH or PATH#NAME
+    unpacked: bool = False
+    stored: bool = False  #: a path without a scheme is the block store's
+
+    @property
+    def path(self) -> str:
+        """What stands before #."""
+        return self.typed.partition("#")[0]
+
+    @property
+    def name(self) -> str:
+        """That of the working directory."""
+        path, _, name = self.typed.partition("#")
+        return name or path.rstrip("/").rpartition("/")[2]
 
 
 class JarOptions:
-    """What was typed: the request but for its files, and the files."""
+    """What was typed: the request but for its files, and the files.
 
-    def __init__(self, arguments: list[str]) -> None:
+    ``generic`` takes Hadoop's generic options, which may stand anywhere.
+    """
+
+    def __init__(self, arguments: list[str], generic: Generic | None = None) -> None:
         self.request: dict[str, Any] = {}
         self.inputs: list[str] = []
-        self.files: list[tuple[str, bool]] = []  #: as typed, and whether it is an archive
-        self.local: list[str] = []  #: of -file
-        self.settings: dict[str, str] = {}
+        self.files: list[Shipped] = []
+        self.generic = generic or Generic()
         self.environment: dict[str, str] = {}
         self.background = False
         self.help = False
@@ -112,19 +123,21 @@ class JarOptions:
             self._take(rest.pop(0), rest)
         missing = [name for name in ("input", "output", "mapper") if not self._has(name)]
         if missing and not self.help:
-            raise WrongOption(f"Missing required option: {missing[0]}")
+            raise UsageError(f"Missing required option: {missing[0]}")
 
     def _has(self, name: str) -> bool:
         return bool(self.inputs if name == "input" else self.request.get(name))
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those of -D, -jobconf and the files of -conf."""
+        return self.generic.settings()
+
     def _take(self, option: str, rest: list[str]) -> None:
-        if option.startswith("-D") and option != "-D":
-            self._set(self.settings, option[2:], option)
+        if self.generic.take(option, rest[:1]):
+            del rest[: takes_value(option)]
             return
-        try:
-            entry = OPTIONS.check(option)
-        except UsageError as error:
-            raise WrongOption(str(error)) from None
+        entry = OPTIONS.check(option)
         if entry is _HELP:
             self.help = True
         elif option == "-background":
@@ -132,33 +145,30 @@ class JarOptions:
         elif option in _IDLE_FLAGS:
             pass
         elif not rest:
-            raise WrongOption(f"{option}: need a value")
+            raise UsageError(f"{option}: need a value")
         else:
             self._take_value(option, rest.pop(0))
 
     def _take_value(self, option: str, value: str) -> None:
         if option in _ONE:
             if _ONE[option] in self.request:
-                raise WrongOption(f"{option} {value[:80]}: is given twice: need it once")
+                raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
             self.request[_ONE[option]] = value
-        elif option in ("-D", "-jobconf"):
-            self._set(self.settings, value, option)
+        elif option == "-jobconf":
+            self.generic.set(value, f"{option} {value}")
         elif option == "-cmdenv":
             self._set(self.environment, value, option)
         elif option == "-input":
             self.inputs += _commas(value)
         elif option == "-file":
-            self.local.append(value)
+            self.files.append(Shipped(value))
         elif option in _FILES:
-            self.files += [(each, _FILES[option]) for each in _commas(value)]
-        elif option == "-conf":
-            text = Path(value).read_text(encoding="utf-8")
-            self.settings = dict(_PROPERTY.findall(text)) | self.settings
+            self.files += [Shipped(each, *_FILES[option]) for each in _commas(value)]
 
     def _set(self, into: dict[str, str], text: str, option: str) -> None:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise WrongOption(f"{option} {text}: need NAME=VALUE")
+            raise UsageError(f"{option} {text}: need NAME=VALUE")
         into[name.strip()] = value
 
 

@@ -6,8 +6,10 @@ import os
 import sys
 from typing import Any
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs import fsshell
-from railyard.gateway.shell.web import Failed, NoGateway, Web, find_gateway
+from railyard.gateway.shell.generic import Generic, user_name
+from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 #: Of Hadoop, whose commands these are.
 VERSION = "3.4.1"
@@ -23,18 +25,16 @@ _USAGE = """Usage: {name} COMMAND
 
 def main(name: str, arguments: list[str]) -> int:
     """Run a command; returns its exit status."""
-    user = os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
-    arguments = _without_settings(arguments)
-    command, *rest = arguments or [""]
+    user = user_name()
+    command = ""
     try:
-        status = _run(command, rest, user)
+        generic = Generic()
+        command, *rest = generic.take_all(arguments) or [""]
+        status = _run(command, rest, generic, user)
         if status is not None:
             return status
-    except NoGateway as error:
+    except (NoGateway, Failed, UsageError) as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 1
-    except Failed as failed:
-        print(f"{name}: {failed}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -45,37 +45,29 @@ def main(name: str, arguments: list[str]) -> int:
     return 0 if command in ("-help", "--help") else 1
 
 
-def _run(command: str, rest: list[str], user: str) -> int | None:
+def _run(command: str, rest: list[str], generic: Generic, user: str) -> int | None:
     """Run a command; returns its exit status, None if there is none of that name."""
     if command == "version":
         print(f"Hadoop {VERSION}\nSource: Railyard, which is not Hadoop but speaks to its clients")
         return 0
-    if command in ("fs", "dfs"):
-        rest = _without_settings(rest)
-        return fsshell.run(rest, Web(find_gateway(), user))
-    if command in ("jar", "streaming", "job"):
-        from railyard.gateway.shell import jar, jobs  # only these commands need them
+    if command in ("jar", "streaming"):
+        from railyard.gateway.shell import jar  # only this command needs it
 
-        web = Web(find_gateway(), user)
-        if command == "job":
-            return jobs.run(rest, web)
-        return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, web)
+        return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, generic, user)
+    rest = generic.take_all(rest)
+    if command in ("fs", "dfs"):
+        return fsshell.run(rest, generic.connect_checked(user))
+    if command == "job":
+        from railyard.gateway.shell import jobs
+
+        return jobs.run(rest, generic.connect_checked(user))
     if command == "dfsadmin":
         from railyard.gateway.shell import admin
 
-        return admin.run(rest, Web(find_gateway(), user))
+        return admin.run(rest, generic.connect_checked(user))
     if command in ("application", "app"):
-        return _applications(rest, Web(find_gateway(), user))
+        return _applications(rest, generic.connect_checked(user))
     return None
-
-
-def _without_settings(arguments: list[str]) -> list[str]:
-    """Generic options (-D key=value, -conf FILE, -fs URI) change nothing here."""
-    while arguments and arguments[0] in ("-D", "-conf", "-fs", "-jt", "--config"):
-        arguments = arguments[2:]
-    while arguments and arguments[0].startswith("-D") and "=" in arguments[0]:
-        arguments = arguments[1:]
-    return arguments
 
 
 def _applications(arguments: list[str], web: Web) -> int:

@@ -7,9 +7,9 @@ import posixpath
 import re
 from typing import Any
 
+from railyard.gateway.shell.addresses import own_path, uri_of
 from railyard.gateway.shell.web import Failed, Web
 
-_SCHEME = re.compile(r"(hdfs|webhdfs)://[^/]*")
 _MAGIC = re.compile(r"[*?\[{]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
@@ -35,11 +35,12 @@ class Found:
         return Found(posixpath.join(self.shown, name), posixpath.join(self.path, name), status)
 
 
-def absolute(typed: str, user: str) -> str:
-    """The path in the block store; relative ones begin at the user's own folder."""
-    path = _SCHEME.sub("", typed, count=1)
-    if not path and typed:
-        path = "/"
+def absolute(typed: str, user: str, *own: str) -> str:
+    """The path in the block store; relative ones begin at the user's own folder.
+
+    ``own``: the store's addresses; ``UsageError`` for a path of another.
+    """
+    path = own_path(typed, *own)
     return posixpath.normpath(posixpath.join(f"/user/{user}", path)).replace("//", "/")
 
 
@@ -79,14 +80,13 @@ def braces(text: str) -> list[str]:
 
 
 def _find(web: Web, typed: str) -> list[Found]:
-    path = absolute(typed, web.user)
+    path = absolute(typed, web.user, web.address)
     if not _MAGIC.search(typed):
         status = status_of(web, path)
         return [] if status is None else [Found(typed, path, status)]
-    scheme = _SCHEME.match(typed)
     root = status_of(web, "/")
     assert root is not None, "/ always exists"
-    found = [Found(f"{scheme.group() if scheme else ''}/", "/", root)]
+    found = [Found(f"{uri_of(typed).start}/", "/", root)]
     for name in path[1:].split("/"):
         found = [below for each in found if each.is_folder for below in _matching(web, each, name)]
     return found

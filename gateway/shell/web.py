@@ -1,20 +1,14 @@
-"""HTTP to the gateway, and where it is."""
+"""HTTP to the gateway."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import os
-import re
-import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 PIECE_BYTES = 2**20
-_DEFAULT_FS = re.compile(r"<name>\s*fs\.defaultFS\s*</name>\s*<value>\s*webhdfs://([^<\s]+)")
-_NAMES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 class Failed(Exception):
@@ -27,54 +21,7 @@ class Failed(Exception):
 
 
 class NoGateway(Exception):
-    """No gateway is known, or it does not answer."""
-
-
-def token_of(address: str) -> str:
-    """What the gateway at an address wants to be shown; "" if nothing is known of it."""
-    for folder in _folders():
-        try:
-            site = (folder / "core-site.xml").read_text(encoding="utf-8")
-            if f"webhdfs://{address}<" in site:
-                return (folder / "token").read_text(encoding="utf-8").strip()
-        except OSError:
-            continue
-    return ""
-
-
-def _folders() -> Iterator[Path]:
-    """Where client files may be."""
-    for name in _NAMES:
-        if os.environ.get(name):
-            yield Path(os.environ[name])
-    yield _current() / "client-files"
-
-
-def _current() -> Path:
-    """The folder of the cluster that is up."""
-    own = f"railyard-{os.geteuid()}"
-    home = Path(os.environ.get("RAILYARD_HOME") or Path(tempfile.gettempdir()) / own)
-    return home / "clusters" / "current"
-
-
-def find_gateway() -> str:
-    """Host and port: of ``core-site.xml`` in HADOOP_CONF_DIR, or of the cluster that is up."""
-    for name in _NAMES:
-        folder = os.environ.get(name)
-        if folder:
-            try:
-                text = (Path(folder) / "core-site.xml").read_text(encoding="utf-8")
-            except OSError:
-                continue
-            found = _DEFAULT_FS.search(text)
-            if found:
-                return found.group(1).rstrip("/")
-    try:
-        told = json.loads((_current() / "gateway.json").read_bytes())
-        return str(told["url"]).removeprefix("http://")
-    except OSError:
-        right = "railyard up starts a cluster; HADOOP_CONF_DIR names one that is elsewhere"
-        raise NoGateway(f"no gateway is known: {right}") from None
+    """No gateway is known, or what is there does not answer as one."""
 
 
 class Readable(Protocol):
@@ -86,12 +33,16 @@ class Readable(Protocol):
 
 
 class Web:
-    """A connection to the gateway, kept for all requests of a command."""
+    """A connection to the gateway, kept for all requests of a command.
 
-    def __init__(self, address: str, user: str) -> None:
+    ``token`` is what it wants to be shown, if anything.
+    """
+
+    def __init__(self, address: str, user: str, token: str = "") -> None:
         self.address = address
         self.user = user
-        token = token_of(address)
+        self.of_new_files: dict[str, object] = {}  #: parameters, such as their replication
+        self._token = token
         self._shown = {"Authorization": f"Bearer {token}"} if token else {}
         self._connection = http.client.HTTPConnection(address, timeout=600)
 
@@ -126,8 +77,14 @@ class Web:
     ) -> None:
         """Create a file, or append to it."""
         verb, op = ("POST", "APPEND") if append else ("PUT", "CREATE")
+        if not append:
+            parameters = self.of_new_files | parameters
         first = self._request(verb, self._target(path, op, parameters))
         self._request(verb, self._second(first), _pieces(data)).read()
+
+    def another(self) -> Web:
+        """A second connection to the same gateway."""
+        return Web(self.address, self.user, self._token)
 
     def close(self) -> None:
         """Close the connection; the next request opens one anew."""
@@ -158,18 +115,18 @@ class Web:
             self._connection.close()  # the next request begins anew
             raise NoGateway(f"the gateway at {self.address} does not answer: {error}") from None
         if response.status >= 400:
-            raise _failed(response)
+            raise self._failed(response)
         return response
+
+    def _failed(self, response: http.client.HTTPResponse) -> Exception:
+        try:
+            told = json.loads(response.read())["RemoteException"]
+            return Failed(response.status, told["exception"], told["message"])
+        except (ValueError, KeyError, TypeError):
+            what = f"HTTP {response.status} without a RemoteException: is no WebHDFS"
+            return NoGateway(f"what is at {self.address} answers {what}")
 
 
 def _pieces(data: Readable) -> Iterator[bytes]:
     while piece := data.read(PIECE_BYTES):
         yield piece
-
-
-def _failed(response: http.client.HTTPResponse) -> Failed:
-    try:
-        told = json.loads(response.read())["RemoteException"]
-        return Failed(response.status, told["exception"], told["message"])
-    except (ValueError, KeyError, TypeError):
-        return Failed(response.status, "IOException", f"HTTP {response.status}")

@@ -9,6 +9,7 @@ This is ours: Hadoop's own way in is by Java classes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,18 +19,20 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import Refused, UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import JobId
+from railyard.cluster.packed import UNPACKED
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
 from railyard.gateway.http.bodies import whole_body
 from railyard.gateway.http.errors import RemoteError
-from railyard.gateway.inputs import input_files, line_cuts, split_cuts
-from railyard.gateway.shell.paths import absolute
+from railyard.gateway.inputs import check_packed, input_files, line_cuts, split_cuts
+from railyard.gateway.shell.addresses import check_own
+from railyard.gateway.shell.generic import DEFAULT_STORE
+from railyard.gateway.shell.paths import absolute, braces
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.counters import hadoop_counters
 from railyard.jobs.package import pack_job
 from railyard.jobs.streaming.environment import hadoop_attempt_id, hadoop_job_id
 from railyard.jobs.streaming.job import StreamingJob
-from railyard.jobs.streaming.operators import UNPACKED
 from railyard.jobs.streaming.request import (
     StreamingRequest,
     job_name,
@@ -68,11 +71,18 @@ class StreamingRest:
         app.router.add_get(f"{_ROOT}/jobs/{{id}}", self._figures)
 
     async def _submit(self, request: web.Request) -> web.Response:
-        return web.json_response(await self.submit(await _request_of(request)), status=202)
+        told = await self.submit(await _request_of(request), request.host)
+        return web.json_response(told, status=202)
 
-    async def submit(self, wanted: StreamingRequest, job: JobId | None = None) -> dict[str, object]:
-        """Submit a job, perhaps under an id that was reserved; returns what its client is told."""
+    async def submit(
+        self, wanted: StreamingRequest, host: str, job: JobId | None = None
+    ) -> dict[str, object]:
+        """Submit a job, perhaps under an id that was reserved; returns what its client is told.
+
+        ``host``: by which address the client knows this cluster.
+        """
         url = known_url(self._folder) or ""
+        own = (url.removeprefix("http://"), host)
         store = url.replace("http://", "webhdfs://", 1)
         try:
             streaming = streaming_of(wanted, self._begun_ms, store)
@@ -80,11 +90,11 @@ class StreamingRest:
             package = pack_job(StreamingJob, {"specification": code.specification})
             stages = code.stage_specs()
             job_tags, replication = tags(wanted), output_replication(wanted)
+            output = _checked_output(wanted, own)
         except UsageError as error:
             raise RemoteError(400, "IllegalArgumentException", str(error)) from None
-        output = absolute(wanted.output, wanted.user)
         async with self._stores.one() as client:
-            paths = await client.call(lambda dfs: _paths(dfs, wanted, output))
+            paths = await client.call(lambda dfs: _paths(dfs, wanted, output, own))
             cuts = await client.call(lambda dfs: map_cuts(dfs, wanted, paths, streaming))
             submission = SubmitJob(
                 job=job,
@@ -95,6 +105,7 @@ class StreamingRest:
                 output_path=output,
                 output_replication=replication,
                 tags=job_tags,
+                output_owner=wanted.user,
                 user=wanted.user,
                 queue=queue_name(wanted),
                 plain_names=True,
@@ -159,7 +170,20 @@ async def _request_of(request: web.Request) -> StreamingRequest:
         raise RemoteError(400, "BadRequestException", f"the body: {error}") from None
 
 
-def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str]:
+def _checked_output(wanted: StreamingRequest, own: Sequence[str]) -> str:
+    """The output's path; ``UsageError`` if it, an input or a setting is of another cluster."""
+    for name in DEFAULT_STORE:
+        if name in wanted.settings:
+            check_own(f"-D {name}", wanted.settings[name], *own)
+    for typed in wanted.input:
+        for each in braces(typed):
+            absolute(each, wanted.user, *own)
+    return absolute(wanted.output, wanted.user, *own)
+
+
+def _paths(
+    client: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]
+) -> list[str]:
     """All input files; the output must not exist."""
     if client.exists(output):
         why = f"Output directory {wanted.output} already exists"
@@ -168,11 +192,13 @@ def _paths(client: DfsClient, wanted: StreamingRequest, output: str) -> list[str
     found = [
         path
         for typed in wanted.input
-        for path in input_files(client, typed, wanted.user, recursive=recursive)
+        for path in input_files(client, typed, wanted.user, own, recursive=recursive)
     ]
     if not found:
         why = f"{', '.join(wanted.input)}: no file in it: need at least one"
         raise RemoteError(400, "InvalidInputException", why)
+    for path in found:
+        check_packed(client, path)
     return found
 
 

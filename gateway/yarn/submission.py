@@ -62,7 +62,7 @@ class Submission:
         job = job_named(self._begun_ms, name) if isinstance(name, str) else None
         if not isinstance(name, str) or job is None:
             raise bad("application-id: need one that new-application gave")
-        await self._streaming.submit(_wanted(body), job)
+        await self._streaming.submit(_wanted(body), request.host, job)
         location = f"{request.scheme}://{request.host}{_APPS}/{name}"
         return web.Response(status=202, headers={"Location": location})
 

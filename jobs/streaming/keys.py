@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.cluster.errors import UsageError
+from railyard.jobs.streaming.lines import whole_lines
 from railyard.jobs.taskio import Buffer
 
 _KEY = re.compile(r"(\d+)(?:\.(\d+))?([nr]*)(?:,(\d+)(?:\.(\d+))?([nr]*))?")
@@ -126,21 +127,6 @@ def pairs_of(
                 yield line, None
             else:
                 yield separator.join(head[:fields]), head[fields]
-
-
-def whole_lines(pieces: Iterator[Buffer] | Sequence[Buffer]) -> Iterator[bytes]:
-    """The same bytes in pieces of whole lines; the last one gets its line end if it has none."""
-    rest: list[bytes] = []
-    for piece in pieces:
-        data = bytes(piece)
-        cut = data.rfind(b"\n") + 1
-        if not cut:
-            rest.append(data)
-            continue
-        yield b"".join([*rest, data[:cut]])
-        rest = [data[cut:]] if cut < len(data) else []
-    if last := b"".join(rest):
-        yield last + b"\n"
 
 
 def _offset(fields: Sequence[bytes], field: int, separator: bytes) -> int:

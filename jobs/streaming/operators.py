@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import gzip
 import io as files
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from railyard.cluster.messages.execution import Split, TaskSpec
-from railyard.jobs.formats import Lines
-from railyard.jobs.operators import fetch, split_blocks, split_bytes
+from railyard.cluster.packed import NotPacked, ending_of, unpacked
+from railyard.jobs.operators import fetch, split_bytes
 from railyard.jobs.records import Combiner, RunReader, RunWriter
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.environment import environment_of
-from railyard.jobs.streaming.keys import pairs_of, partitioner, whole_lines
+from railyard.jobs.streaming.keys import pairs_of, partitioner
+from railyard.jobs.streaming.lines import (
+    raw_lines,
+    records_of,
+    split_lines,
+    whole_lines,
+    with_lf,
+    without_mark,
+)
 from railyard.jobs.streaming.reporter import Reporter
 from railyard.jobs.streaming.specification import Streaming
 from railyard.jobs.taskio import BadInput, Buffer, Counters, Program, TaskIO, TaskResult
 
 #: Pairs that wait for a combiner together.
 COMBINED_AT_ONCE = 500_000
-#: Endings of files that a task unpacks as it reads them, so that none can begin in their middle.
-UNPACKED = (".gz",)
 _PIECE_BYTES = 2**18
-_LINES = Lines()
 
 Pair = tuple[Any, bytes | None]
 
@@ -158,12 +162,20 @@ class StreamingReduce:
         job, pairs = self.job, self._pairs(runs, counters)
         if job.reducer:
             lines = _Rules(job).lines(pairs, job.reduce_input_separator)
-            written = _Running(job, task, io, counters).run(job.reducer, lines)
+            written = self._reduced(lines, _Running(job, task, io, counters))
             made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
         else:
             made = _Rules(job).lines(pairs, job.output_separator)
         result.output = _output(made, "r", counters)
         return result
+
+    def _reduced(self, lines: Iterator[Buffer], running: _Running) -> Iterator[Buffer]:
+        """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
+        first = next(lines, None)
+        given = lines if first is None else chain((first,), lines)
+        for piece in running.run(self.job.reducer, given):
+            if first is not None:
+                yield piece
 
     def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
         keys = records = 0
@@ -206,65 +218,54 @@ class _Running:
 
 
 def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
-    """A split's lines as the mapper reads them: each ends with LF alone."""
-    if job.delimiter:
-        yield from _delimited(job, task, io, counters)
-        return
-    for split, blocks in _splits(task, io):
+    """A split's records as the mapper reads them: lines that end with LF alone."""
+    total, done = max(1, split_bytes(task)), 0
+    for split in task.splits:
         at = split.stored_offset
-        for block in blocks:
-            lines = whole_lines([block.replace(b"\r\n", b"\n") if b"\r" in block else block])
-            for data in lines:
-                read = _as_read(job, data.split(b"\n")[:-1], at)
-                _count(counters, "m.records_in", read.count(b"\n"))
+        for block in _raw_records(job, split, io):
+            records, read = _as_read(job, block, at)
+            _count(counters, "m.records_in", records)
+            if read:
                 yield read
             at += len(block)
+            io.progress(min(1.0, (done + at - split.stored_offset) / total))
+        done += split.stored_length
 
 
-def _splits(task: TaskSpec, io: TaskIO) -> Iterator[tuple[Split, Iterator[bytes]]]:
-    """The task's splits with their blocks of whole lines; packed files are unpacked."""
-    for split in task.splits:
-        if not split.path.endswith(UNPACKED):
-            alone = TaskSpec(stage=task.stage, index=task.index, splits=(split,))
-            yield split, (bytes(block) for _, block in split_blocks(_LINES, alone, io))
-            continue
-        yield split, whole_lines(_unpacked(split, io))
-
-
-def _unpacked(split: Split, io: TaskIO) -> Iterator[bytes]:
-    data = io.open(split.path).read(0, split.stored_length)
+def _raw_records(job: Streaming, split: Split, io: TaskIO) -> Iterator[bytes]:
+    """The split's lines, many at a time, or its records, as they are in its file, unpacked."""
+    file, ending = io.open(split.path), ending_of(split.path)
+    if not (ending or job.delimiter):
+        yield from split_lines(file, split)
+        return
+    whole: Iterable[Buffer] = (file.read(0, split.stored_length),)
     try:
-        with gzip.open(files.BytesIO(data)) as unpacked:
-            while piece := unpacked.read(_PIECE_BYTES):
-                yield piece
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadInput(f"{split.path}: is no sound gzip file: {error}") from None
+        if ending:
+            whole = unpacked(ending, files.BytesIO(b"".join(whole)))
+        yield from _delimited(b"".join(whole), job.delimiter) if job.delimiter else raw_lines(whole)
+    except NotPacked as error:
+        raise BadInput(f"{split.path}: {error}") from None
 
 
-def _delimited(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
-    """The records of whole files as the mapper reads them, each with an LF behind it."""
-    for split in task.splits:
-        if split.path.endswith(UNPACKED):
-            data = b"".join(_unpacked(split, io))
-        else:
-            data = bytes(io.open(split.path).read(0, split.stored_length))
-        at = 0
-        while at < len(data):
-            end = data.find(job.delimiter, at)
-            record = data[at:] if end < 0 else data[at:end]
-            if read := _as_read(job, [record], at):
-                _count(counters, "m.records_in", 1)
-                yield read
-            at += len(record) + len(job.delimiter)
+def _delimited(data: bytes, delimiter: bytes) -> Iterator[bytes]:
+    """Records, each with what ends it, which the last one may lack."""
+    at = 0
+    while at < len(data):
+        end = data.find(delimiter, at)
+        after = len(data) if end < 0 else end + len(delimiter)
+        yield data[at:after]
+        at = after
 
 
-def _as_read(job: Streaming, records: list[bytes], at: int) -> bytes:
-    """Records from offset ``at`` on, without their ends, as lines that the mapper reads."""
-    separator, ends = job.map_input_separator, len(job.delimiter) or 1
-    lines = []
-    for record in records:
-        line, offset = record, at
-        at += len(record) + ends
+def _as_read(job: Streaming, block: bytes, at: int) -> tuple[int, bytes]:
+    """How many records a block has that begins at offset ``at``, and the lines of these."""
+    if not (job.delimiter or job.offsets or job.line_key_separator or job.line_bytes_max):
+        lines = with_lf(block if at else without_mark(block))
+        return lines.count(b"\n"), lines
+    separator = job.map_input_separator
+    made = []
+    for offset, record in records_of(block, at, job.delimiter):
+        line = record
         if job.line_bytes_max and len(record) > job.line_bytes_max:
             continue
         if job.line_key_separator:
@@ -273,8 +274,8 @@ def _as_read(job: Streaming, records: list[bytes], at: int) -> bytes:
             line = line if job.line_keys else value
         elif job.offsets:
             line = b"%d%b%b" % (offset, separator, record)
-        lines.append(line)
-    return b"".join([line + b"\n" for line in lines])
+        made.append(line + b"\n")
+    return len(made), b"".join(made)
 
 
 def _output(made: Iterable[Buffer], stage: str, counters: Counters) -> Iterator[Buffer]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import msgspec
 
 from railyard.cluster.bounded import FEW, Name, Path, Text
 from railyard.cluster.errors import UsageError
+from railyard.cluster.programs import command_words
 from railyard.cluster.shown import printable
 from railyard.jobs.model import REDUCES_MAX
 from railyard.jobs.streaming.keys import KeyPart, parts_of
@@ -175,13 +175,13 @@ def _reduces(request: StreamingRequest, settings: Settings) -> int:
 
 
 def _words(option: str, command: str) -> tuple[str, ...]:
-    """The words of a command, split as a shell would."""
+    """The words of a command; () for one that need not be given."""
     if not command.strip():
         if option == "-mapper":
             raise UsageError("-mapper: need a command; cat passes all lines on")
         return ()
     try:
-        words = tuple(shlex.split(command))
+        words = command_words(command)
     except ValueError as error:
         raise UsageError(f"{option} {command[:80]!r}: {error}") from None
     if len(words) == 1 and words[0].startswith(_JAVA):

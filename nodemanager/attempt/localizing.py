@@ -1,7 +1,8 @@
 """Brings files of a job to a node: once, for all of its attempts there.
 
 Whoever needs a file first fetches it, under a lock; the others wait for it.  Files can be run, as
-Hadoop makes them; archives are unpacked, their files keep their modes.
+Hadoop makes them; archives are unpacked, their files keep their modes.  Links are kept, too, but
+nothing is written through one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -108,14 +110,43 @@ def _unpack(packed: Path, shown: str, folder: Path) -> None:
     try:
         if shown.endswith(_TARS):
             with tarfile.open(packed) as tar:
-                tar.extractall(folder, filter="data")
+                tar.extractall(folder, filter=_checked_member)
         elif shown.endswith(_ZIPS):
             with zipfile.ZipFile(packed) as archive:
                 for each in archive.infolist():
-                    made = Path(archive.extract(each, folder))
-                    if (mode := each.external_attr >> 16 & 0o777) and not each.is_dir():
-                        made.chmod(mode | 0o400)
+                    _extract(archive, each, folder)
         else:
             raise BadInput(f"{shown}: is no archive: need {', '.join((*_ZIPS, *_TARS))}")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise BadInput(f"{shown}: cannot be unpacked: {error}") from None
+
+
+def _checked_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """A member as it is unpacked.  A link may point anywhere, as those of a venv do."""
+    _check_way(Path(folder), member.name, member.issym())
+    if member.issym():
+        return tarfile.tar_filter(member, folder)
+    return tarfile.data_filter(member, folder)
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
+    """Unpack a member of a zip, with its mode; a link as a link."""
+    mode = member.external_attr >> 16
+    _check_way(folder, member.filename, stat.S_ISLNK(mode))
+    made = Path(archive.extract(member, folder))
+    if stat.S_ISLNK(mode):
+        target = os.fsdecode(made.read_bytes())
+        made.unlink()
+        made.symlink_to(target)
+    elif (permission := mode & 0o777) and not member.is_dir():
+        made.chmod(permission | 0o400)
+
+
+def _check_way(folder: Path, name: str, is_link: bool) -> None:
+    """Raise ``OSError`` if a member would be written through a link that was unpacked before."""
+    path, names = folder, [each for each in name.split("/") if each not in ("", ".")]
+    for number, each in enumerate(names, 1):
+        path /= each
+        if path.is_symlink() and not (is_link and number == len(names)):
+            through = path.relative_to(folder)
+            raise OSError(f"{name}: would be written through the link {through}")

@@ -192,8 +192,13 @@ class _Attempt:
         if not task.output_path:
             return None
         hint = PlacementHint(racks=task.output_racks)
-        path, replication = task.output_path, task.output_replication
-        return self._dfs.create(path, replication, hint=hint, unless=task.success_path)
+        return self._dfs.create(
+            task.output_path,
+            task.output_replication,
+            hint=hint,
+            owner=task.output_owner,
+            unless=task.success_path,
+        )
 
     def _write(self, file: FileCreated | None, output: Iterable[Buffer]) -> int:
         """Write the task's file, if it has one; returns its length in stored bytes."""

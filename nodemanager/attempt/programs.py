@@ -6,8 +6,10 @@ leave children that keep its pipes open; none of these keeps the attempt waiting
 
 from __future__ import annotations
 
+import errno
 import os
 import select
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +18,8 @@ from pathlib import Path
 
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.programs import HEAD_BYTES, first_line_fault, interpreter_of
+from railyard.jobs.streaming.lines import Cutter
 from railyard.jobs.taskio import Buffer, JobError, Program, ProgramFile
 from railyard.nodemanager.attempt.localizing import Localizer
 
@@ -24,6 +28,8 @@ WORK = "work"
 _READ_BYTES = 2**20
 _LINE_BYTES_MAX = 2**16
 _TURN_S = 0.25
+#: Exit statuses by which a shell and ``env`` say that they can't run a program.
+_NOT_RUN = (126, 127)
 _GONE = select.POLLHUP | select.POLLERR
 
 
@@ -69,7 +75,9 @@ class ProgramRunner:
                 bufsize=0,
             )
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
+            why = str(error)
+            if isinstance(error, OSError):
+                why = self._explained(program.words[0], environment["PATH"], error)
             raise JobError(f"cannot run program {program.words[0]!r:.200}: {why}") from None
         with process:
             try:
@@ -79,6 +87,8 @@ class ProgramRunner:
                     process.kill()
         if process.returncode and program.status_counts:
             shown = _shown_status(process.returncode)
+            if process.returncode in _NOT_RUN and (fault := self._fault(program.words[0])):
+                shown += f": {fault}"
             raise JobError(f"{program.words[0]}: subprocess failed with {shown}")
 
     def _prepare(self, files: tuple[ProgramFile, ...]) -> None:
@@ -89,6 +99,39 @@ class ProgramRunner:
         for file in files:
             (self._folder / file.name).symlink_to(self._localizer.local(file))
         self._prepared = True
+
+    def _explained(self, word: str, path: str, error: OSError) -> str:
+        """Why a program could not be started, and what would be right."""
+        found = shutil.which(word, os.F_OK, path)
+        file = self._folder / word if "/" in word else Path(found or self._folder / word)
+        name = word.rpartition("/")[2]
+        if not file.exists():
+            if "/" in word.removeprefix("./") and (self._folder / name).exists():
+                return f"{error.strerror}: need {name}, in the working folder"
+            right = f"-files {name} puts a file of that name into the working folder"
+            return f"{error.strerror}: {right}"
+        if file.is_dir():
+            return "is a folder"
+        head = _head_of(file)
+        if fault := first_line_fault(name, head):
+            return fault
+        if error.errno == errno.ENOENT and (interpreter := interpreter_of(head)):
+            right = "need one that each node has, such as /usr/bin/env python3"
+            return f"its first line names {interpreter}, which is not there: {right}"
+        return str(error.strerror)
+
+    def _fault(self, word: str) -> str:
+        """What is wrong with the first line of a program that is a file of the job."""
+        file = self._folder / word
+        return first_line_fault(file.name, _head_of(file)) if file.is_file() else ""
+
+
+def _head_of(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(HEAD_BYTES)
+    except OSError:
+        return b"\0"
 
 
 class _Pipes:
@@ -112,7 +155,7 @@ class _Pipes:
         self._report = report
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._unsent = memoryview(b"")
-        self._line = b""  #: of standard error, without its end yet
+        self._lines = Cutter()  #: of standard error
         self._idle_s = 0.0  #: for how long it has neither read nor written, though it could
         self._poll = select.poll()
         self._ended = os.pidfd_open(process.pid)
@@ -173,7 +216,7 @@ class _Pipes:
             yield piece
         while heard := self._read(self._stderr.fileno()):
             self._hear(heard)
-        if self._line:
+        if self._lines.waiting_bytes:
             self._hear(b"\n")
 
     def _read(self, fd: int) -> bytes:
@@ -189,11 +232,11 @@ class _Pipes:
 
     def _hear(self, data: bytes) -> None:
         """Take lines of standard error; what is not for us goes to the attempt's own."""
-        *lines, self._line = (self._line + data).split(b"\n")
-        if len(self._line) > _LINE_BYTES_MAX:
-            lines.append(self._line)
-            self._line = b""
-        kept = [line + b"\n" for line in lines if not self._on_line(line)]
+        whole = self._lines.cut(data)
+        if self._lines.waiting_bytes > _LINE_BYTES_MAX:
+            whole += self._lines.take_rest()
+        lines = whole.splitlines(keepends=True)
+        kept = [line for line in lines if not self._on_line(line.rstrip(b"\r\n"))]
         with suppress(OSError):  # the disk that it goes to may be full
             sys.stderr.buffer.write(b"".join(kept))
             sys.stderr.flush()

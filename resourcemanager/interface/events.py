@@ -136,6 +136,7 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     tags: Annotated[tuple[Name, ...], FEW] = ()  #: of its user, who finds it by them
     stages: Annotated[tuple[StagePlan, ...], FEW]
     output_path: Path = ""  #: folder for what the last stages write; "" = they write nothing
+    output_owner: Name = ""  #: "" = the user who runs the cluster
     output_replication: Replicas = 0  #: 0 = the cluster's
     #: of each replica of its output, the racks for it; empty or missing = the store's own rule
     output_racks: ReplicaRacks = ()

@@ -76,6 +76,7 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     #: the name of each of ``input_paths``, several of which may share one; () = they have none
     input_names: Annotated[tuple[Name, ...], ENTRIES] = ()
     output_path: Path = ""  #: folder that must not exist yet; "" = the job writes nothing
+    output_owner: Name = ""  #: "" = the user who runs the cluster
     output_replication: Replicas = 0  #: 0 = the cluster's
     user: Name = "user"
     queue: Name = "default"

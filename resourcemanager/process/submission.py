@@ -178,6 +178,7 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
         tags=wanted.tags,
         stages=stages,
         output_path=wanted.output_path.rstrip("/"),
+        output_owner=wanted.output_owner,
         output_replication=wanted.output_replication,
         output_racks=wanted.output_racks,
         first_racks=wanted.first_racks,

@@ -9,6 +9,8 @@ entry point ``fsspec.specs``; nothing of ours imports this module.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,17 +23,41 @@ from railyard.gateway.address import known_url
 from railyard.scripts.clusters.folders import current_folder, folder_named
 
 
+class _OwnPath:
+    """The path within a URL; of an instance, ``UsageError`` for a URL of another cluster."""
+
+    def __get__(self, store: RailyardFileSystem | None, _: object) -> Callable[[str], str]:
+        return partial(_own_path, "" if store is None else store.cluster)
+
+
+def _own_path(cluster: str, url: str) -> str:
+    scheme, slashes, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    if not slashes or "/" in scheme:
+        return url
+    if cluster and (scheme != RailyardFileSystem.protocol or host not in ("", cluster)):
+        raise UsageError(f"{url}: is another store: this one is railyard://{cluster}")
+    return f"{slash}{path}"
+
+
 class RailyardFileSystem(WebHDFS):
     """The block store of a cluster on this machine; ``host`` is its run folder's name."""
 
     protocol = "railyard"
     cachable = False  # what is up may be another cluster the next time
+    _strip_protocol = _OwnPath()
 
     def __init__(self, host: str = "", user: str | None = None, **options: Any) -> None:
         """Raises ``UsageError`` if there is no such cluster, or none is up."""
-        where = urlsplit(gateway_url(_folder(host)))
+        folder = _folder(host)
+        self.cluster = folder.path.name  #: which one its paths are of
+        where = urlsplit(gateway_url(folder))
         user = user_name() if user is None else user
         super().__init__(host=where.hostname, port=where.port, user=user, **options)
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        """Rename; both may be URLs."""
+        super().mv(self._strip_protocol(path1), self._strip_protocol(path2), **options)
 
 
 def gateway_url(folder: RunFolder) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
-from railyard.gateway.shell.jaroptions import OPTIONS
-from railyard.jobs.streaming.settings import SETTINGS
+from railyard.gateway.shell.fs.options import OPTIONS as FS_OPTIONS
+from railyard.gateway.shell.generic import OPTIONS as GENERIC
+from railyard.gateway.shell.generic import SETTINGS as SHELL_SETTINGS
+from railyard.gateway.shell.jaroptions import OPTIONS as JAR_OPTIONS
+from railyard.jobs.streaming.settings import SETTINGS as JOB_SETTINGS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = (SETTINGS, OPTIONS)
+TABLES: tuple[Accepted, ...] = (GENERIC, JAR_OPTIONS, JOB_SETTINGS, FS_OPTIONS, SHELL_SETTINGS)
 
 _HEAD = f"""\
 # What is accepted

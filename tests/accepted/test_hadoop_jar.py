@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import random
-import tempfile
 
 import pytest
 
 from railyard.cluster.accepted import Effect
-from railyard.gateway.shell.jaroptions import OPTIONS, JarOptions, WrongOption
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.jaroptions import OPTIONS, JarOptions
 
 USED, IDLE, REFUSED = (OPTIONS.named(effect) for effect in Effect)
 NEEDED = ("-input", "/in", "-output", "/out", "-mapper", "cat")
-CONF = "<configuration><property><name>a</name><value>file</value></property></configuration>"
 FLAGS = ("-background", "-help", "--help", "-h", "-info", "-verbose", "-debug")
 #: {option: a value that changes something}
 PROBES = {
-    **dict.fromkeys(("-D", "-jobconf"), "a=b"),
-    "-conf": "",  # of a file that holds ``CONF``
+    "-jobconf": "a=b",
     **dict.fromkeys(("-files", "-cacheFile", "-file"), "f"),
     **dict.fromkeys(("-archives", "-cacheArchive"), "a.zip"),
     "-input": "/more",
@@ -32,14 +30,6 @@ PROBES = {
 SILLY = ("", "-", "=", "a", "-mapper", "\N{DESERT}", "x" * 300)
 
 
-@pytest.fixture(scope="module")
-def conf():
-    with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
-        file.write(CONF)
-        file.flush()
-        yield file.name
-
-
 def outcome(words):
     """What is sent for some words."""
     made = JarOptions(list(words))
@@ -47,7 +37,6 @@ def outcome(words):
         made.request,
         made.inputs,
         made.files,
-        getattr(made, "local", None),
         made.settings,
         made.environment,
         (made.background, made.help),
@@ -63,8 +52,8 @@ def test_each_used_option_has_a_probe():
 
 
 @pytest.mark.parametrize("option", USED)
-def test_a_used_option_changes_what_is_sent(option, conf):
-    words = given(option, conf if option == "-conf" else PROBES[option])
+def test_a_used_option_changes_what_is_sent(option):
+    words = given(option, PROBES[option])
     at = NEEDED.index(option) if option in ("-output", "-mapper") else None
     others = NEEDED if at is None else NEEDED[:at] + NEEDED[at + 2 :]
     assert outcome([*others, *words]) != outcome(NEEDED)
@@ -72,7 +61,7 @@ def test_a_used_option_changes_what_is_sent(option, conf):
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_a_refused_option_is_named(option):
-    with pytest.raises(WrongOption) as raised:
+    with pytest.raises(UsageError) as raised:
         JarOptions([*NEEDED, option, "x"])
     assert str(raised.value) == f"{option}: not supported: {OPTIONS.entries[option].note}"
 
@@ -83,15 +72,15 @@ def test_an_idle_option_changes_nothing(option):
 
 
 def test_an_unknown_option_is_refused_with_a_near_one():
-    with pytest.raises(WrongOption, match=r'^unknown option "-maper": did you mean "-mapper"'):
+    with pytest.raises(UsageError, match=r'^unknown option "-maper": did you mean "-mapper"'):
         JarOptions([*NEEDED, "-maper", "cat"])
-    with pytest.raises(WrongOption, match=r'^unknown option "stray"'):
+    with pytest.raises(UsageError, match=r'^unknown option "stray"'):
         JarOptions([*NEEDED, "stray"])
 
 
 @pytest.mark.parametrize("option", ["-output", "-mapper", "-reducer", "-numReduceTasks"])
 def test_an_option_with_one_value_is_given_once(option):
-    with pytest.raises(WrongOption, match=f"^{option} b: is given twice: need it once"):
+    with pytest.raises(UsageError, match=f"^{option} b: is given twice: need it once"):
         JarOptions([option, "a", option, "b"])
 
 
@@ -101,8 +90,7 @@ def check_random(dice: random.Random) -> None:
     for _ in range(dice.randint(1, 4)):
         option = dice.choice((*USED, *IDLE, *REFUSED, "-nonsense", "stray", "--reducer", "-Dx"))
         value = PROBES.get(option, "x") if dice.random() < 0.7 else dice.choice(SILLY)
-        if option != "-conf":  # its file is looked for
-            pieces.append(given(option, value))
+        pieces.append(given(option, value))
     dice.shuffle(pieces)
     words = [word for piece in pieces for word in piece]
     whole = outcome_or_error(words)
@@ -123,7 +111,7 @@ def check_random(dice: random.Random) -> None:
 def outcome_or_error(words):
     try:
         return outcome(words)
-    except WrongOption as error:
+    except UsageError as error:
         return str(error)
 
 

@@ -132,7 +132,7 @@ def test_a_gateway_that_is_not_there(hadoop, tmp_path):
 
 def test_paths_and_sizes():
     assert absolute("hdfs:///a/../b/", "ann") == "/b"
-    assert absolute("hdfs://host:1/", "ann") == "/"
+    assert absolute("hdfs://host:1/", "ann", "host:1") == "/"
     assert absolute("x", "ann") == "/user/ann/x"
     assert braces("/a/{b,c{d,e}}") == ["/a/b", "/a/cd", "/a/ce"]
     assert [size(n, True) for n in (0, 1023, 1024, 1536, 5 * 2**30)] == [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from railyard.gateway.shell.jaroptions import JarOptions, WrongOption
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.jaroptions import JarOptions, Shipped
 
 NEEDED = ["-input", "/in", "-output", "/out", "-mapper", "cat"]
 
@@ -16,15 +17,22 @@ def test_options_become_a_request(tmp_path):
     )
     typed = (
         f"-D a=1=2 -Dc=d -jobconf e=f -conf {tmp_path}/job.xml -files x#y,hdfs:///z"
-        " -archives a.zip -file local.py -input /in/{a,b}*,/other -input /more -output /out"
+        " -archives a.zip -cacheArchive /lib.zip#lib -file local.py -input /in/{a,b}*,/other"
+        " -input /more -output /out"
         " -mapper mapper -combiner c -reducer r -numReduceTasks 3 -cmdenv K=v -partitioner P"
         " -inputformat I -outputformat O -fs webhdfs://h:1 -verbose -background"
     )
     options = JarOptions(typed.split())
     assert options.settings == {"a": "1=2", "b": "file", "c": "d", "e": "f"}
     assert options.inputs == ["/in/{a,b}*", "/other", "/more"]
-    assert options.files == [("x#y", False), ("hdfs:///z", False), ("a.zip", True)]
-    assert options.local == ["local.py"]
+    assert options.files == [
+        Shipped("x#y"),
+        Shipped("hdfs:///z"),
+        Shipped("a.zip", unpacked=True),
+        Shipped("/lib.zip#lib", unpacked=True, stored=True),
+        Shipped("local.py"),
+    ]
+    assert [shipped.name for shipped in options.files] == ["y", "z", "a.zip", "lib", "local.py"]
     assert options.environment == {"K": "v"}
     assert options.background
     assert options.request == {
@@ -52,6 +60,6 @@ def test_options_become_a_request(tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(words, why):
-    with pytest.raises(WrongOption) as raised:
+    with pytest.raises(UsageError) as raised:
         JarOptions(words)
     assert str(raised.value) == why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 import tarfile
 import zipfile
@@ -155,3 +156,49 @@ def test_what_is_no_archive_is_refused(store, runner):
         with pytest.raises(BadInput, match=why):
             run(runner, "cat", files=files)
         runner._folder.rmdir()
+
+
+def link(archive, name, target):
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = tarfile.SYMTYPE, str(target)
+    archive.addfile(entry)
+
+
+def test_links_of_archives_are_kept_and_nothing_is_written_through_them(tmp_path, store, runner):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(store.root / "venv.tar.gz", "w:gz") as archive:
+        link(archive, "bin/sh", "/bin/sh")
+        link(archive, "lib64", "lib")
+    with zipfile.ZipFile(store.root / "venv.zip", "w") as archive:
+        entry = zipfile.ZipInfo("bin/sh")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(entry, "/bin/sh")
+    files = (
+        ProgramFile(path="/venv.tar.gz", name="t", unpacked=True),
+        ProgramFile(path="/venv.zip", name="z", unpacked=True),
+    )
+    assert run(runner, "t/bin/sh", "-c", "z/bin/sh -c 'readlink t/lib64'", files=files) == b"lib\n"
+    with tarfile.open(store.root / "a.tar", "w") as archive:
+        link(archive, "out", outside)
+        archive.addfile(tarfile.TarInfo("out/file"))
+    with tarfile.open(store.root / "b.tar", "w") as archive:
+        link(archive, "file", outside / "file")
+        archive.addfile(tarfile.TarInfo("file"))
+    with tarfile.open(store.root / "c.tar", "w") as archive:
+        link(archive, "out", outside)
+        link(archive, "out/file", "/etc")
+    with zipfile.ZipFile(store.root / "d.zip", "w") as archive:
+        entry = zipfile.ZipInfo("out")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(entry, str(outside))
+        archive.writestr("out/file", "x")
+    with tarfile.open(store.root / "e.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("../file"))
+    for name in ("a.tar", "b.tar", "c.tar", "d.zip", "e.tar"):
+        (tmp_path / name).mkdir()
+        new = new_runner(tmp_path, store, name)
+        files = (ProgramFile(path=f"/{name}", name="x", unpacked=True),)
+        with pytest.raises(BadInput, match=r"would be (written through the link|extracted to)"):
+            run(new, "cat", files=files)
+    assert not list(outside.iterdir())

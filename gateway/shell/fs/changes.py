@@ -5,9 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs.command import Command, Misused, below
 from railyard.gateway.shell.fs.modes import MODE, new_mode
 from railyard.gateway.shell.paths import Found, Wrong, find, status_of
@@ -16,6 +18,8 @@ _NAME = r"[-_./@a-zA-Z0-9]+"
 _OWNER = re.compile(rf"({_NAME})?(?::({_NAME})?)?")
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _GROUP = re.compile(_NAME)
+#: Between two looks of "-setrep -w".
+_LOOK_S = 0.25
 
 #: {command: (verb, operation)} of what is refused
 REFUSED = {
@@ -57,6 +61,9 @@ def rm(command: Command) -> None:
             if not command.has("f"):
                 command.failed(str(wrong))
             continue
+        except UsageError as wrong:
+            command.failed(str(wrong))
+            continue
         for each in found:
             if each.is_folder and not command.has("r", "R"):
                 command.failed(f"`{each.shown}': Is a directory")
@@ -93,6 +100,25 @@ def setrep(command: Command) -> None:
             with command.about(each.shown):
                 command.web.ask("PUT", each.path, "SETREPLICATION", replication=number)
                 print(f"Replication {number} set: {each.shown}")
+                if command.has("w"):
+                    _await_replicas(command, each)
+
+
+def _await_replicas(command: Command, found: Found) -> None:
+    """Wait until each block has as many replicas as the file should have."""
+    status = status_of(command.web, found.path)
+    print(f"Waiting for {found.shown} ...", end="", flush=True)
+    while status is not None and not all(
+        len(block["hosts"]) == status["replication"] for block in _blocks(command, found)
+    ):
+        print(".", end="", flush=True)
+        time.sleep(_LOOK_S)
+    print(" done")
+
+
+def _blocks(command: Command, found: Found) -> list[dict[str, Any]]:
+    told = command.web.ask("GET", found.path, "GETFILEBLOCKLOCATIONS")
+    return list(told["BlockLocations"]["BlockLocation"])
 
 
 def chmod(command: Command) -> None:
@@ -182,9 +208,10 @@ def refused(command: Command) -> None:
     command.need(1)
     verb, op = REFUSED[command.name]
     typed = command.arguments[0 if "Snapshot" in command.name else -1]
+    path = command.path(typed)
     if command.name == "getfattr":
         print(f"# file: {typed}")
-    command.web.ask(verb, command.path(typed), op)
+    command.web.ask(verb, path, op)
 
 
 def _files(command: Command, found: Found) -> list[Found]:

@@ -10,6 +10,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.fs.options import check_option, options_of
 from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
 from railyard.gateway.shell.web import Failed, Web
 
@@ -18,8 +20,6 @@ TEXTS = {
     "FileNotFoundException": "No such file or directory",
     "PathIsNotEmptyDirectoryException": "Directory is not empty",
 }
-#: Options of a command that takes whatever is given.
-ANY = "*"
 _UNITS = " KMGTPE"
 
 
@@ -30,21 +30,26 @@ class Misused(Exception):
 class Command:
     """A command with its options and arguments, and how it has gone so far."""
 
-    def __init__(self, name: str, arguments: list[str], web: Web, options: str) -> None:
+    def __init__(
+        self, name: str, arguments: list[str], web: Web, *, takes_any: bool = False
+    ) -> None:
         self.name = name
         self.web = web
         self.status = 0
         self.failures = 0
         self.options: set[str] = set()
-        known = set(options.split())
+        known = {} if name == "find" else options_of(name)  # its own stand behind the paths
         while arguments and arguments[0].startswith("-") and len(arguments[0]) > 1:
             option = arguments[0][1:]
-            if option not in known and options != ANY:
-                if option.startswith("-") or not set(option) <= known:
-                    raise Misused(f"Illegal option {arguments[0]}")
-                self.options |= set(option)
+            if option in known or takes_any:
+                given = {option}
+            elif option.startswith("-") or not set(option) <= known.keys():
+                raise Misused(f"Illegal option {arguments[0]}")
             else:
-                self.options.add(option)
+                given = set(option)
+            for each in () if takes_any else sorted(given):
+                check_option(name, each)
+            self.options |= given
             arguments = arguments[1:]
         self.arguments = arguments
 
@@ -70,7 +75,7 @@ class Command:
         for argument in arguments:
             try:
                 yield from find(self.web, argument)
-            except Wrong as wrong:
+            except (Wrong, UsageError) as wrong:
                 self.failed(str(wrong))
 
     @contextlib.contextmanager
@@ -86,7 +91,7 @@ class Command:
 
     def path(self, typed: str) -> str:
         """Where a typed path is."""
-        return absolute(typed, self.web.user)
+        return absolute(typed, self.web.user, self.web.address)
 
     def uri(self, typed: str) -> str:
         """The whole address of a typed path, as errors about a missing parent have it."""

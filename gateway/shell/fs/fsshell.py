@@ -9,51 +9,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.fs import changes, listing, looking, reading, transfers
-from railyard.gateway.shell.fs.command import ANY, TEXTS, Command, Misused
+from railyard.gateway.shell.fs.command import TEXTS, Command, Misused
 from railyard.gateway.shell.paths import Wrong
 from railyard.gateway.shell.web import Failed, Web
 
 MISUSED = 255  #: exit status
-#: {command: what carries it out, its options}
-COMMANDS: dict[str, tuple[Callable[[Command], None], str]] = {
-    "ls": (listing.ls, "C d e h q R t S r u"),
-    "lsr": (listing.lsr, "C d e h q t S r u"),
-    "find": (listing.find, ""),
-    "du": (looking.du, "s h v x"),
-    "df": (looking.df, "h"),
-    "count": (looking.count, "q u h v x"),
-    "stat": (looking.stat, ""),
-    "test": (looking.test, "d e f s w r z"),
-    "checksum": (looking.checksum, "v"),
-    "getfacl": (looking.getfacl, "R"),
-    "cat": (reading.cat, "ignoreCrc"),
-    "text": (reading.text, "ignoreCrc"),
-    "tail": (reading.tail, ""),
-    "head": (reading.head, ""),
-    "getmerge": (reading.getmerge, "nl skip-empty-file"),
-    "get": (transfers.get, "f p crc ignoreCrc"),
-    "copyToLocal": (transfers.get, "f p crc ignoreCrc"),
-    "put": (transfers.put, "f p l d"),
-    "copyFromLocal": (transfers.put, "f p l d"),
-    "moveFromLocal": (transfers.move_from_local, "f p l d"),
-    "moveToLocal": (transfers.move_to_local, ""),
-    "appendToFile": (transfers.append_to_file, "n"),
-    "touchz": (transfers.touchz, ""),
-    "touch": (transfers.touch, "c"),
-    "cp": (transfers.cp, "f p d"),
-    "mv": (transfers.mv, ""),
-    "mkdir": (changes.mkdir, "p"),
-    "rm": (changes.rm, "f r R skipTrash safely"),
-    "rmdir": (changes.rmdir, "-ignore-fail-on-non-empty"),
-    "setrep": (changes.setrep, "w R"),
-    "chmod": (changes.chmod, "R"),
-    "chown": (changes.chown, "R"),
-    "chgrp": (changes.chgrp, "R"),
-    "truncate": (changes.truncate, "w"),
-    "concat": (changes.concat, ""),
-    "expunge": (changes.expunge, "immediate"),
-    **dict.fromkeys(changes.REFUSED, (changes.refused, ANY)),
+#: {command: what carries it out}
+COMMANDS: dict[str, Callable[[Command], None]] = {
+    "ls": listing.ls,
+    "lsr": listing.lsr,
+    "find": listing.find,
+    "du": looking.du,
+    "df": looking.df,
+    "count": looking.count,
+    "stat": looking.stat,
+    "test": looking.test,
+    "checksum": looking.checksum,
+    "getfacl": looking.getfacl,
+    "cat": reading.cat,
+    "text": reading.text,
+    "tail": reading.tail,
+    "head": reading.head,
+    "getmerge": reading.getmerge,
+    "get": transfers.get,
+    "copyToLocal": transfers.get,
+    "put": transfers.put,
+    "copyFromLocal": transfers.put,
+    "moveFromLocal": transfers.move_from_local,
+    "moveToLocal": transfers.move_to_local,
+    "appendToFile": transfers.append_to_file,
+    "touchz": transfers.touchz,
+    "touch": transfers.touch,
+    "cp": transfers.cp,
+    "mv": transfers.mv,
+    "mkdir": changes.mkdir,
+    "rm": changes.rm,
+    "rmdir": changes.rmdir,
+    "setrep": changes.setrep,
+    "chmod": changes.chmod,
+    "chown": changes.chown,
+    "chgrp": changes.chgrp,
+    "truncate": changes.truncate,
+    "concat": changes.concat,
+    "expunge": changes.expunge,
+    **dict.fromkeys(changes.REFUSED, changes.refused),
 }
 
 
@@ -68,14 +69,13 @@ def run(arguments: list[str], web: Web) -> int:
     if name not in COMMANDS:
         print(f"{arguments[0]}: Unknown command\n{usage()}", file=sys.stderr)
         return MISUSED
-    act, options = COMMANDS[name]
     try:
-        command = Command(name, arguments[1:], web, options)
-        act(command)
+        command = Command(name, arguments[1:], web, takes_any=name in changes.REFUSED)
+        COMMANDS[name](command)
     except Misused as misused:
         print(f"-{name}: {misused}\n{usage()}", file=sys.stderr)
         return MISUSED
-    except Wrong as wrong:
+    except (Wrong, UsageError) as wrong:
         print(f"{name}: {wrong}", file=sys.stderr)
         return 1
     except Failed as failed:
@@ -104,6 +104,6 @@ def _help(name: str, about: list[str]) -> int:
 
 def _how(name: str) -> str:
     """A command with its options and arguments, as the function says it that carries it out."""
-    act = COMMANDS[name][0]
+    act = COMMANDS[name]
     _, _, told = (act.__doc__ or "").partition(" ")
     return f"-{name} {told}".rstrip()

@@ -9,6 +9,7 @@ import time
 
 from railyard.gateway.shell.fs.command import Command, below, entries, size
 from railyard.gateway.shell.fs.modes import letters
+from railyard.gateway.shell.fs.options import options_of
 from railyard.gateway.shell.paths import Found, Wrong
 
 
@@ -117,8 +118,8 @@ def _expression(arguments: list[str]) -> tuple[list[str], list[re.Pattern[str]],
             matches.append(re.compile(fnmatch.translate(left.pop(0)), flags))
         elif word == "-print0":
             end = "\0"
-        elif word.startswith("-") and word not in ("-print", "-a", "-and"):
-            raise Wrong(f"Unexpected argument: {word}")
         elif not word.startswith("-"):
             paths.append(word)
+        elif word[1:] not in options_of("find"):
+            raise Wrong(f"Unexpected argument: {word}")
     return paths, matches, end

@@ -6,7 +6,7 @@ import posixpath
 import time
 from typing import Any
 
-from railyard.gateway.shell.fs.command import Command, Misused, entries, size
+from railyard.gateway.shell.fs.command import Command, Misused, below, entries, size
 from railyard.gateway.shell.fs.modes import letters
 from railyard.gateway.shell.paths import Found, status_of
 
@@ -143,11 +143,14 @@ def checksum(command: Command) -> None:
 
 
 def getfacl(command: Command) -> None:
-    """-getfacl PATH: owner and permission, as there are no access lists"""
+    """-getfacl [-R] PATH: owner and permission, as there are no access lists"""
     command.need(1)
     if len(command.arguments) > 1:
         raise Misused("Too many arguments")
-    for found in command.found(command.arguments):
+    every = [*command.found(command.arguments)]
+    if command.has("R"):
+        every += [each for top in every if top.is_folder for each in below(command, top)]
+    for found in every:
         told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
         print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
         bits = int(told["permission"], 8)

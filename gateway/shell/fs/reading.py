@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import bz2
+import io
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING
 
+from railyard.cluster.packed import (
+    GZIP,
+    HEAD_BYTES,
+    NotPacked,
+    ending_of,
+    fault_of,
+    unpacked,
+)
+from railyard.gateway.shell.addresses import local_path
 from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.paths import Found
+from railyard.gateway.shell.web import PIECE_BYTES
 
-_GZIP = 16 + zlib.MAX_WBITS  #: zlib's word for its header
-
-
-class _Unpacking(Protocol):
-    """What ``zlib`` and ``bz2`` unpack with."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, /) -> bytes: ...
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 def cat(command: Command) -> None:
@@ -37,7 +34,7 @@ def cat(command: Command) -> None:
 
 
 def text(command: Command) -> None:
-    """-text PATH ...: the same, and what is packed with gzip or bzip2 is unpacked"""
+    """-text PATH ...: the same, and what is packed is unpacked"""
     command.need(1)
     for found in command.found(command.arguments):
         copy_out(command, found, sys.stdout.buffer, unpacked=True)
@@ -64,6 +61,7 @@ def getmerge(command: Command) -> None:
     """-getmerge [-nl] [-skip-empty-file] PATH ... LOCAL: all files one after the other in one"""
     command.need(2)
     *sources, local = command.arguments
+    local = local_path(local)
     with command.about(local), open(local, "wb") as file:
         for found in command.found(sources):
             for each in entries(command, found) if found.is_folder else [found]:
@@ -93,25 +91,35 @@ def copy_out(
 
 
 def _unpacked(path: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """What is in a packed file, which may have several parts; any other file as it is."""
-    first = next(pieces, b"")
-    new = _unpacker(path, first)
-    unpacking = None if new is None else new()
-    for piece in chain((first,), pieces):
-        if new is None or unpacking is None:
-            yield piece
-            continue
-        while piece:
-            try:
-                yield unpacking.decompress(piece)
-            except zlib.error as error:
-                raise OSError(f"not in gzip format: {error}") from None
-            piece = unpacking.unused_data
-            if unpacking.eof:
-                unpacking = new()
+    """What is in a packed file; any other file as it is."""
+    file = io.BufferedReader(_Pieces(pieces), PIECE_BYTES)
+    head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
+    ending = ending_of(path, head)
+    try:
+        if not head.startswith(GZIP) and (fault := fault_of(path, head)):
+            raise NotPacked(fault)
+        yield from unpacked(ending, file) if ending else iter(partial(file.read, PIECE_BYTES), b"")
+    except NotPacked as error:
+        raise OSError(str(error)) from None
 
 
-def _unpacker(path: str, first: bytes) -> Callable[[], _Unpacking] | None:
-    if first.startswith(b"\x1f\x8b"):
-        return partial(zlib.decompressobj, _GZIP)
-    return bz2.BZ2Decompressor if path.endswith(".bz2") else None
+class _Pieces(io.RawIOBase):
+    """Pieces as a file that is read from its beginning."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """The next bytes, as many as there are and fit."""
+        target = memoryview(buffer)
+        if not self._left:
+            self._left = memoryview(next(self._pieces, b""))
+        count = min(len(target), len(self._left))
+        target[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count

@@ -11,18 +11,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from railyard.gateway.shell.addresses import local_path
 from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.fs.destinations import Destination, LocalDestination
+from railyard.gateway.shell.fs.keeping import keep_local, keep_stored
 from railyard.gateway.shell.fs.reading import copy_out
 from railyard.gateway.shell.paths import Found, Wrong, status_of
-from railyard.gateway.shell.web import Web
 
 
 # From and to local files -------------------------------------------------------------------------
 def get(command: Command) -> None:
     """-get [-f] [-p] PATH ... LOCAL"""
     sources, local = _sources_and_target(command, 1)
-    target = LocalDestination(command, local, len(sources))
+    target = LocalDestination(command, local_path(local), len(sources))
     for found in command.found(sources):
         _get(command, found, target.of(posixpath.basename(found.path) or "root"))
 
@@ -33,19 +34,24 @@ def _get(command: Command, found: Found, target: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
         for entry in entries(command, found):
             _get(command, entry, target / entry.status["pathSuffix"])
+        if command.has("p"):
+            keep_local(target, found)
         return
     if target.exists() and not command.has("f"):
         command.failed(f"`{target}': File exists")
         return
     partial = target.with_name(f"{target.name}._COPYING_")
-    with command.about(str(target)), open(partial, "wb") as file:
-        copy_out(command, found, file)
+    with command.about(str(target)):
+        with open(partial, "wb") as file:
+            copy_out(command, found, file)
+        if command.has("p"):
+            keep_local(partial, found)
         partial.replace(target)
 
 
 def put(command: Command) -> None:
     """-put [-f] [-p] LOCAL ... PATH; "-": standard input"""
-    locals_, typed = _sources_and_target(command, 1)
+    locals_, typed = _locals_and_target(command)
     target = Destination(command, typed, len(locals_))
     for local in locals_:
         _put(command, local, *target.of(Path(local).resolve().name))
@@ -53,7 +59,7 @@ def put(command: Command) -> None:
 
 def move_from_local(command: Command) -> None:
     """-moveFromLocal [-f] LOCAL ... PATH: put, then remove the local file"""
-    locals_, typed = _sources_and_target(command, 1)
+    locals_, typed = _locals_and_target(command)
     target = Destination(command, typed, len(locals_))
     for local in locals_:
         before = command.failures
@@ -77,12 +83,15 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
         for each in sorted(Path(local).iterdir()):
             below = posixpath.join(path, each.name), posixpath.join(shown, each.name)
             _put(command, str(each), *below)
+        keep_stored(command, path, shown, Path(local))
         return
     if not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
         return
     with command.about(shown), _opened(local) as file:
         command.web.write(path, file, overwrite=str(command.has("f")).lower())
+        if local != "-":
+            keep_stored(command, path, shown, Path(local))
 
 
 def append_to_file(command: Command) -> None:
@@ -90,7 +99,7 @@ def append_to_file(command: Command) -> None:
     command.need(1)
     if len(command.arguments) == 1:
         raise Wrong("missing destination argument")
-    *locals_, typed = command.arguments
+    locals_, typed = _locals_and_target(command)
     path = command.path(typed)
     for local in locals_:
         if local != "-" and not Path(local).exists():
@@ -102,6 +111,12 @@ def append_to_file(command: Command) -> None:
 
 def _opened(local: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     return contextlib.nullcontext(sys.stdin.buffer) if local == "-" else open(local, "rb")
+
+
+def _locals_and_target(command: Command) -> tuple[list[str], str]:
+    """The same with sources of this machine, which may be URIs."""
+    sources, target = _sources_and_target(command, 1)
+    return [local_path(each) for each in sources], target
 
 
 def _sources_and_target(command: Command, least: int) -> tuple[list[str], str]:
@@ -132,16 +147,18 @@ def _cp(command: Command, found: Found, path: str, shown: str) -> None:
         for entry in entries(command, found):
             name = entry.status["pathSuffix"]
             _cp(command, entry, posixpath.join(path, name), posixpath.join(shown, name))
+        keep_stored(command, path, shown, found)
     elif not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
     else:
         with command.about(shown):
             _copy(command, found, path)
+            keep_stored(command, path, shown, found)
 
 
 def _copy(command: Command, found: Found, path: str) -> None:
     """By a second connection: one reads, the other writes."""
-    reader = Web(command.web.address, command.web.user)
+    reader = command.web.another()
     try:
         source = _Stream(reader.read(found.path))
         command.web.write(path, source, overwrite=str(command.has("f")).lower())

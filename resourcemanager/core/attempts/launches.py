@@ -126,6 +126,7 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         partitions=stage.partitions,
         output_path=attempt_file(submission, attempt, stage.name, index) if writes else "",
         success_path=success_file(submission.output_path) if writes else "",
+        output_owner=submission.output_owner,
         output_replication=submission.output_replication,
         output_racks=racks_for(submission, index) if writes else (),
     )

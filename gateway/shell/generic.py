@@ -1,0 +1,248 @@
+"""Hadoop's generic options, and which cluster is asked: that which they say, or the one that is up.
+
+As in Hadoop, a -D counts more than -fs, which counts more than the files of -conf, and these more
+than core-site.xml.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from railyard.cluster.accepted import Accepted, idle, refused, used
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.addresses import STORES, check_own, has_port, is_same, uri_of
+from railyard.gateway.shell.configuration import expanded, merged
+from railyard.gateway.shell.web import NoGateway, Web
+
+OPTIONS = Accepted(
+    "hadoop, hdfs, yarn and mapred: generic options",
+    "generic option",
+    {
+        "-D": used("a setting: which cluster is asked, and what a command or job looks at"),
+        "-conf": used("a file of settings"),
+        "-fs": used("the cluster that is asked, such as webhdfs://HOST:PORT"),
+        "-dfs": used("the same as -fs"),
+        "-jt": used("refused unless it is the address of the cluster that is asked"),
+        "--config": used("the folder whose core-site.xml says which cluster is asked"),
+        "--loglevel": idle("there is no log"),
+        "--debug": idle("there is no log"),
+        "-libjars": refused("Java classes are not run"),
+        "-tokenCacheFile": refused("the token is read from HADOOP_CONF_DIR"),
+        "--daemon": refused("railyard up and railyard down start and stop daemons"),
+        "--workers": refused("railyard up and railyard down start and stop daemons"),
+        "--hosts": refused("railyard up and railyard down start and stop daemons"),
+        "--hostnames": refused("railyard up and railyard down start and stop daemons"),
+        "--buildpaths": refused("there are no Java classes"),
+    },
+)
+SETTINGS = Accepted(
+    "hadoop, hdfs, yarn and mapred, but for jobs: settings (-D, -conf)",
+    "setting",
+    {
+        "fs.defaultFS": used("the cluster that is asked, such as webhdfs://HOST:PORT"),
+        "fs.default.name": used("the same"),
+        "yarn.resourcemanager.address": used("refused unless it is the cluster's that is asked"),
+        "yarn.resourcemanager.webapp.address": used("the same"),
+        "mapreduce.jobtracker.address": used("the same"),
+        "mapred.job.tracker": used("the same"),
+        "dfs.replication": used("replicas of new files"),
+        "fs.trash.interval": used("0; anything else is refused, as there is no trash"),
+        "fs.trash.checkpoint.interval": idle("there is no trash"),
+        "dfs.blocksize": refused("blocks are as large as the topology says"),
+        "dfs.block.size": refused("blocks are as large as the topology says"),
+        "fs.permissions.umask-mode": refused("-chmod changes permissions"),
+        "dfs.umaskmode": refused("-chmod changes permissions"),
+    },
+    begins=("fs.", "dfs."),
+)
+#: Of these the first that is set says which cluster is asked.
+DEFAULT_STORE = ("fs.defaultFS", "fs.default.name")
+#: Settings that must be the address of the cluster that is asked, like -jt.
+MANAGERS = (
+    "yarn.resourcemanager.address",
+    "yarn.resourcemanager.webapp.address",
+    "mapreduce.jobtracker.address",
+    "mapred.job.tracker",
+)
+_SITE = "core-site.xml"
+_FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_FLAGS = ("--debug",)
+
+
+class Generic:
+    """The generic options of a command."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, str] = {}  #: by -D
+        self._store: str | None = None  #: of -fs
+        self._manager: str | None = None  #: of -jt
+        self._files: list[Path] = []  #: of -conf
+        self._folder: Path | None = None  #: of --config
+
+    def take_all(self, arguments: list[str]) -> list[str]:
+        """Take those with which the arguments begin; returns the rest."""
+        rest = list(arguments)
+        while rest and self.take(rest[0], rest[1:2]):
+            rest = rest[2 if takes_value(rest[0]) else 1 :]
+        return rest
+
+    def take(self, option: str, value: list[str]) -> bool:
+        """Take an option with its value, [] if nothing follows; false if it is none of these."""
+        if option.startswith("-D") and option != "-D":
+            self.set(option[2:], option)
+            return True
+        if option not in OPTIONS.entries:
+            return False
+        OPTIONS.check(option)
+        if option in _FLAGS:
+            return True
+        if not value:
+            raise UsageError(f"{option}: need a value")
+        self._take(option, value[0])
+        return True
+
+    def set(self, text: str, given: str) -> None:
+        """Take NAME=VALUE of an option such as -D."""
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise UsageError(f"{given}: need NAME=VALUE")
+        self._set[name.strip()] = value
+
+    def settings(self) -> dict[str, str]:
+        """All settings that were given, those of files as well."""
+        known = {f"env.{name}": value for name, value in os.environ.items()}
+        known |= {"user.name": user_name(), "user.home": os.environ.get("HOME", "")}
+        return expanded(merged(self._files) | self._set, known)
+
+    def connect(self, user: str) -> Web:
+        """A connection to the cluster that is meant; ``UsageError`` if it can't be asked."""
+        address = self._address()
+        if self._manager is not None:
+            check_own("-jt", self._manager, address)
+        settings = self.settings()
+        for name in MANAGERS:
+            if name in settings:
+                check_own(f"{name}={settings[name]}", settings[name], address)
+        return Web(address, user, _token_of(address, self._folder))
+
+    def connect_checked(self, user: str) -> Web:
+        """The same for a command that starts no job: its settings are those of ``SETTINGS``."""
+        settings = self.settings()
+        for name, value in settings.items():
+            SETTINGS.check(name, f"{name}={value}")
+        if settings.get("fs.trash.interval", "0").strip() not in ("", "0"):
+            right = "need 0, as there is no trash: -rm removes at once"
+            raise UsageError(f"fs.trash.interval={settings['fs.trash.interval'][:40]}: {right}")
+        web = self.connect(user)
+        if "dfs.replication" in settings:
+            web.of_new_files["replication"] = settings["dfs.replication"].strip()
+        return web
+
+    def _take(self, option: str, value: str) -> None:
+        if option == "-D":
+            self.set(value, f"-D {value}")
+        elif option == "-conf":
+            self._files.append(Path(value))
+        elif option in ("-fs", "-dfs"):
+            self._store = value
+        elif option == "-jt":
+            self._manager = value
+        elif option == "--config":
+            self._folder = Path(value)
+
+    def _address(self) -> str:
+        of_files = merged(self._files) if self._files else {}
+        for given, wanted in (
+            *((f"-D {name}", self._set.get(name)) for name in DEFAULT_STORE),
+            ("-fs", self._store),
+            *((f"-conf, {name}", of_files.get(name)) for name in DEFAULT_STORE),
+        ):
+            if wanted is not None:
+                return _wanted(given, wanted, lambda: find_gateway(self._folder))
+        return find_gateway(self._folder)
+
+
+def user_name() -> str:
+    """Who asks: HADOOP_USER_NAME, or the user of this machine."""
+    return os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
+
+
+def takes_value(option: str) -> bool:
+    """Whether the word after a generic option belongs to it."""
+    return option not in _FLAGS and (option == "-D" or not option.startswith("-D"))
+
+
+def find_gateway(folder: Path | None = None) -> str:
+    """Host and port: of the core-site.xml of a folder, of HADOOP_CONF_DIR's, or of what is up."""
+    for each in [folder] if folder else _named_folders():
+        site = each / _SITE
+        if folder is None and not site.is_file():
+            continue
+        properties = merged([site])
+        for name in DEFAULT_STORE:
+            if name in properties:
+                return _wanted(f"{site}: {name}", properties[name], _running)
+        if folder is not None:
+            raise UsageError(f"{site}: sets no fs.defaultFS, so it says no cluster")
+    return _running()
+
+
+def _wanted(given: str, wanted: str, known: Callable[[], str]) -> str:
+    """Host and port of the address of a store; without a port it must be the one that is known."""
+    wanted = wanted.strip()
+    uri = uri_of(wanted)
+    bare = not uri.scheme and not uri.authority
+    authority = uri.path.partition("/")[0] if bare else uri.authority
+    if uri.scheme not in ("", *STORES) or not authority:
+        raise UsageError(
+            f"{given}: {wanted or 'nothing'}: need the address of a cluster: webhdfs://HOST:PORT"
+        )
+    try:
+        own = known()
+    except NoGateway:
+        own = ""
+    if own and is_same(authority, own):
+        return own
+    if has_port(authority):
+        return authority.rpartition("@")[2]
+    this = f": this one is webhdfs://{own}" if own else ""
+    raise UsageError(f"{given}: {wanted}: need a port to ask another cluster{this}")
+
+
+def _named_folders() -> Iterator[Path]:
+    for name in _FOLDERS:
+        if os.environ.get(name):
+            yield Path(os.environ[name])
+
+
+def _current() -> Path:
+    """The folder of the cluster that is up."""
+    own = f"railyard-{os.geteuid()}"
+    home = Path(os.environ.get("RAILYARD_HOME") or Path(tempfile.gettempdir()) / own)
+    return home / "clusters" / "current"
+
+
+def _running() -> str:
+    """Where the gateway of the cluster is that is up."""
+    try:
+        told = json.loads((_current() / "gateway.json").read_bytes())
+        return str(told["url"]).removeprefix("http://")
+    except OSError:
+        right = "railyard up starts a cluster; HADOOP_CONF_DIR names one that is elsewhere"
+        raise NoGateway(f"no gateway is known: {right}") from None
+
+
+def _token_of(address: str, folder: Path | None) -> str:
+    """What the gateway at an address wants to be shown; "" if nothing is known of it."""
+    for each in (*([folder] if folder else []), *_named_folders(), _current() / "client-files"):
+        try:
+            site = merged([each / _SITE])
+            if site.get("fs.defaultFS", "") == f"webhdfs://{address}":
+                return (each / "token").read_text(encoding="utf-8").strip()
+        except (OSError, UsageError):
+            continue
+    return ""
