@@ -150,7 +150,10 @@ class Job:
         return partition_by_hash(key, partitions)
 
     def count(self, name: str, by: int = 1) -> None:
-        """Add to the job's counter ``name``, which is shown when the job has ended."""
+        """Add to the job's counter ``name``, which is shown when the job has ended.
+
+        A counter is a whole number from -2^63 to 2^63 - 1, also as the sum over all tasks.
+        """
         self.counters[name] = self.counters.get(name, 0) + by
 
     def stages(self) -> tuple[Stage, ...]:

@@ -10,6 +10,7 @@ from collections import Counter
 
 import psutil
 import pytest
+import requests
 
 from tests.command_line import SMALL, command_line
 from tests.hadoop import Hadoop
@@ -112,6 +113,24 @@ def test_a_map_for_each_two_lines_without_a_reduce(hadoop):
     hadoop.ok("yarn", "jar", "any.jar", *words)
     out, _ = hadoop.ok("hadoop", "fs", "-cat", "/by-two/part-00001")
     assert out == b"8\tthree\n14\tfour\n"
+
+
+def test_settings_reach_the_job_and_its_output(hadoop):
+    """The number of maps, its name and queue, folders within folders, replicas of its output."""
+    for folder in ("/deep", "/deep/er"):
+        hadoop.ok("hadoop", "fs", "-mkdir", "-p", folder)
+        hadoop.put(b"123456789\n" * 50, f"{folder}/in")
+    words = ["-D", "mapred.map.tasks=8", "-D", "mapred.input.dir.recursive=true"]
+    words += ["-D", "dfs.replication=1", "-D", "mapred.job.queue.name=q", "-D", "mapred.job.name=n"]
+    words += ["-input", "/deep", "-output", "/deep-out", "-mapper", "cat", "-reducer", "NONE"]
+    _, log = hadoop.ok("hadoop", "jar", "any.jar", *words)
+    assert "\t\tLaunched map tasks=8\n" in log
+    assert "\t\tMap input records=100\n" in log
+    out, _ = hadoop.ok("hadoop", "fs", "-stat", "%r %n", "/deep-out/part-*")
+    assert out.splitlines() == [b"1 part-%05d" % number for number in range(8)]
+    assert sorted(hadoop.get("/deep-out/part-*").splitlines()) == [b"123456789"] * 100
+    apps = requests.get(f"{hadoop.url}/ws/v1/cluster/apps").json()["apps"]["app"]
+    assert [app["queue"] for app in apps if app["name"] == "n"] == ["q"]
 
 
 def test_a_mapper_that_fails_is_tried_again_and_shown(hadoop):

@@ -456,12 +456,32 @@ def test_an_attempt_that_says_it_is_due_in_the_far_future_is_not_kept_back(clust
     assert isinstance(cluster.ending(attempt), AttemptSucceeded)
 
 
-@pytest.mark.parametrize("count", ["2**70", "'many'"])
-def test_an_outcome_that_is_none_fails_the_attempt_and_says_why(cluster, job, count):
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        ("{'x': 2**63}", "counter x is 9223372036854775808: need -2^63 to 2^63 - 1, as in Hadoop"),
+        ("{'x': -2**63 - 1}", "counter x is -9223372036854775809: need -2^63 to 2^63 - 1"),
+        ("{'x': 2**70}", "counter x is 1180591620717411303424: need"),
+        ("{'x': 9**9999}", "counter x is a longer number: need"),
+        ("{'x': 'many'}", "counter x is 'many': need a whole number"),
+        ("{'x': 1.5}", "counter x is 1.5: need a whole number"),
+        ("{'x' * 256: 1}", "need a name of 255 letters"),
+        ("{str(n): n for n in range(20_000)}", "its outcome is none: attempt-succeeded: "),
+    ],
+)
+def test_counters_that_are_none_fail_the_attempt_and_say_why(cluster, job, counts, why):
     attempt = f"{job}.m0.0"
-    cluster.load(job, job_source(f"self.counters['x'] = {count}"))
+    cluster.load(job, job_source(f"self.counters.update({counts})"))
     cluster.launch(attempt, partitions=1)
-    assert "its outcome is none: attempt-succeeded: " in cluster.ending(attempt).reason
+    assert why in cluster.ending(attempt).reason
+
+
+@pytest.mark.parametrize("count", [2**63 - 1, -(2**63)])
+def test_counters_of_64_bits_are_exact(cluster, job, count):
+    attempt = f"{job}.m0.0"
+    cluster.load(job, job_source(f"self.count('x', {count})"))
+    cluster.launch(attempt, partitions=1)
+    assert cluster.ending(attempt).counters["x"] == count
 
 
 def test_a_module_that_writes_into_its_helpers_sockets_is_ended(cluster, job):

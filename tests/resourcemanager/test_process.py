@@ -125,6 +125,29 @@ def test_the_report(office: Office):
         office.client.call(GetReport(jobs=(("j9",),)), Report)
 
 
+def test_a_report_that_cannot_be_is_refused(office: Office):
+    """Of two jobs that were steps of one; the daemon goes on."""
+    rack = Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    jobs = []
+    for number in (1, 2):
+        jobs.append(office.submit(stages=(StageSpec(name="m"),), output_path=f"/out{number}"))
+        launch = rack.wait_for(LaunchAttempt, number)[-1]
+        rack.say(AttemptSucceeded(attempt=launch.attempt, counters={"huge": 2**62}))
+        rack.wait_for(DiscardJob, number)
+    with pytest.raises(Refused, match="counter huge of "):
+        office.client.call(GetReport(jobs=(tuple(jobs),)), Report)
+    assert office.client.call(GetReport(jobs=((jobs[0],),)), Report).summary["jobs"]
+
+
+def test_a_job_has_the_tags_that_it_was_submitted_with(office: Office):
+    Rack(office, "r0")
+    office.store("/in", [(70, "r0n0")])
+    office.submit(stages=(StageSpec(name="m"),), tags=("airflow", "run-17"))
+    (status,) = office.client.call(GetClusterStatus(), ClusterStatus).jobs
+    assert status.tags == ("airflow", "run-17")
+
+
 JOIN = (
     StageSpec(name="o", inputs=("orders",)),
     StageSpec(name="c", inputs=("customers",)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId
+from railyard.resourcemanager.core.state.records import one_after_another
 from railyard.resourcemanager.driving.report import report, spread
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.policies import TaskPolicy
@@ -181,3 +183,25 @@ def test_a_job_that_makes_up_names_of_counters_without_end_fails():
     c.counters = {f"line {number}": 1 for number in range(1001)}
     c.submit("j0", maps=1)
     assert "counted 1001 different things: a job may have 1000" in c.run().ended["j0"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_counters_whose_sum_passes_64_bits_fail_the_job_and_are_named(sign):
+    c = tiny_cluster()
+    c.counters = {"all right": 1, "huge": sign * 2**62}
+    c.submit("j0", maps=3, max_attempts=1)
+    why = c.run().ended["j0"]
+    assert "counter huge of the job's tasks: their sum passes what 64 bits hold" in why
+    record = c.core.records["j0"]
+    assert abs(record.counters["huge"]) <= 2**63
+
+
+def test_steps_whose_counters_pass_64_bits_together_have_no_report():
+    c = tiny_cluster()
+    c.counters = {"huge": 2**62}
+    for job in ("j0", "j1"):
+        c.submit(job, maps=1)
+    c.run()
+    steps = [c.core.records[job] for job in ("j0", "j1")]
+    with pytest.raises(PeerError, match=r"^counter huge of j0 to j1: their sum passes"):
+        one_after_another(steps)
