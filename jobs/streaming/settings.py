@@ -555,7 +555,7 @@ _BEGINS = (
     *("min.num.spills", "num.key.fields", "reduce.output.key", "user.name"),
 )
 SETTINGS = Accepted(
-    "hadoop jar: settings (-D)",
+    "hadoop jar: settings",
     "setting",
     _NOW | {old: _of_old_name(new) for old, new in OLD_NAMES.items()},
     _BEGINS,
