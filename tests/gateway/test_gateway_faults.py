@@ -25,7 +25,7 @@ from playwright.sync_api import expect
 import railyard.gateway.main
 from railyard.gateway.address import gateway_lines, known
 from railyard.gateway.http.neighbours import is_of_this_user
-from railyard.gateway.shell.web import Web
+from railyard.gateway.shell.generic import Generic
 from tests.chromium import needs_chromium, new_page
 from tests.dfs.conftest import Dfs, small_topology
 
@@ -132,7 +132,7 @@ def test_clients_find_the_token_in_their_files(gateway, monkeypatch):
         assert reader.read() == b"x"
     client._session.close()
     monkeypatch.setenv("HADOOP_CONF_DIR", str(folder))
-    with closing(Web(gateway.url.removeprefix("http://"), "ann")) as command:
+    with closing(Generic().connect("ann")) as command:
         assert command.ask("GET", "/token/file", "GETFILESTATUS")["FileStatus"]["length"] == 1
 
 
