@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
+from railyard.gateway.webhdfs.accepted import PARAMETERS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = ()
+TABLES: tuple[Accepted, ...] = (PARAMETERS,)
 
 _HEAD = f"""\
 # What is accepted
