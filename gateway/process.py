@@ -126,7 +126,7 @@ def application(
     Submission(stores, folder, streaming).add_to(app)
     ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
     NodeRest(stores, folder, nodes).add_to(app)
-    HistoryRest(stores, folder, config.topology.scale).add_to(app)
+    HistoryRest(stores, folder, config.topology.scale, nodes.of_nodes).add_to(app)
     Page(viewers, folder.path / "attempts").add_to(app)
     return app
 

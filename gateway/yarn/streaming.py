@@ -90,6 +90,7 @@ class StreamingRest:
                 output_path=output,
                 user=wanted.user,
                 queue=queue_name(wanted),
+                settings=wanted.settings,
                 plain_names=True,
                 unsplit=UNPACKED,
                 cuts=cuts,

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
+from railyard.gateway.shell import admin, applications, jobs
 from railyard.gateway.webhdfs.accepted import PARAMETERS
+from railyard.gateway.yarn.accepted import FIELDS, FILTERS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = (PARAMETERS,)
+TABLES: tuple[Accepted, ...] = (
+    PARAMETERS,
+    FILTERS,
+    FIELDS,
+    applications.OPTIONS,
+    jobs.OPTIONS,
+    admin.OPTIONS,
+)
 
 _HEAD = f"""\
 # What is accepted
