@@ -455,6 +455,15 @@ def test_the_tags_of_a_submission_have_the_shape_of_yarns():
         assert "application-tags" in _why(submitted(**{"application-tags": wrong}))
 
 
+@pytest.mark.parametrize("field", ["application-name", "queue", "user"])
+def test_half_a_letter_is_no_json(field):
+    body = {"application-id": rest().app(7), "railyard": WORK | {"user": "\ud800"}}
+    body = body if field == "user" else body | {"railyard": WORK, field: "\ud800"}
+    answer = rest().ask("POST", "ws/v1/cluster/apps", body=body)
+    assert "need JSON" in _why(answer)
+    assert "need JSON" in _why(put("state", {"state": "KILLED", "diagnostics": "\ud800"}))
+
+
 XML = {"Content-Type": "application/xml"}
 
 
