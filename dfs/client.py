@@ -128,6 +128,7 @@ class DfsClient:
         owner: str = "",
         permission: int | None = None,
         unless: str = "",
+        stored_block_bytes: int = 0,
     ) -> FileCreated:
         """Create a file that ``fill`` will write; see ``write`` and ``CreateFile``."""
         create = CreateFile(
@@ -139,6 +140,7 @@ class DfsClient:
             owner=owner,
             permission=permission,
             unless=unless,
+            stored_block_bytes=stored_block_bytes,
         )
         return self._call(create, FileCreated)
 

@@ -26,6 +26,7 @@ from railyard.gateway.address import (
 from railyard.gateway.clientfiles import write_client_files
 from railyard.gateway.http.access import Access
 from railyard.gateway.http.connections import answer
+from railyard.gateway.http.crossorigin import CrossOrigin
 from railyard.gateway.http.guard import guard
 from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.page.head import head_of
@@ -115,8 +116,9 @@ def application(
     nodes: NodeAddresses,
 ) -> web.Application:
     """All that the gateway answers."""
-    app = web.Application(middlewares=[guard(access, PAGES)])
-    app.on_response_prepare.append(_sign)
+    others = CrossOrigin(config.http_origins)
+    app = web.Application(middlewares=[guard(access, PAGES, others)])
+    app.on_response_prepare.extend((_sign, others.sign))
     WebHdfs(stores, folder, config, access.tokens).add_to(app)
     Administration(stores, folder).add_to(app)
     streaming = StreamingRest(stores, folder, config)
@@ -124,7 +126,7 @@ def application(
     Submission(stores, folder, streaming).add_to(app)
     ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
     NodeRest(stores, folder, nodes).add_to(app)
-    HistoryRest(stores, folder, config.topology.scale).add_to(app)
+    HistoryRest(stores, folder, config.topology.scale, nodes.of_nodes).add_to(app)
     Page(viewers, folder.path / "attempts").add_to(app)
     return app
 

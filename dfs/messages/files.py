@@ -43,6 +43,7 @@ class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     permission: Permission = 0  #: kept and shown, but not enforced
     modified_s: Seconds = 0.0  #: since 1970, when its content or its entries were last changed
     accessed_s: Seconds = 0.0  #: since 1970, when it was made or what ``SetAttributes`` said
+    stored_block_bytes: StoredBytes = 0  #: of a file's block, at most; 0 = the topology's
 
 
 class PlacementHint(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +123,7 @@ class MoveFiles(OnceOnly, frozen=True, kw_only=True):
     In this order: do ``moves``; do ``gathers``; make ``markers`` (empty files, such as a job's
     _SUCCESS, whose owner is that of their folder); remove the paths of ``remove`` recursively (no
     error if they do not exist).  Parents of targets are made.  Refused if a target exists, unless
-    ``overwrite`` is set and it is a file.
+    ``overwrite`` is set and it is a file, or an empty folder in the way of a folder.
     """
 
     wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
@@ -286,6 +287,8 @@ class CreateFile(Message, frozen=True, kw_only=True):
     first_stored_length: StoredBytes = 0
     owner: Name = ""  #: "" = the user who runs the cluster
     permission: Permission | None = None  #: None = 644
+    #: maximum length of its blocks, at most the topology's; 0 = that
+    stored_block_bytes: StoredBytes = 0
 
 
 class FileCreated(Message, frozen=True, kw_only=True):

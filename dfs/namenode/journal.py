@@ -33,6 +33,7 @@ class Attributes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who a file or folder belongs to, who may use it, and when it was changed and read.
 
     Times are seconds since 1970.  Kept and shown, as in an HDFS whose permissions are not enforced.
+    A file has the length of its blocks here, too.
     """
 
     owner: str = ""
@@ -40,6 +41,7 @@ class Attributes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     permission: int = 0o755  #: the bits of chmod, up to 0o1777
     modified_s: float = 0.0
     accessed_s: float = 0.0
+    block_bytes: int = 0  #: of a file's block, at most; 0 = the topology's
 
 
 class Inode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -77,6 +79,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hint: PlacementHint
     owner: str = ""  #: "" = the namespace's
     permission: int | None = None
+    block_bytes: int = 0  #: of a block, at most; 0 = the topology's
     #: the file as it was when it was opened again, and how many of its blocks stay; None: a new one
     reopened: Inode | None = None
     kept: int = 0

@@ -156,10 +156,11 @@ class Namespace:
         overwrite: bool,
         owner: str = "",
         permission: int | None = None,
+        block_bytes: int = 0,
     ) -> Inode:
         """Add a complete file at the path given by ``names``.  Within ``change``."""
         parent = self._make_way(names, overwrite, owner)
-        return self._add(parent, names[-1], replication, blocks, owner, permission)
+        return self._add(parent, names[-1], replication, blocks, owner, permission, block_bytes)
 
     def replace(self, inode: Inode) -> None:
         """Give an inode that exists another value, at the same place.  Within ``change``."""
@@ -175,6 +176,9 @@ class Namespace:
             before = parse_path(source)
             if names[: len(before)] == before:
                 raise PeerError(f"{source}: cannot be moved into or onto itself, {target}")
+        there = self.find(target) if overwrite and inode.folder else None
+        if there is not None and there.folder:
+            self.remove(target, recursive=False)
         self._rename(inode, self._make_way(names, overwrite and not inode.folder), names[-1])
 
     def gather(self, source: str, folders: Sequence[str], target: str, overwrite: bool) -> None:
@@ -300,6 +304,7 @@ class Namespace:
         blocks: tuple[FileBlock, ...] = (),
         owner: str = "",
         permission: int | None = None,
+        block_bytes: int = 0,
     ) -> Inode:
         """Add a new inode to an existing folder; with a replication it is a file."""
         number, now_s = self._next, self.now_s
@@ -307,6 +312,7 @@ class Namespace:
         if permission is None:
             permission = _FOLDER_PERMISSION if replication is None else _FILE_PERMISSION
         group = self._inodes[parent].attributes.group
+        given = owner or self._owner, group, permission, now_s, now_s, block_bytes
         inode = Inode(
             number=number,
             parent=parent,
@@ -314,7 +320,7 @@ class Namespace:
             folder=replication is None,
             replication=replication or 0,
             blocks=blocks,
-            attributes=Attributes(owner or self._owner, group, permission, now_s, now_s),
+            attributes=Attributes(*given),
         )
         self._before[number] = None
         self._inodes[number] = inode

@@ -35,6 +35,7 @@ def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:
         permission=attributes.permission,
         modified_s=attributes.modified_s,
         accessed_s=attributes.accessed_s,
+        stored_block_bytes=attributes.block_bytes,
     )
 
 

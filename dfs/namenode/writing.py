@@ -29,6 +29,7 @@ from railyard.dfs.namenode.changes import Changes, check_replication
 from railyard.dfs.namenode.commands import CommandQueue
 from railyard.dfs.namenode.datanodes import DataNodes
 from railyard.dfs.namenode.journal import (
+    Attributes,
     FileBlock,
     Inode,
     Journal,
@@ -87,6 +88,9 @@ class Writing:
         if message.writer is not None:
             self.datanodes.check_node(message.writer)
         check_replication(replication, self.nodes)
+        if message.stored_block_bytes > self.block_bytes:
+            right = f"at most {self.block_bytes}, the topology's"
+            raise PeerError(f"blocks of {message.stored_block_bytes} bytes: need {right}")
         opened = Opened(
             number=self.new_id(),
             path=message.path.removesuffix("/"),
@@ -97,6 +101,7 @@ class Writing:
             hint=message.hint,
             owner=message.owner,
             permission=message.permission,
+            block_bytes=message.stored_block_bytes,
         )
         file = OpenFile(opened=opened, touched_s=now_s)
         notes = [OpenFileChange(opened.number, opened)]
@@ -108,7 +113,7 @@ class Writing:
         self.open_files.add(file)
         return FileCreated(
             file=opened.number,
-            stored_block_bytes=self.block_bytes,
+            stored_block_bytes=self._block_bytes(opened),
             replication=opened.replication,
             first=first,
         )
@@ -132,6 +137,7 @@ class Writing:
             writer=message.writer,
             overwrite=True,
             hint=PlacementHint(),
+            block_bytes=inode.attributes.block_bytes,
             reopened=inode,
             kept=len(kept),
         )
@@ -139,7 +145,7 @@ class Writing:
             file=opened.number,
             stored_length=inode.stored_length,
             kept_stored_length=sum(block.stored_length for block in kept),
-            stored_block_bytes=self.block_bytes,
+            stored_block_bytes=self._block_bytes(opened),
         )
         self.journal.note([OpenFileChange(opened.number, opened), *self.answers.changes(answer)])
         self.open_files.add(OpenFile(opened=opened, touched_s=now_s))
@@ -199,11 +205,15 @@ class Writing:
             self.forget(file.blocks)
 
     # Helpers ---------------------------------------------------------------------------------
+    def _block_bytes(self, of: Opened | Attributes) -> int:
+        """The maximum length of a file's blocks."""
+        return of.block_bytes or self.block_bytes
+
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
         """The blocks that stay of a file that is to have another end."""
         kept = inode.blocks
         if length is None:
-            is_full = not kept or kept[-1].stored_length == self.block_bytes
+            is_full = not kept or kept[-1].stored_length == self._block_bytes(inode.attributes)
             return kept if is_full else kept[:-1]
         ends = itertools.accumulate(block.stored_length for block in kept)
         return kept[: sum(end <= length for end in ends)]
@@ -219,8 +229,8 @@ class Writing:
     ) -> BlockAdded:
         """Allocate a block of an open file and choose its nodes; may raise ``PeerError``."""
         opened = file.opened
-        if not 0 < stored_length <= self.block_bytes:
-            right = f"1 to {self.block_bytes} bytes"
+        if not 0 < stored_length <= self._block_bytes(opened):
+            right = f"1 to {self._block_bytes(opened)} bytes"
             raise PeerError(f"a block of {stored_length} bytes: need {right}")
         nodes = tuple(
             self.placement.choose(
@@ -255,7 +265,7 @@ class Writing:
 
     def _put_inode(self, opened: Opened, blocks: tuple[FileBlock, ...]) -> Inode:
         if opened.reopened is None:
-            given = opened.overwrite, opened.owner, opened.permission
+            given = opened.overwrite, opened.owner, opened.permission, opened.block_bytes
             return self.namespace.put_file(opened.names, opened.replication, blocks, *given)
         inode = self.namespace.numbered(opened.reopened.number)
         if inode is None or inode.blocks != opened.reopened.blocks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
@@ -48,10 +47,13 @@ async def whole_body(request: web.Request, bytes_max: int = JSON_BYTES_MAX) -> b
 
 
 async def json_body(request: web.Request) -> Any:
-    """The JSON that a request brings; ``RemoteError`` for anything else, or too much."""
+    """The JSON that a request brings; ``RemoteError`` for anything else, or too much.
+
+    A half of a surrogate pair is no JSON either: no message could carry it on.
+    """
     try:
-        return json.loads(await whole_body(request))
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(await whole_body(request))
+    except (ValueError, RecursionError):  # msgspec's errors are of the first kind
         raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
 
 

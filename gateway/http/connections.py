@@ -9,12 +9,13 @@ import asyncio
 import functools
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from railyard.cluster.shown import shortened
 from railyard.gateway.http.errors import RemoteError
@@ -36,6 +37,7 @@ _HELD_BYTES = 2**20
 #: A line in the log for refused requests, at most so often.
 _SAID_EVERY_S = 10.0
 _LETTERS_MAX = 300
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 
 async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> list[asyncio.Server]:
@@ -48,7 +50,29 @@ async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> lis
 
 
 class Connection(web.RequestHandler):
-    """A client's connection."""
+    """A client's connection.
+
+    Bytes above 0x7F in a request's first line are escaped, which aiohttp's parser wants: Hadoop's
+    Java client sends UTF-8 as it is.  Not so in requests that come before the answer to an earlier
+    one: no client of ours does that.
+    """
+
+    _line_comes = True  #: the first line of a request, or the rest of it
+    _body: StreamReader | None = None  #: of the request that came last
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
+        if self._body is not None and self._body.is_eof() and not self._messages:
+            self._line_comes, self._body = True, None
+        if self._line_comes:
+            line, end, rest = data.partition(b"\n")
+            if not line.isascii():
+                data = _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + end + rest
+            self._line_comes = not (end and line.strip())
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count > before:
+            self._body = self._messages[-1][1]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Serve it, unless it comes from another user of this machine."""

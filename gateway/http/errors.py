@@ -32,6 +32,7 @@ _PACKAGES = {
     "RetriableException": "org.apache.hadoop.ipc",
     "InvalidInputException": "org.apache.hadoop.mapred",
     "AccessControlException": "org.apache.hadoop.security",
+    "AuthorizationException": "org.apache.hadoop.security.authorize",
     "IllegalArgumentException": "java.lang",
     "UnsupportedOperationException": "java.lang",
     "SecurityException": "java.lang",

@@ -17,23 +17,31 @@ from aiohttp.typedefs import Handler, Middleware
 
 from railyard.gateway.http.access import Access
 from railyard.gateway.http.bodies import cut_off
+from railyard.gateway.http.crossorigin import READING, CrossOrigin
 from railyard.gateway.http.errors import RemoteError, remote_error
 
 log = logging.getLogger(__name__)
 
 _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _LOOPBACK = re.compile(r"127(\.\d{1,3}){3}", re.ASCII)
-_READING = ("GET", "HEAD", "OPTIONS")
+_NO_OTHERS = CrossOrigin()
 
 
-def guard(access: Access | None = None, pages: Collection[str] = ()) -> Middleware:
+def guard(
+    access: Access | None = None,
+    pages: Collection[str] = (),
+    others: CrossOrigin = _NO_OTHERS,
+) -> Middleware:
     """The check of every request, and what is told of its errors; None: as on the loopback.
 
-    ``pages``: paths that can be read without a token.
+    ``pages``: paths that can be read without a token; ``others``: whose pages may read answers.
     """
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        preflight = others.preflight(request)  # browsers ask without a token
+        if preflight is not None:
+            return preflight
         try:
             _check(request, access, pages)
             return await handler(request)
@@ -56,14 +64,14 @@ def guard(access: Access | None = None, pages: Collection[str] = ()) -> Middlewa
 
 def _check(request: web.Request, access: Access | None, pages: Collection[str]) -> None:
     if access is not None and access.token:
-        if request.method not in _READING or request.path not in pages:
+        if request.method not in READING or request.path not in pages:
             access.check(request)
     elif not _is_own(_name(request.host)):
         why = f"Host {request.host[:80]!r}: need {', '.join(_OWN_NAMES)}"
         raise RemoteError(403, "AccessControlException", why)
     origin = request.headers.get("Origin", "")
     own = f"{request.scheme}://{request.host}"
-    if origin not in ("", own) and request.method not in _READING:
+    if origin not in ("", own) and request.method not in READING:
         why = f"Origin {origin[:80]!r}: pages of other sites may not change anything"
         raise RemoteError(403, "AccessControlException", why)
 

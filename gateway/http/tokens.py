@@ -61,7 +61,8 @@ class Tokens:
     def read(self, text: str, now_ms: int) -> Token:
         """The token of a text; ``RemoteError`` for one that does not hold, or no longer."""
         try:
-            packed = _Reader(base64.b64decode(text[:_TEXT_MAX] + "==", b"-_", validate=True))
+            padded = text[:_TEXT_MAX] + "=" * (-len(text[:_TEXT_MAX]) % 4)
+            packed = _Reader(base64.b64decode(padded, b"-_", validate=True))
             identifier, password = packed.sized(), packed.sized()
         except (ValueError, binascii.Error):
             raise _invalid("it cannot be read") from None

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from railyard.cluster.accepted import Accepted, refused, used
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.web import Failed, Web
 
 #: Exit status of a command that was misused, or refused: -1 in Hadoop's source.
@@ -19,6 +21,22 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
     "-dead": ("Dead datanodes", lambda node: not node["alive"]),
     "-decommissioning": ("Decommissioning datanodes", lambda node: node["drain"] == "draining"),
 }
+_NO_SUCH = refused("the block store has none")
+OPTIONS = Accepted(
+    "hdfs dfsadmin: commands",
+    "command",
+    {
+        "-report": used("the nodes, and what is stored on them"),
+        "-safemode": used("enter, leave, get, wait, forceExit"),
+        **dict.fromkeys(("-setQuota", "-clrQuota", "-setSpaceQuota", "-clrSpaceQuota"), _NO_SUCH),
+        **dict.fromkeys(("-allowSnapshot", "-disallowSnapshot", "-upgrade"), _NO_SUCH),
+        **dict.fromkeys(("-finalizeUpgrade", "-rollingUpgrade", "-setBalancerBandwidth"), _NO_SUCH),
+        "-refreshNodes": refused("need railyard drain, which empties a node"),
+        "-saveNamespace": refused("its journal has all changes at once"),
+        "-printTopology": refused("need -report, or railyard nodes"),
+        "-metasave": refused("need railyard fsck"),
+    },
+)
 _STATES = {"": "Normal", "draining": "Decommission in progress", "drained": "Decommissioned"}
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 #: Between two looks of "-safemode wait".
@@ -37,8 +55,11 @@ def run(arguments: list[str], web: Web) -> int:
     except Failed as failed:
         print(f"{command[1:]}: {failed}", file=sys.stderr)
         return _WRONG
-    if command not in ("", "-safemode", "-report"):
-        print(f"{command.removeprefix('-')}: Unknown command", file=sys.stderr)
+    try:
+        if command:
+            OPTIONS.check(command)
+    except UsageError as error:
+        print(f"{command.removeprefix('-')}: Unknown command: {error}", file=sys.stderr)
     words = {"-safemode": [_SAFE_MODE], "-report": [_REPORT]}.get(command, [_REPORT, _SAFE_MODE])
     print("Usage: hdfs dfsadmin " + "\n\t".join(words), file=sys.stderr)
     return _WRONG

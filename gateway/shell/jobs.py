@@ -6,9 +6,34 @@ import re
 import sys
 from typing import Any
 
+from railyard.cluster.accepted import Accepted, refused, used
+from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.jar import counter_lines
 from railyard.gateway.shell.web import Failed, Web
 
+_AS_SUBMITTED = refused("a job stays as it was submitted")
+_BY_HISTORY = refused("need the REST interfaces, or the page of the gateway")
+OPTIONS = Accepted(
+    "mapred job: options",
+    "option",
+    {
+        "-list": used("jobs that wait or run; with all: those that have ended, too"),
+        "-status": used("how far a job is, and its counters"),
+        "-kill": used("end a job"),
+        "-counter": used("a counter of a job"),
+        "-submit": refused("need hadoop jar"),
+        "-events": _BY_HISTORY,
+        "-history": _BY_HISTORY,
+        "-logs": _BY_HISTORY,
+        "-config": _BY_HISTORY,
+        "-list-active-trackers": refused("need yarn's REST interface, or railyard nodes"),
+        "-list-blacklisted-trackers": refused("no node is blacklisted"),
+        "-list-attempt-ids": _BY_HISTORY,
+        "-kill-task": refused("an attempt can't be ended by itself: need -kill"),
+        "-fail-task": refused("an attempt can't be ended by itself: need -kill"),
+        "-set-priority": _AS_SUBMITTED,
+    },
+)
 USAGE = """Usage: mapred job
 \t-list [all]
 \t-status JOB
@@ -22,8 +47,8 @@ _ENDED = ("FINISHED", "FAILED", "KILLED")
 def run(arguments: list[str], web: Web) -> int:
     """Carry out ``-list`` and so on; returns the exit status."""
     match arguments:
-        case ["-list", *rest]:
-            return _list(web, everything=rest == ["all"])
+        case ["-list"] | ["-list", "all"]:
+            return _list(web, everything=len(arguments) == 2)
         case ["-status", job]:
             return _status(web, job)
         case ["-kill", job]:
@@ -31,6 +56,11 @@ def run(arguments: list[str], web: Web) -> int:
         case ["-counter", job, group, counter]:
             print(web.own("GET", f"/jobs/{_id(job)}")["counters"].get(group, {}).get(counter, 0))
             return 0
+    try:
+        for word in arguments[:1]:
+            OPTIONS.check(word)
+    except UsageError as error:
+        print(f"job: {error}", file=sys.stderr)
     print(USAGE, file=sys.stderr)
     return 1
 

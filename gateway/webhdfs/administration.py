@@ -48,7 +48,7 @@ class Administration:
 
     async def _set_safe_mode(self, request: web.Request) -> web.Response:
         body = await json_body(request)
-        wanted = body.get("safeMode") if isinstance(body, dict) else None
+        wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
         if not isinstance(wanted, bool):
             raise illegal('the body: need JSON such as {"safeMode": true}')
         async with self._stores.one() as store:

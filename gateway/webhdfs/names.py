@@ -167,9 +167,16 @@ def _file_above(store: DfsClient, path: str) -> str:
 
 
 def rename(call: Call, store: DfsClient) -> Answer:
-    """False for what HDFS does not do: no source, a file in the way, no folder to go to."""
+    """False for what HDFS does not do: no source, a file in the way, no folder to go to.
+
+    With options these are errors, and a folder in the way is no folder to move into.
+    """
     target = without_colon(call.stored_path("destination"))
     source = call.path
+    options = call.several("renameoptions", ("NONE", "OVERWRITE", "TO_TRASH"))
+    if options is not None:
+        _rename_strictly(store, source, target, overwrite="OVERWRITE" in options)
+        return None
     there = store.find(target)
     if there is not None and there.folder and source != target:
         target = f"{target.rstrip('/')}/{source.rsplit('/', 1)[1]}"
@@ -188,6 +195,32 @@ def rename(call: Call, store: DfsClient) -> Answer:
             return {"boolean": False}
         raise
     return {"boolean": True}
+
+
+def _rename_strictly(store: DfsClient, source: str, target: str, *, overwrite: bool) -> None:
+    status, there = store.find(source), store.find(target)
+    if status is None:
+        raise RemoteError(404, "FileNotFoundException", f"rename source {source} is not found.")
+    if source == target:
+        why = f"The source {source} and destination {target} are the same"
+        raise RemoteError(403, "FileAlreadyExistsException", why)
+    if source == "/" or target == "/":
+        raise RemoteError(403, "IOException", "rename source or destination cannot be the root")
+    if target.startswith(f"{source}/"):
+        why = f"Rename destination {target} is a directory or file under source {source}"
+        raise RemoteError(403, "IOException", why)
+    if there is None:
+        check_parent(store, target)
+    elif there.folder != status.folder:
+        why = f"Source {source} Destination {target} both should be either file or directory"
+        raise RemoteError(403, "IOException", why)
+    elif not overwrite:
+        why = f"rename destination {target} already exists"
+        raise RemoteError(403, "FileAlreadyExistsException", why)
+    elif there.entries:
+        why = f"rename destination directory is not empty: {target}"
+        raise RemoteError(403, "IOException", why)
+    store.rename(source, target, overwrite=overwrite)
 
 
 def delete(call: Call, store: DfsClient) -> Answer:
@@ -302,6 +335,14 @@ def replication_of(call: Call) -> int:
     """The replicas that are asked for, as far as there are nodes; 0: the cluster's default."""
     asked = call.whole("replication", least=1, most=_REPLICAS_MAX)
     return 0 if asked is None else min(asked, call.place.nodes)
+
+
+def check_parent(store: DfsClient, path: str) -> None:
+    """Raise ``RemoteError`` unless the folder of a path exists."""
+    parent = path.rsplit("/", 1)[0] or "/"
+    if not existing(store, parent).folder:
+        why = f"Parent path is not a directory: {parent}"
+        raise RemoteError(403, "ParentNotDirectoryException", why)
 
 
 def existing(store: DfsClient, path: str) -> FileStatus:

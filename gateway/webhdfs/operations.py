@@ -86,18 +86,55 @@ def _check_offset(call: Call, offset: int, stored_length: int) -> None:
 
 
 async def _create(call: Call, store: Store) -> web.StreamResponse:
-    overwrite, permission = call.boolean("overwrite", False), call.permission()
-    path, replication, owner = call.new_path(), replication_of(call), call.user
+    flags, in_any = _create_flags(call), call.boolean("createparent", True)
+    path, replication, permission = call.new_path(), replication_of(call), call.permission()
+    block_bytes = call.block_bytes()
+
+    if not in_any:
+        await store.call(lambda client: names.check_parent(client, path))
+    if "CREATE" not in flags:
+        await store.call(lambda client: existing(client, path))
     if not call.is_data:
         return _elsewhere(call)
 
     def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
-        created = client.create(path, replication, overwrite, owner=owner, permission=permission)
+        created = client.create(
+            path,
+            replication,
+            "OVERWRITE" in flags,
+            owner=call.user,
+            permission=permission,
+            stored_block_bytes=block_bytes,
+        )
         return client.fill(path, created, pieces)
 
     await store.take(call.request.content, write)
     location = f"hdfs://{call.request.host}{call.path}"
     return web.Response(status=201, headers={"Location": location})
+
+
+#: Flags by which Java programs say how and where a file is written, which are the store's affair.
+_IDLE_FLAGS = {
+    "SYNC_BLOCK",
+    "LAZY_PERSIST",
+    "NO_LOCAL_WRITE",
+    "NO_LOCAL_RACK",
+    "SHOULD_REPLICATE",
+    "IGNORE_CLIENT_LOCALITY",
+}
+
+
+def _create_flags(call: Call) -> set[str]:
+    """CREATE: a new file is made; OVERWRITE: a file in the way is replaced."""
+    overwrite = call.boolean("overwrite", False)
+    flags = call.several("createflag", {"CREATE", "OVERWRITE", *_IDLE_FLAGS})
+    if flags is None:
+        return {"CREATE", "OVERWRITE"} if overwrite else {"CREATE"}
+    flags -= _IDLE_FLAGS
+    if not flags or (overwrite and "OVERWRITE" not in flags):
+        right = "need create, overwrite or both" + ", as overwrite=true" * overwrite
+        raise call.invalid("createflag", call.text("createflag", "") or "", right)
+    return flags
 
 
 async def _append(call: Call, store: Store) -> web.StreamResponse:
@@ -113,10 +150,12 @@ async def _append(call: Call, store: Store) -> web.StreamResponse:
 
 async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
     def read(client: DfsClient) -> dict[str, object]:
-        checksum = FileChecksum(call.place.stored_block_bytes)
+        checksum = FileChecksum(call.block_bytes_of(_file(client, call.path)))
         checksum.take(_opened(client, call.path).stream())
         return checksum.told()
 
+    if call.boolean("noredirect", False) and not call.is_data:
+        return _elsewhere(call)
     return json_answer(await store.call(read))
 
 
@@ -168,7 +207,7 @@ class WebHdfs:
         """Route requests here."""
         handle, expect = self._handle, self._expect
         app.router.add_route("*", PREFIX, handle, expect_handler=expect)
-        app.router.add_route("*", PREFIX + "/{path:.*}", handle, expect_handler=expect)
+        app.router.add_route("*", PREFIX + r"/{path:[\s\S]*}", handle, expect_handler=expect)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         call = Call(request, self._place)
@@ -180,13 +219,15 @@ class WebHdfs:
         if refused is not None:
             raise refused
         on_bytes, on_names = _BYTES.get((verb, operation)), _NAMES.get((verb, operation))
+        if on_bytes is None and on_names is None:
+            known = sorted(name for each, name in (*_NAMES, *_BYTES) if each == verb)
+            why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
+            raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
+        call.check_names()
         async with self._stores.one() as store:
             if on_bytes is not None:
                 return await on_bytes(call, store)
-            if on_names is None:
-                known = sorted(name for each, name in (*_NAMES, *_BYTES) if each == verb)
-                why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
-                raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
+            assert on_names is not None, "one of the two is there"
             answer = await store.call(partial(on_names, call))
         if answer is None:
             return web.Response(content_type="application/octet-stream")

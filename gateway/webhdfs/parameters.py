@@ -1,7 +1,7 @@
 """A WebHDFS request: its path in the block store, its operation, its parameters.
 
-Names of operations and parameters may have any case, and unknown parameters are ignored, as
-clients rely on both.
+Names of operations and parameters may have any case, as clients rely on it.  ``accepted`` has the
+parameters of each operation; others are refused.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from __future__ import annotations
 import posixpath
 import re
 import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from aiohttp import web
 
-from railyard.gateway.http.errors import illegal
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.shown import shortened
+from railyard.dfs.messages.files import FileStatus
+from railyard.dfs.paths import parse_path
+from railyard.gateway.http.errors import RemoteError, illegal
+from railyard.gateway.http.given import check_given
 from railyard.gateway.http.tokens import Tokens
+from railyard.gateway.webhdfs.accepted import PARAMETERS
 
 PREFIX = "/webhdfs/v1"
 #: Marks the second step of a request, at which the bytes are sent.
@@ -25,6 +32,10 @@ DATA = "data"
 NOBODY = "dr.who"
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,63}\$?")
 _WHOLE_MAX = 2**60
+#: Bytes of which a block has a whole number, as in HDFS: those of a checksum.
+_BLOCK_STEP_BYTES = 512
+#: Clients that were given no block size send Hadoop's own: it says nothing.
+_NO_BLOCK_BYTES = 128 * 2**20
 
 
 class Place(NamedTuple):
@@ -50,9 +61,16 @@ class Call:
         except UnicodeDecodeError:
             raise illegal("the URL is not UTF-8") from None
         self.path = _one_slash(path)
-        self._given = {name.lower(): value for name, value in given}
+        self._given = _by_name(given)
         #: who asks, as he or his delegation token says; the owner of what is made
         self.user = self._user()
+
+    def check_names(self) -> None:
+        """Refuse a parameter that the operation has not got."""
+        try:
+            check_given(PARAMETERS, self.operation, self._given)
+        except UsageError as error:
+            raise illegal(str(error)) from None
 
     @property
     def operation(self) -> str:
@@ -79,7 +97,7 @@ class Call:
         if value is None:
             return default
         if value.lower() not in ("true", "false"):
-            raise self._invalid(name, value)
+            raise self.invalid(name, value)
         return value.lower() == "true"
 
     def whole(
@@ -90,9 +108,9 @@ class Call:
         if value is None or value == "null":
             return default
         if not re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
-            raise self._invalid(name, value)
+            raise self.invalid(name, value)
         if not least <= int(value) <= most:
-            raise self._invalid(name, value)
+            raise self.invalid(name, value)
         return int(value)
 
     def permission(self) -> int | None:
@@ -101,8 +119,32 @@ class Call:
         if value is None:
             return None
         if not re.fullmatch(r"0?[01]?[0-7]{1,3}", value, re.ASCII):
-            raise self._invalid("permission", value)
+            raise self.invalid("permission", value)
         return int(value, 8)
+
+    def several(self, name: str, known: Collection[str]) -> set[str] | None:
+        """Words with commas between, in any case; None if it is not given."""
+        value = self.text(name)
+        if value is None:
+            return None
+        words = {word.strip().upper() for word in value.split(",")}
+        if not words <= set(known):
+            raise self.invalid(name, value, f"need {', '.join(sorted(known))}")
+        return words
+
+    def block_bytes(self) -> int:
+        """Bytes of a new file's blocks; 0: the topology's."""
+        most, wanted = self.place.stored_block_bytes, self.whole("blocksize", least=1)
+        if wanted is None or wanted == _NO_BLOCK_BYTES > most or wanted == most:
+            return 0
+        if wanted > most or wanted % _BLOCK_STEP_BYTES:
+            right = f"a multiple of {_BLOCK_STEP_BYTES}, at most {most}, the topology's block"
+            raise self.invalid("blocksize", str(wanted), f"need {right}")
+        return wanted
+
+    def block_bytes_of(self, file: FileStatus) -> int:
+        """Bytes of an existing file's blocks."""
+        return file.stored_block_bytes or self.place.stored_block_bytes
 
     def stored_path(self, name: str) -> str:
         """An absolute path of the block store; ``..`` never leads out of it."""
@@ -120,15 +162,25 @@ class Call:
 
     def _user(self) -> str:
         token = self.text("delegation")
+        other = self.text("doas")
         if token is not None:
-            return self.place.tokens.read(token, self.now_ms).owner
+            owner = self.place.tokens.read(token, self.now_ms).owner
+            if other not in (None, owner):
+                why = f"User: {owner} is not allowed to impersonate {other}"
+                raise RemoteError(403, "AuthorizationException", shortened(why, 200))
+            return owner
         user = self._given.get("user.name", NOBODY)
-        if not _USER.fullmatch(user):
-            raise self._invalid("user.name", user)
-        return user
+        for name, given in (("user.name", user), ("doas", other or user)):
+            if not _USER.fullmatch(given):
+                raise self.invalid(name, given)
+        return other or user
 
     def new_path(self) -> str:
-        """The request's path, of something that is to be made: a ``:`` in it is refused."""
+        """The request's path, of something that is to be made; refused if it can't be a name."""
+        try:
+            parse_path(self.path)
+        except PeerError as error:
+            raise illegal(str(error)) from None
         return without_colon(self.path)
 
     def _normal(self, name: str, path: str | None) -> str:
@@ -137,8 +189,19 @@ class Call:
             raise illegal(f'Invalid value for webhdfs parameter "{name}": {path!r}: {why}')
         return posixpath.normpath(_one_slash(path))
 
-    def _invalid(self, name: str, value: str) -> Exception:
-        return illegal(f'Invalid value for webhdfs parameter "{name}": {value[:100]!r}')
+    def invalid(self, name: str, value: str, right: str = "") -> RemoteError:
+        """The error for a parameter's value; ``right``: what it should be."""
+        shown = f'Invalid value for webhdfs parameter "{name}": {value[:100]!r}'
+        return illegal(f"{shown}: {right}" if right else shown)
+
+
+def _by_name(given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """{name in small letters: value}; a name may come twice, but not with two values."""
+    values: dict[str, str] = {}
+    for name, value in given:
+        if values.setdefault(name.lower(), value) != value:
+            raise illegal(f"{name[:40]}: given twice: need one value")
+    return values
 
 
 def without_colon(path: str) -> str:

@@ -21,10 +21,10 @@ def data_address(node: NodeId) -> str:
 
 
 def file_status(status: FileStatus, block_bytes: int, suffix: str = "") -> dict[str, Any]:
-    """A ``FileStatus``; ``suffix`` is the name within the folder that is listed."""
+    """A ``FileStatus``; ``suffix``: the name in its folder, ``block_bytes``: the topology's."""
     return {
         "accessTime": int(status.accessed_s * 1000),
-        "blockSize": 0 if status.folder else block_bytes,
+        "blockSize": 0 if status.folder else status.stored_block_bytes or block_bytes,
         "childrenNum": status.entries,
         "fileId": status.number + 16385,  # where HDFS begins to count: "/" has that
         "group": status.group,

@@ -20,6 +20,11 @@ from railyard.gateway.address import is_loopback, listen_at
 NODES_MAX = 250
 
 
+def address_of(node: NodeId, addresses: Mapping[NodeId, str], gateway: str) -> str:
+    """Where a node's NodeManager answers: an address of its own, or a path of the gateway's."""
+    return addresses.get(node) or f"{gateway}/node/{node}"
+
+
 class NodeAddresses:
     """The nodes' addresses, and the sockets that listen there."""
 

@@ -16,6 +16,7 @@ from aiohttp import web
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import AttemptId, job_of
 from railyard.gateway.stores import Stores
+from railyard.gateway.yarn.accepted import NODE_APPS, PLAIN
 from railyard.gateway.yarn.answering import Handler, answering, not_found
 from railyard.gateway.yarn.ids import container_id
 from railyard.gateway.yarn.nodeaddresses import NodeAddresses
@@ -54,7 +55,8 @@ class NodeRest:
         }
         for path, answer in answers.items():
             for base in (_ROOT, f"/node/{{node}}{_ROOT}"):
-                app.router.add_get(base + path, answering(self._of_node(answer)))
+                kind = NODE_APPS if path == "/apps" else PLAIN
+                app.router.add_get(base + path, answering(self._of_node(answer), kind))
 
     def _of_node(self, answer: Answer) -> Handler:
         async def handle(request: web.Request) -> Row:

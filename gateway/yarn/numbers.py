@@ -15,6 +15,7 @@ from typing import Any
 
 from railyard.cluster.ids import JobId, NodeId, job_of
 from railyard.gateway.yarn.ids import container_id, job_id
+from railyard.gateway.yarn.nodeaddresses import address_of
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobStatus,
@@ -166,7 +167,7 @@ class Numbers:
 
     def node_address(self, node: NodeStatus) -> str:
         """Where its NodeManager's interface is."""
-        return self.addresses.get(node.node) or f"{self.url.partition('//')[2]}/node/{node.node}"
+        return address_of(node.node, self.addresses, self.url.partition("//")[2])
 
     # Applications --------------------------------------------------------------------------------
     def app_id(self, job: JobStatus) -> str:

@@ -37,10 +37,12 @@ def passing(
     """
     left = list(rows)
     for name in fields:
-        values = set(texts(request, name))
-        left = [row for row in left if not values or row[name] in values]
+        values = {_plain(name, value) for value in texts(request, name)}
+        left = [row for row in left if not values or _plain(name, row[name]) in values]
     for prefix, field in times.items():
         begin, end = _whole(request, f"{prefix}Begin"), _whole(request, f"{prefix}End")
+        if begin is not None and end is not None and begin > end:
+            raise bad(f"{prefix}End must not be before {prefix}Begin: {end} < {begin}")
         left = [row for row in left if begin is None or row[field] >= begin]
         left = [row for row in left if end is None or row[field] <= end]
     limit = _whole(request, "limit")
@@ -50,9 +52,18 @@ def passing(
 
 
 def _whole(request: web.Request, name: str) -> int | None:
-    text = request.query.get(name)
-    if text is None:
+    """A number; None if it is not given, or empty, which counts as absent in YARN."""
+    given = {text for text in request.query.getall(name, []) if text}
+    if not given:
         return None
+    if len(given) > 1:
+        raise bad(f"{name}: given twice: need one value")
+    text = given.pop()
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
         raise bad(f"{name} {text[:40]!r}: need a whole number, 0 or more")
     return int(text)
+
+
+def _plain(name: str, value: str) -> str:
+    """A value as it is compared: all queues are below root, which need not be said."""
+    return value.removeprefix("root.") if name == "queue" else value

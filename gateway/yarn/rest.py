@@ -6,20 +6,42 @@ Source: Apache Hadoop's documentation of the ResourceManager's REST interface.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
+from railyard.cluster.bounded import REASON_LETTERS_MAX
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done
-from railyard.gateway.http.bodies import json_body
+from railyard.cluster.shown import shortened
+from railyard.gateway.http.bodies import json_body, whole_body
 from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.stores import Stores
-from railyard.gateway.yarn.answering import Handler, answering, bad, not_found, respond
+from railyard.gateway.yarn.accepted import (
+    APP,
+    APPS,
+    NODES,
+    PLAIN,
+    PRIORITY,
+    QUEUE,
+    STATE,
+    STATISTICS,
+    TIMEOUT,
+)
+from railyard.gateway.yarn.answering import (
+    Handler,
+    answering,
+    bad,
+    fields,
+    not_found,
+    respond,
+)
 from railyard.gateway.yarn.numbers import Numbers, listed, node_id, stage_row
 from railyard.gateway.yarn.parameters import passing, several, texts
+from railyard.gateway.yarn.xml import texts_of
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     GetClusterStatus,
@@ -60,6 +82,7 @@ class ResourceManagerRest:
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""
         attempt = "/apps/{app}/appattempts/{attempt}"
+        kinds = {"/nodes": NODES, "/apps": APPS, "/appstatistics": STATISTICS}
         answers: dict[str, Answer] = {
             "": lambda numbers, _: numbers.info(),
             "/": lambda numbers, _: numbers.info(),
@@ -79,9 +102,12 @@ class ResourceManagerRest:
             "/appstatistics": _statistics,
         }
         for path, answer in answers.items():
-            app.router.add_get(_ROOT + path, answering(self._of_numbers(answer)))
-        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app))
+            handler = answering(self._of_numbers(answer), kinds.get(path, PLAIN))
+            app.router.add_get(_ROOT + path, handler)
+        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app, APP))
         app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
+        for path, kind in {"queue": QUEUE, "priority": PRIORITY, "timeout": TIMEOUT}.items():
+            app.router.add_put(f"{_ROOT}/apps/{{app}}/{path}", answering(partial(_refuse, kind)))
 
     def _of_numbers(self, answer: Answer) -> Handler:
         async def handle(request: web.Request) -> web.Response:
@@ -110,7 +136,7 @@ class ResourceManagerRest:
 
     async def _kill(self, request: web.Request) -> web.Response:
         """202 while the job has not ended, 200 once it has, as clients expect it."""
-        wanted = await _wanted_state(request)
+        wanted, why = await _wanted_state(request)
         numbers = await self._numbers(request)
         job = _job(numbers, request)
         if job.finished_s is not None:
@@ -119,18 +145,27 @@ class ResourceManagerRest:
             raise bad(f"state {wanted!r}: need KILLED: a job can only be ended")
         async with self._stores.one() as store:
             try:
-                await store.ask(KillJob(job=job.job, reason="killed over HTTP"), Done)
+                await store.ask(KillJob(job=job.job, reason=why), Done)
             except Refused as refused:
                 raise RemoteError(403, "IOException", str(refused)) from None
         return respond(request, {"state": numbers.state(job)}, 202)
 
 
-async def _wanted_state(request: web.Request) -> str:
-    body = await json_body(request)
-    try:
-        return str(body["state"]).upper()
-    except (KeyError, TypeError):
-        raise bad('the body: need JSON such as {"state": "KILLED"}') from None
+async def _wanted_state(request: web.Request) -> tuple[str, str]:
+    """The state that is wanted, and why."""
+    as_xml = request.content_type in ("application/xml", "text/xml")
+    body = texts_of(await whole_body(request)) if as_xml else await json_body(request)
+    given = fields(STATE, body)
+    if "state" not in given:
+        raise bad('the body: need JSON such as {"state": "KILLED"}, or XML')
+    why = str(given.get("diagnostics") or "killed over HTTP")
+    return str(given["state"]).upper(), shortened(why, REASON_LETTERS_MAX)
+
+
+async def _refuse(kind: str, request: web.Request) -> dict[str, Any]:
+    """What YARN changes of an application, and nothing here does."""
+    fields(kind, await json_body(request))
+    raise bad(f"{kind}: a job's queue, priority and time can't be changed")
 
 
 # Nodes -------------------------------------------------------------------------------------------
@@ -156,7 +191,7 @@ def _apps(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     for wanted in (several(request, "states", _STATES), several(request, "state", _STATES)):
         apps = [app for app in apps if not wanted or app["state"] in wanted]
     types = {each.upper() for each in texts(request, "applicationTypes")}
-    tags = set(texts(request, "applicationTags"))
+    tags = {each.lower() for each in texts(request, "applicationTags")}
     apps = [app for app in apps if not types or app["applicationType"] in types]
     apps = [app for app in apps if not tags or tags & set(app["applicationTags"].split(","))]
     left = passing(request, apps, ("user", "queue", "name"), _TIMES)

@@ -108,6 +108,7 @@ class StreamingRest:
                 output_owner=wanted.user,
                 user=wanted.user,
                 queue=queue_name(wanted),
+                settings=wanted.settings,
                 plain_names=True,
                 unsplit=("",) if streaming.delimiter else UNPACKED,
                 cuts=cuts,

@@ -19,7 +19,8 @@ from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.gateway.http.bodies import json_body
 from railyard.gateway.stores import Stores
-from railyard.gateway.yarn.answering import answering, bad
+from railyard.gateway.yarn.accepted import SUBMIT
+from railyard.gateway.yarn.answering import answering, bad, fields
 from railyard.gateway.yarn.ids import job_id, job_named
 from railyard.gateway.yarn.numbers import SLOT_MB
 from railyard.gateway.yarn.streaming import StreamingRest
@@ -27,7 +28,9 @@ from railyard.jobs.streaming.request import StreamingRequest
 from railyard.resourcemanager.process.messages import JobIdReserved, ReserveJobId
 
 _APPS = "/ws/v1/cluster/apps"
-_NAME, _QUEUE = "mapreduce.job.name", "mapreduce.job.queuename"
+_NAME, _QUEUE, _TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
+_FIELDS = {_NAME: "application-name", _QUEUE: "queue", _TAGS: "application-tags"}
+_TYPE = "MAPREDUCE"
 
 
 class Submission:
@@ -55,9 +58,7 @@ class Submission:
         }
 
     async def _submit(self, request: web.Request) -> web.Response:
-        body = await json_body(request)
-        if not isinstance(body, Mapping):
-            raise bad("the body: need a JSON object")
+        body = fields(SUBMIT, await json_body(request))
         name = body.get("application-id")
         job = job_named(self._begun_ms, name) if isinstance(name, str) else None
         if not isinstance(name, str) or job is None:
@@ -68,6 +69,8 @@ class Submission:
 
 
 def _wanted(body: Mapping[str, Any]) -> StreamingRequest:
+    if str(body.get("application-type") or _TYPE).upper() != _TYPE:
+        raise bad(f"application-type: need {_TYPE}")
     own = body.get("railyard")
     if own is None:
         raise bad(
@@ -78,6 +81,21 @@ def _wanted(body: Mapping[str, Any]) -> StreamingRequest:
         wanted = msgspec.convert(own, StreamingRequest)
     except msgspec.ValidationError as error:
         raise bad(f"railyard: {error}") from None
-    given = {_NAME: body.get("application-name"), _QUEUE: body.get("queue")}
-    named = {name: text for name, text in given.items() if isinstance(text, str) and text}
+    given = {_NAME: body.get("application-name"), _QUEUE: body.get("queue"), _TAGS: _tags(body)}
+    for name, text in given.items():
+        if text is not None and not isinstance(text, str):
+            raise bad(f"{_FIELDS[name]}: need a text")
+    named = {name: str(text) for name, text in given.items() if text}
     return msgspec.structs.replace(wanted, settings=named | wanted.settings)
+
+
+def _tags(body: Mapping[str, Any]) -> str:
+    """Its tags, with commas, as a job's setting has them."""
+    given = body.get("application-tags")
+    tags = given.get("tag", []) if isinstance(given, Mapping) else given or []
+    tags = [tags] if isinstance(tags, str) else tags
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise bad('application-tags: need {"tag": ["a", "b"]}')
+    if any("," in tag for tag in tags):
+        raise bad("application-tags: need tags without commas")
+    return ",".join(tags)

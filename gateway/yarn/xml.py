@@ -1,4 +1,4 @@
-"""An answer as XML: its JSON's names become elements, and a list becomes repeated elements.
+"""XML: an answer's JSON names become elements, and a list becomes repeated elements.
 
 {"apps": {"app": [{"id": "a"}, {"id": "b"}]}}   <apps><app><id>a</id></app><app>...</app></apps>
 """
@@ -9,6 +9,8 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
+
+from railyard.gateway.http.errors import RemoteError
 
 #: What XML 1.0 has no way to write.
 _NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,6 +25,17 @@ def as_xml(answer: Mapping[str, Any]) -> bytes:
     _fill(root, value)
     written: bytes = ET.tostring(root, encoding="utf-8")
     return _DECLARATION + written
+
+
+def texts_of(body: bytes) -> dict[str, str]:
+    """What is in the elements of a document's root; ``RemoteError`` for what is no XML."""
+    try:
+        root = ET.fromstring(body)
+    except (ET.ParseError, ValueError) as error:
+        raise RemoteError(400, "BadRequestException", f"the body: need XML: {error}") from None
+    if any(len(each) for each in root):
+        raise RemoteError(400, "BadRequestException", "the body: need elements with text only")
+    return {each.tag: (each.text or "").strip() for each in root}
 
 
 def wants_xml(accept: str) -> bool:

@@ -122,8 +122,9 @@ def job_name(request: StreamingRequest) -> str:
 
 
 def queue_name(request: StreamingRequest) -> str:
-    """The queue that it is submitted to."""
-    return Settings(request.settings).text("mapreduce.job.queuename", "default")[:200] or "default"
+    """The queue that it is submitted to; all are below root, which need not be said."""
+    given = Settings(request.settings).text("mapreduce.job.queuename", "default")[:200]
+    return given.removeprefix("root.") or "default"
 
 
 def tags(request: StreamingRequest) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.core.state.records import TaskFailure
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
+#: How names of settings begin that a job's user gave, beside what it was submitted with.
+GIVEN = "given."
 #: Tasks in one answer: so many are made and sent within milliseconds.
 TASKS_AT_ONCE = 500
 
@@ -87,6 +89,7 @@ class SubmitJob(Message, frozen=True, kw_only=True):
     #: {path: the offsets at which tasks begin to read it}; for files without, these are its blocks
     cuts: Annotated[dict[Path, Annotated[tuple[StoredBytes, ...], ENTRIES]], FEW] = {}
     max_attempts: Tasks = 4  #: failures of one task that end the job
+    settings: Annotated[dict[Name, Text], FEW] = {}  #: as its user gave them, to be shown
     #: where its output's replicas should go, as a ``DataPlan`` says; () = the store's own rule
     output_racks: ReplicaRacks = ()
     #: of each task of the last stage, the rack for the first replica of its output; () = as above
@@ -317,7 +320,8 @@ class JobDetails(Message, frozen=True, kw_only=True):
     now_s: Seconds
     status: JobStatus
     stages: Annotated[tuple[StageStatus, ...], FEW]
-    settings: Annotated[dict[Name, Text], FEW]  #: with which it was submitted, long ones cut
+    #: with which it was submitted, long ones cut; those that its user gave begin with ``GIVEN``
+    settings: Annotated[dict[Name, Text], FEW]
 
 
 class AttemptReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
-from railyard.gateway.shell.fs.options import OPTIONS as FS_OPTIONS
-from railyard.gateway.shell.generic import OPTIONS as GENERIC
-from railyard.gateway.shell.generic import SETTINGS as SHELL_SETTINGS
-from railyard.gateway.shell.jaroptions import OPTIONS as JAR_OPTIONS
-from railyard.jobs.streaming.settings import SETTINGS as JOB_SETTINGS
+from railyard.gateway.shell import admin, applications, generic, jaroptions, jobs
+from railyard.gateway.shell.fs import options
+from railyard.gateway.webhdfs.accepted import PARAMETERS
+from railyard.gateway.yarn.accepted import FIELDS, FILTERS
+from railyard.jobs.streaming.settings import SETTINGS
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = (GENERIC, JAR_OPTIONS, JOB_SETTINGS, FS_OPTIONS, SHELL_SETTINGS)
+TABLES: tuple[Accepted, ...] = (
+    generic.OPTIONS,
+    jaroptions.OPTIONS,
+    SETTINGS,
+    options.OPTIONS,
+    generic.SETTINGS,
+    applications.OPTIONS,
+    jobs.OPTIONS,
+    admin.OPTIONS,
+    PARAMETERS,
+    FILTERS,
+    FIELDS,
+)
 
 _HEAD = f"""\
 # What is accepted

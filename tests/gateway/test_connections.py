@@ -9,10 +9,13 @@ import zlib
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from railyard.cluster.errors import UsageError
 from railyard.gateway.http import connections
 from railyard.gateway.http.bodies import JSON_BYTES_MAX, json_body
 from railyard.gateway.http.connections import answer
+from railyard.gateway.http.crossorigin import CrossOrigin, origins_of
 from railyard.gateway.http.guard import guard
 
 SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -141,3 +144,111 @@ def test_json_that_is_none_or_too_much(body, status):
         writer.close()
 
     run(act)
+
+
+# Names that are sent as UTF-8 --------------------------------------------------------------------
+def run_echo(act):
+    """Run ``act(port)`` beside a server that answers with a request's path and body."""
+
+    async def handle(request):
+        return web.json_response([request.path, (await request.read()).decode("latin-1")])
+
+    async def main():
+        app = web.Application(middlewares=[guard()])
+        app.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(app)
+        listening = socket.create_server(("127.0.0.1", 0))
+        [server] = await answer(runner, [listening])
+        try:
+            await act(listening.getsockname()[1])
+        finally:
+            server.close()
+            await runner.cleanup()
+
+    asyncio.run(main())
+
+
+async def echoed(reader):
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+    [length] = [line for line in head.split(b"\r\n") if line.startswith(b"Content-Length")]
+    return json.loads(await reader.readexactly(int(length.split()[1])))
+
+
+BODY = b"GET /\xff\n\x80\xff" * 3
+NAMED = "PUT /a%20b%20ü%20東 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 27\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [NAMED + BODY],
+        [NAMED, BODY],
+        [NAMED[:12], NAMED[12:13], NAMED[13:20], NAMED[20:] + BODY[:5], BODY[5:]],
+        [b"\r\n", NAMED[:15], NAMED[15:-2], b"\r\n" + BODY[:1], BODY[1:]],
+    ],
+)
+def test_a_name_may_be_sent_as_it_is_in_utf_8(pieces):
+    async def act(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(3):  # on one connection
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)  # so that it comes by itself
+            assert await echoed(reader) == ["/a b ü 東", BODY.decode("latin-1")]
+        writer.write(SOUND)
+        assert await echoed(reader) == ["/", ""]
+        writer.close()
+
+    run_echo(act)
+
+
+# Pages of other sites ----------------------------------------------------------------------------
+PAGE = "http://localhost:3000"
+
+
+def asked(method, origins, headers):
+    """The answer to a request of a page, where pages of ``origins`` may read."""
+
+    async def handle(_):
+        return web.json_response({})
+
+    async def main():
+        others = CrossOrigin(origins)
+        app = web.Application(middlewares=[guard(others=others)])
+        app.on_response_prepare.append(others.sign)
+        app.router.add_route("*", "/", handle)
+        async with TestClient(TestServer(app)) as client:
+            answered = await client.request(method, "/", headers=headers)
+            return answered.status, answered.headers
+
+    return asyncio.run(main())
+
+
+def test_a_page_that_was_named_may_read():
+    status, headers = asked("GET", [PAGE], {"Origin": PAGE})
+    assert (status, headers["Access-Control-Allow-Origin"], headers["Vary"]) == (
+        200,
+        PAGE,
+        "Origin",
+    )
+    assert "Access-Control-Allow-Credentials" not in headers
+    wanted = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+    status, headers = asked("OPTIONS", [PAGE], wanted)
+    assert (status, headers["Access-Control-Allow-Methods"]) == (200, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.parametrize(
+    ("method", "origins", "right"),
+    [("GET", [], 200), ("GET", ["http://localhost:3001"], 200), ("PUT", [PAGE], 403)],
+)
+def test_no_other_page_may_read_and_none_may_change_anything(method, origins, right):
+    status, headers = asked(method, origins, {"Origin": PAGE})
+    assert status == right
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize("typed", ["*", "localhost:3000", "http://x/", "http://x y", "null"])
+def test_an_origin_is_as_browsers_send_it(typed):
+    with pytest.raises(UsageError, match=r"^--http-origins .*: need origins"):
+        origins_of("--http-origins", typed)

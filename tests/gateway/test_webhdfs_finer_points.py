@@ -39,7 +39,7 @@ def owner(web, path):
 def test_what_clients_send_besides(web):
     for parameters in (
         {"OVERWRITE": "True", "user.name": "ann"},  # Python's words, names in any case
-        {"overwrite": "TRUE", "tempdir": "/tmp", "nosuch": ""},  # fsspec's, and one of nobody's
+        {"overwrite": "TRUE", "tempdir": "/tmp"},  # fsspec's
         {"overwrite": "true", "namenoderpcaddress": "evil.example:1"},
     ):
         create(web, "/besides", **parameters)
@@ -203,6 +203,12 @@ def test_a_token_has_hadoops_layout():
     assert identifier[25:] == b"\1\1"
     assert rest[0] == 20
     assert rest[21:] == b"\x12WEBHDFS delegation\x0e127.0.0.1:8088"
+
+
+@pytest.mark.parametrize("owner", ["a", "an", "ann", "anna", "annab"])
+def test_a_token_of_any_length_can_be_read(owner):
+    tokens = Tokens("here")
+    assert tokens.read(tokens.issue(owner, owner, 0), 1).owner == owner
 
 
 def test_tokens_end_and_those_of_others_do_not_hold():

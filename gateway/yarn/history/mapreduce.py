@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from railyard.cluster.ids import TaskId, rack_of
+from railyard.cluster.ids import NodeId, TaskId, rack_of
 from railyard.gateway.yarn.ids import TaskIds, container_id, job_id
+from railyard.gateway.yarn.nodeaddresses import address_of
 from railyard.gateway.yarn.numbers import stage_row
 from railyard.resourcemanager.process.messages import (
+    GIVEN,
     AttemptReport,
     JobDetails,
     JobStatus,
@@ -64,6 +66,16 @@ _SETTINGS = {
 }
 
 
+#: Of these, what the job runs with is shown, whatever its user gave.
+_AS_RUN = (
+    "mapreduce.job.name",
+    "mapreduce.job.user.name",
+    "mapreduce.job.queuename",
+    "mapreduce.input.fileinputformat.inputdir",
+    "mapreduce.output.fileoutputformat.outputdir",
+)
+
+
 @dataclass(frozen=True)
 class MapReduceJob:
     """A job; ``tasks``: all or some of its tasks, as the question needs them.
@@ -76,6 +88,8 @@ class MapReduceJob:
     tasks: Sequence[TaskReport] = ()
     network_bytes: Mapping[str, int] = field(default_factory=dict)
     scale: int = 1  #: the cluster's
+    addresses: Mapping[NodeId, str] = field(default_factory=dict)  #: of nodes that have their own
+    gateway: str = ""  #: where it was asked: of the other nodes
 
     @property
     def status(self) -> JobStatus:
@@ -128,7 +142,11 @@ class MapReduceJob:
     def settings(self) -> dict[str, Any]:
         """``conf``: with what the job was submitted."""
         known = self.details.settings
-        named = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
+        own = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
+        given = {
+            name.removeprefix(GIVEN): text for name, text in known.items() if name.startswith(GIVEN)
+        }
+        named = own | given | {name: own[name] for name in _AS_RUN if name in own}
         named["mapreduce.job.maps"] = str(self.status.maps)
         named["mapreduce.job.reduces"] = str(self.status.reduces)
         named |= {name: text for name, text in known.items() if name.startswith("params.")}
@@ -170,7 +188,7 @@ class MapReduceJob:
             "state": state,
             "type": self._type(task.task),
             "rack": f"/{rack_of(attempt.node)}",
-            "nodeHttpAddress": "",
+            "nodeHttpAddress": address_of(attempt.node, self.addresses, self.gateway),
             "progress": 100.0 * attempt.progress,
             "diagnostics": attempt.reason,
             "assignedContainerId": container_id(self.begun_ms, attempt.attempt),

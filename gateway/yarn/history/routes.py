@@ -11,7 +11,7 @@ interfaces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from aiohttp import web
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.ids import JobId
+from railyard.cluster.ids import JobId, NodeId
 from railyard.gateway.http.errors import RemoteError
 from railyard.gateway.stores import Store, Stores
+from railyard.gateway.yarn.accepted import JOBS, PLAIN, TASKS
 from railyard.gateway.yarn.answering import answering, bad, not_found
 from railyard.gateway.yarn.history.jobcounters import (
     attempt_counters,
@@ -58,8 +59,11 @@ Answer = dict[str, Any]
 class HistoryRest:
     """Answers about jobs, their tasks and attempts."""
 
-    def __init__(self, stores: Stores, folder: RunFolder, scale: int) -> None:
-        """``scale``: the topology's."""
+    def __init__(
+        self, stores: Stores, folder: RunFolder, scale: int, addresses: Mapping[NodeId, str]
+    ) -> None:
+        """``scale``: the topology's; ``addresses``: of the nodes that have their own."""
+        self._addresses = addresses
         self._stores = stores
         self._begun_ms = int(folder.made_s * 1000)
         self._scale = scale
@@ -70,7 +74,7 @@ class HistoryRest:
         for path in ("", "/", "/info"):
             get(_HISTORY + path, answering(self._history_info))
             get(_MASTER + path, answering(self._master_info))
-        get(f"{_HISTORY}/mapreduce/jobs", answering(self._history_jobs))
+        get(f"{_HISTORY}/mapreduce/jobs", answering(self._history_jobs, JOBS))
         get(f"{_MASTER}/jobs", answering(self._master_jobs))
         tasks, attempts = "/tasks/{task}", "/tasks/{task}/attempts/{attempt}"
         answers: dict[str, Callable[[web.Request], Awaitable[Answer]]] = {
@@ -88,7 +92,8 @@ class HistoryRest:
         }
         for path, answer in answers.items():
             for base in (f"{_HISTORY}/mapreduce", _MASTER):
-                get(f"{base}/jobs/{{job}}{path}", answering(answer))
+                of = TASKS if path == "/tasks" else PLAIN
+                get(f"{base}/jobs/{{job}}{path}", answering(answer, of))
         get("/proxy/{app}", self._tracking)
         get("/proxy/{app}/", self._tracking)
         app.router.add_put(f"{_MASTER}/jobs/{{job}}{attempts}/state", answering(self._kill_attempt))
@@ -236,7 +241,13 @@ class HistoryRest:
             details = await store.ask(GetJobDetails(job=job), JobDetails)
         except Refused as refused:
             raise not_found(str(refused)) from None
-        found = MapReduceJob(details, self._begun_ms, scale=self._scale)
+        found = MapReduceJob(
+            details,
+            self._begun_ms,
+            scale=self._scale,
+            addresses=self._addresses,
+            gateway="" if request is None else request.host,
+        )
         in_history_only = request is not None and "app" not in request.match_info
         if in_history_only and details.status.finished_s is None:
             raise not_found(f"job, {found.id}, is not found: it runs still")

@@ -13,6 +13,7 @@ from railyard.resourcemanager.core.state.jobs import Job, Stage
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.core.waiting import why_waiting
 from railyard.resourcemanager.process.messages import (
+    GIVEN,
     GetJobTasks,
     JobDetails,
     JobTasks,
@@ -29,6 +30,7 @@ from railyard.resourcemanager.process.taskhistory.kept import (
 )
 
 _SETTINGS_MAX = 50
+_GIVEN_MAX = 100
 _LETTERS_MAX = 500
 
 
@@ -80,6 +82,10 @@ def settings_of(wanted: SubmitJob) -> dict[str, str]:
     }
     params = islice(sorted(package.params.items()), _SETTINGS_MAX)
     values |= {f"params.{name}"[:255]: value for name, value in params}
+    given = list(islice(wanted.settings.items(), _GIVEN_MAX))
+    values |= {f"{GIVEN}{name}"[:255]: value for name, value in given}
+    if left := len(wanted.settings) - len(given):
+        values[f"{GIVEN}railyard.settings.not.shown"] = left
     return {name: shortened(_as_text(value), _LETTERS_MAX) for name, value in values.items()}
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import click
 import msgspec
 
+from railyard.cluster.errors import UsageError
 from railyard.cluster.units import format_duration
 from railyard.gateway.address import gateway_lines, listen
+from railyard.gateway.http.crossorigin import origins_of
 from railyard.scripts.clusters.launch import daemons_of, leave_running
 from railyard.scripts.clusters.request import ClusterRequest
 from railyard.scripts.terminal.httpaddress import HttpAddress, http_address
@@ -28,6 +30,14 @@ class UpRequest(ClusterRequest):
         help="Where the gateway answers HTTP; default: auto, a free port that only this machine "
         "reaches. Any other HOST needs a token, which is printed.",
     )
+    http_origins: tuple[str, ...] = option(
+        "--http-origins",
+        metavar="ORIGIN[,ORIGIN]",
+        default="",
+        callback=lambda _, option, typed: origins_of(option.opts[0], typed),
+        help="Sites whose pages may read what the gateway answers, such as http://localhost:3000; "
+        "default: none.",
+    )
 
 
 @command(UpRequest)
@@ -39,6 +49,9 @@ def up(request: UpRequest) -> None:
         host, port = request.http
         listen(host, port).close()  # says so at once if it is taken
         config = msgspec.structs.replace(config, http=port, http_host=host)
+        config = msgspec.structs.replace(config, http_origins=request.http_origins)
+    elif request.http_origins:
+        raise UsageError("--http-origins: need a gateway: --http none leaves it out")
     cluster = leave_running(config)
     daemons = len(daemons_of(cluster.folder))
     topology = config.topology
