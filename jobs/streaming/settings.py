@@ -181,6 +181,7 @@ _KEPT = idle("an attempt's folder is removed with its job")
 _PROFILE = idle("profiling is off")
 _COUNTERS = idle("a job may have 1,000 counters, a task 500, names 120 letters")
 _STAGING = idle("of where a client and its master keep a job's own files")
+_DAEMONS = idle("a daemon's own: no job sets it, in Hadoop neither")
 _CLASSES = refused("Java classes are not run")
 _CODEC = refused("nothing is compressed")
 _SKIPS = refused("no records are skipped: a program that fails has failed")
@@ -534,6 +535,15 @@ _NOW: dict[str, Entry] = {
     "mapreduce.jobtracker.system.dir": _STAGING,
     "mapreduce.cluster.local.dir": _STAGING,
     "mapreduce.cluster.temp.dir": _STAGING,
+    **dict.fromkeys(
+        (
+            *("dfs.datanode.*", "dfs.journalnode.*", "dfs.namenode.*", "mapreduce.jobhistory.*"),
+            *("mapreduce.jobtracker.*", "mapreduce.shuffle.*", "mapreduce.tasktracker.*"),
+            *("yarn.log-aggregation.*", "yarn.nodemanager.*", "yarn.resourcemanager.*"),
+            *("yarn.scheduler.*", "yarn.timeline-service.*", "yarn.web-proxy.*"),
+        ),
+        _DAEMONS,
+    ),
     "hadoop.tmp.dir": _STAGING,
     "io.file.buffer.size": _BUFFERS,
 }
@@ -562,6 +572,8 @@ SETTINGS = Accepted(
 )
 #: A setting's name for one variable of programs.
 _VARIABLE = re.compile(r"(mapreduce\.(?:map|reduce)\.env)\.([A-Za-z_][A-Za-z0-9_]*)")
+#: The names that stand for all that begin so.
+_ALL = tuple(name for name in SETTINGS.entries if name.endswith(".*"))
 _IS_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -575,7 +587,7 @@ class Settings:
     def check(self) -> None:
         """Raise ``UsageError`` for the first setting that is refused."""
         for name, value in self._given.items():
-            listed = _VARIABLE.sub(r"\1.NAME", name) if _VARIABLE.fullmatch(name) else name
+            listed = _listed(name)
             entry = SETTINGS.entries.get(listed)
             if not (isinstance(entry, Fixed) and _equal(value, entry.value)):
                 SETTINGS.check(listed, f"-D {name}={value}")
@@ -628,6 +640,15 @@ class Settings:
                 right = "its value as it is: other variables are not filled in"
                 raise UsageError(f"-D {whole}: {variable}={value[:80]}: need {right}")
         return found
+
+
+def _listed(name: str) -> str:
+    """The name under which a setting stands in the table, perhaps with NAME or *."""
+    if name in SETTINGS.entries:
+        return name
+    if _VARIABLE.fullmatch(name):
+        return _VARIABLE.sub(r"\1.NAME", name)
+    return next((one for one in _ALL if name.startswith(one.removesuffix("*"))), name)
 
 
 def in_environment(settings: Mapping[str, str], letters_max: int = -1) -> dict[str, str]:

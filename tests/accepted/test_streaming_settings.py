@@ -217,6 +217,13 @@ def test_an_unknown_setting_of_hadoop_is_refused_with_a_near_one(name, near):
     )
 
 
+def test_settings_of_daemons_change_nothing_but_those_of_where_jobs_run():
+    assert refusal({"yarn.nodemanager.vmem-check-enabled": "false"}) is None
+    assert refusal({"mapreduce.jobhistory.address": "h:1"}) is None
+    assert "not supported" in refusal({"yarn.resourcemanager.address": "h:1"})
+    assert "unknown setting" in refusal({"yarn.nonsense": "1"})
+
+
 def test_others_are_the_users_own():
     for name in ("my.own", "job.date", "map.colour", "x"):
         assert refusal({name: "v"}) is None
