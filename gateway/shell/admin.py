@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from railyard.cluster.accepted import Accepted, refused, used
-from railyard.cluster.errors import UsageError
+from railyard.cluster.accepted import Accepted, Effect, refused, used
 from railyard.gateway.shell.web import Failed, Web
 
 #: Exit status of a command that was misused, or refused: -1 in Hadoop's source.
@@ -55,11 +54,11 @@ def run(arguments: list[str], web: Web) -> int:
     except Failed as failed:
         print(f"{command[1:]}: {failed}", file=sys.stderr)
         return _WRONG
-    try:
-        if command:
-            OPTIONS.check(command)
-    except UsageError as error:
-        print(f"{command.removeprefix('-')}: Unknown command: {error}", file=sys.stderr)
+    known = OPTIONS.entries.get(command)
+    if known is not None and known.effect is Effect.REFUSED:
+        print(f"{command}: not supported: {known.note}", file=sys.stderr)
+    elif known is None and command:
+        print(f"{command.removeprefix('-')}: Unknown command", file=sys.stderr)
     words = {"-safemode": [_SAFE_MODE], "-report": [_REPORT]}.get(command, [_REPORT, _SAFE_MODE])
     print("Usage: hdfs dfsadmin " + "\n\t".join(words), file=sys.stderr)
     return _WRONG

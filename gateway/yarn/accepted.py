@@ -9,9 +9,9 @@ from railyard.cluster.accepted import Accepted, Entry, idle, refused, used
 
 #: What is asked for at an address without filters of its own.
 PLAIN = "this address"
-APPS, APP = "cluster/apps", "cluster/apps/ID"
-STATISTICS, NODES = "cluster/appstatistics", "cluster/nodes"
-NODE_APPS, JOBS, TASKS = "node/apps", "history/mapreduce/jobs", "mapreduce/jobs/ID/tasks"
+APPS, APP = "/cluster/apps", "/cluster/apps/ID"
+STATISTICS, NODES = "/cluster/appstatistics", "/cluster/nodes"
+NODE_APPS, JOBS, TASKS = "/node/apps", "/history/mapreduce/jobs", "/mapreduce/jobs/ID/tasks"
 SUBMIT, STATE = "POST apps", "PUT apps/ID/state"
 QUEUE, PRIORITY, TIMEOUT = "PUT apps/ID/queue", "PUT apps/ID/priority", "PUT apps/ID/timeout"
 

@@ -212,13 +212,13 @@ def _job_path() -> str:
 
 #: {whose filters: the address}
 ADDRESSES: dict[str, Callable[[], str]] = {
-    "cluster/apps": lambda: "ws/v1/cluster/apps",
-    "cluster/apps/ID": lambda: f"ws/v1/cluster/apps/{rest().app(1)}",
-    "cluster/appstatistics": lambda: "ws/v1/cluster/appstatistics",
-    "cluster/nodes": lambda: "ws/v1/cluster/nodes",
-    "node/apps": lambda: "node/r0n0/ws/v1/node/apps",
-    "history/mapreduce/jobs": lambda: "ws/v1/history/mapreduce/jobs",
-    "mapreduce/jobs/ID/tasks": lambda: f"{_job_path()}/tasks",
+    "/cluster/apps": lambda: "ws/v1/cluster/apps",
+    "/cluster/apps/ID": lambda: f"ws/v1/cluster/apps/{rest().app(1)}",
+    "/cluster/appstatistics": lambda: "ws/v1/cluster/appstatistics",
+    "/cluster/nodes": lambda: "ws/v1/cluster/nodes",
+    "/node/apps": lambda: "node/r0n0/ws/v1/node/apps",
+    "/history/mapreduce/jobs": lambda: "ws/v1/history/mapreduce/jobs",
+    "/mapreduce/jobs/ID/tasks": lambda: f"{_job_path()}/tasks",
     "": lambda: "ws/v1/cluster/metrics",
 }
 #: {filter: a value that leaves something out}
@@ -248,7 +248,7 @@ def _parts(row: str) -> tuple[str, str]:
 def _filtered(row: str) -> tuple[object, object]:
     of, name = _parts(row)
     path, value = ADDRESSES[of](), LEAVES_OUT[name]()
-    if row == "node/apps state":
+    if row == "/node/apps state":
         value = "FINISHED"
     return rest().ask("GET", path).told, rest().ask("GET", path, {name: value}).told
 
@@ -308,12 +308,12 @@ def test_a_filter_of_nobody_is_refused_at_each_address(of):
 
 
 def test_the_nearest_filter_is_named():
-    why = _why(rest().ask("GET", ADDRESSES["cluster/apps"](), {"startTimeBegin": 1}))
+    why = _why(rest().ask("GET", ADDRESSES["/cluster/apps"](), {"startTimeBegin": 1}))
     assert 'did you mean "startedTimeBegin"?' in why
 
 
 # Values of filters -------------------------------------------------------------------------------
-LISTS = ["cluster/apps", "history/mapreduce/jobs"]
+LISTS = ["/cluster/apps", "/history/mapreduce/jobs"]
 
 
 @pytest.mark.parametrize("of", LISTS)
@@ -342,7 +342,7 @@ def test_all_queues_are_below_root(of):
 
 
 def test_a_number_given_twice_with_two_values_is_refused():
-    path = ADDRESSES["cluster/apps"]()
+    path = ADDRESSES["/cluster/apps"]()
     assert "limit" in _why(rest().ask("GET", path, [("limit", 1), ("limit", 2)]))
     assert rest().ask("GET", path, [("limit", 1), ("limit", 1)]).status == 200
 
@@ -517,7 +517,7 @@ def _random_filters(dice: random.Random) -> None:
 
 
 def _check_filtered(of: str, query: dict[str, str], told: Any) -> None:
-    if of not in (*LISTS, "cluster/nodes"):
+    if of not in (*LISTS, "/cluster/nodes"):
         return
     ((_, inner),) = told.items()
     rows = [] if inner is None else next(iter(inner.values()))
