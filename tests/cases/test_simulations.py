@@ -1,0 +1,34 @@
+"""Simulations: those that can't go on end, and say what waits for what."""
+
+from __future__ import annotations
+
+import pytest
+
+TERASORT = ("--workload", "terasort,size=1GB", "--topology", "flat-4x4")
+FAULT = ("--faults", "link:r1.up*0@0s")
+
+
+@pytest.mark.parametrize("more", [(), ("--behaviour", "progress_s=0")], ids=["", "silent"])
+def test_case_41_a_simulation_that_cannot_end_says_what_waits_for_which_link(railyard, more):
+    done = railyard.call("simulate", *TERASORT, *FAULT, *more)
+    assert done.returncode == 1
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert "terasort: since 5.000 s nothing can change any more: j1.r0.0 fetches 125 MB" in line
+    assert "over r1.up" in line
+    assert "Traceback" not in done.stderr
+
+
+def test_case_41_several_runs_end_too(railyard):
+    among = ("--scheduler", "fair", "--scheduler", "corral", "--seeds", "2")
+    done = railyard.call("simulate", *TERASORT, *FAULT, *among)
+    assert done.returncode == 1
+    for name in ("fair", "corral"):
+        said = f"! {name}: not to be trusted: terasort failed: since "
+        assert said in done.stdout
+    assert "over r1.up" in done.stdout
+
+
+def test_case_41_a_fault_with_an_end_is_waited_for(railyard):
+    done = railyard.call("simulate", *TERASORT, "--faults", "link:r1.up*0@0s+5000s")
+    assert done.returncode == 0
+    assert "1 h 23 min" in done.stdout
