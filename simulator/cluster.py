@@ -36,6 +36,7 @@ from railyard.resourcemanager.core.state.records import JobRecord, one_after_ano
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
+from railyard.resourcemanager.interface.events import JobKilled
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.coarsening import mean_fetches
@@ -50,6 +51,7 @@ from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
+from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
@@ -148,6 +150,7 @@ class Simulation:
             DaemonFaults(
                 daemon_faults, topology, self.heap, self.driver, self.workers, make_fabric, slots_of
             )
+        self._standstill = Standstill(topology, self.heap, self.driver, self.workers)
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
         self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
@@ -172,7 +175,8 @@ class Simulation:
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.
 
-        Raises ``InvariantError`` if some jobs can never end.
+        Jobs that can never end, because links, nodes or slots are missing for good, fail.  Raises
+        ``InvariantError`` if some can never end although nothing is missing.
         """
         while self.jobs.ended < len(self.workload.jobs):
             self.step()
@@ -185,9 +189,14 @@ class Simulation:
         if self._links is not None:
             self._links.review()
         heap_s = heap.next_s()
+        if network_s == math.inf and heap.only_looks:
+            heap_s = self._standstill.next_s()
+            if heap_s == math.inf:
+                self._fail_waiting_jobs()
+                return
+        else:
+            self._standstill.is_over()
         due_s = min(network_s, heap_s)
-        if due_s == math.inf:
-            raise InvariantError(f"at {heap.now_s:.3f} s nothing will happen: {self._who_waits()}")
         if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
             due_s = heap_s
         heap.now_s = due_s
@@ -258,11 +267,12 @@ class Simulation:
             driver.on_half(OpenCoflow, network=workers.open_coflow)
             driver.on_half(CloseCoflow, network=workers.close_coflow)
 
-    def _who_waits(self) -> str:
-        core = self.core
-        for job in core.state.jobs.values():
-            for stage in job.stages.values():
-                first = stage.pending.first()
-                if first is not None:
-                    return core.explain(stage.tasks[first].id, self.heap.now_s)
-        return f"{', '.join(core.state.jobs)} wait"
+    def _fail_waiting_jobs(self) -> None:
+        """Nothing can change any more: all jobs fail with what they wait for."""
+        reasons, since_s = self._standstill.reasons(), self._standstill.since_s
+        if not (reasons and self._standstill.causes()):
+            waits = "\n".join(reasons.values()) or f"{', '.join(self.core.state.jobs)} wait"
+            raise InvariantError(f"at {self.heap.now_s:.3f} s nothing will happen: {waits}")
+        for job, waits in reasons.items():
+            reason = f"since {since_s:.3f} s nothing can change any more: {waits}"
+            self.driver.feed(JobKilled(job=job, reason=reason))

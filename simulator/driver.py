@@ -31,12 +31,18 @@ class VirtualDriver(CoreDriver):
         super().__init__(core, row_log, stopwatch)
         self._heap = heap
         self._timers: dict[str, float] = {}
+        self.timers_fired = 0  #: how many so far
         self._waiting: list[Command] = []  #: starts of flows that are carried out together
 
     @property
     def now_s(self) -> float:
         """Virtual seconds since the start of the simulation."""
         return self._heap.now_s
+
+    @property
+    def timers_set(self) -> int:
+        """How many timers are set and have not fired."""
+        return len(self._timers)
 
     def feed_fetched(self, event: FlowFinished) -> None:
         """Feed the end of a fetch, not from within a command's handler.
@@ -102,4 +108,5 @@ class VirtualDriver(CoreDriver):
     def _fire(self, timer: str, at_s: float) -> None:
         if self._timers.get(timer) == at_s:  # otherwise the core has set this timer anew
             del self._timers[timer]
+            self.timers_fired += 1
             self.feed(TimerFired(timer=timer))

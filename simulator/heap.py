@@ -42,9 +42,12 @@ class EventHeap:
         #: node events due now, in order; those that are planned for now at this time go last
         self._at_once: deque[_Call] = deque()
         self._later: dict[float, list[_Call]] = {}  #: {time_s: node events due then}
+        self._many_later = 0  #: how many node events ``_later`` has
+        self._looks = 0  #: how many of all node events are looks
         self._times: list[float] = []  #: a heap of the keys of ``_later``
         #: a heap of (time_s, priority, sequence, action, args) of all other actions
         self._others: list[tuple[float, int, int, Action, tuple[Any, ...]]] = []
+        self._faults = 0  #: how many of these are faults or arrivals
         self._sequence = 0
 
     def at(self, time_s: float, action: Action, *args: Any, priority: int = _NODE_EVENT) -> None:
@@ -57,6 +60,7 @@ class EventHeap:
         else:
             self._sequence += 1
             _check_finite(time_s)
+            self._faults += priority < _NODE_EVENT
             planned = (max(time_s, self.now_s), priority, self._sequence, action, args)
             heapq.heappush(self._others, planned)
 
@@ -67,20 +71,31 @@ class EventHeap:
         else:  # the common case
             self._at_once.append((action, args))
 
-    def after_together(
+    def look_after(
         self, seconds: float, action: Callable[[list[T]], None], items: Iterable[T]
     ) -> None:
-        """Plan ``action(items)`` as a node event ``seconds`` from now.
+        """Plan ``action(items)`` as a node event ``seconds`` from now that only looks.
 
+        From looks nothing follows unless something else has changed since the last one.
         If it is planned right after the same action for the same time, this gets more items.
         """
         planned = self._later.get(self.now_s + seconds)
         if planned:
             last, args = planned[-1]
-            if last == action:
-                args[0].extend(items)
+            if last == self._look and args[0] == action:
+                args[1].extend(items)
                 return
-        self.after(seconds, action, list(items))
+        self._looks += 1
+        self.after(seconds, self._look, action, list(items))
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing but looks, timers and observations is planned, or nothing at all."""
+        return self._looks == len(self._at_once) + self._many_later and not self._faults
+
+    def next_timer_s(self) -> float:
+        """While there are ``only_looks``: the time of the next timer or observation, or inf."""
+        return self._others[0][0] if self._others else math.inf
 
     def next_s(self) -> float:
         """The time of the next action; inf if none is planned."""
@@ -95,7 +110,8 @@ class EventHeap:
         self._take_due()
         while True:
             if others and others[0][0] <= now_s and (not at_once or others[0][1] < _NODE_EVENT):
-                _, _, _, action, args = heapq.heappop(others)
+                _, priority, _, action, args = heapq.heappop(others)
+                self._faults -= priority < _NODE_EVENT
             elif at_once:
                 action, args = at_once.popleft()
             else:
@@ -106,6 +122,7 @@ class EventHeap:
         if time_s <= self.now_s:
             self._at_once.append(call)
             return
+        self._many_later += 1
         planned = self._later.get(time_s)
         if planned is None:
             _check_finite(time_s)
@@ -118,7 +135,12 @@ class EventHeap:
         times, due = self._times, []
         while times and times[0] <= self.now_s:
             due += self._later.pop(heapq.heappop(times))
+        self._many_later -= len(due)
         self._at_once.extendleft(reversed(due))
+
+    def _look(self, action: Callable[[list[T]], None], items: list[T]) -> None:
+        self._looks -= 1
+        action(items)
 
 
 def _check_finite(time_s: float) -> None:

@@ -5,6 +5,8 @@ Never here: what a policy proposes about data; see ``proposing/moves.py``.
 
 from __future__ import annotations
 
+import msgspec
+
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_id
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -20,6 +22,8 @@ def place_data(state: ClusterState, data: DataAnnounced) -> None:
     if data.size_bytes < 0:
         raise PeerError(f"{data.path}: size_bytes = {data.size_bytes}: need bytes >= 0")
     policies = state.policies
+    if not state.uses_forecasts:
+        data = msgspec.structs.replace(data, forecast=None)
     try:
         racks = tuple(tuple(each) for each in policies.data.replica_racks(data))
     except Exception as error:  # third parties' code

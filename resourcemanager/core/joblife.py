@@ -41,7 +41,7 @@ class JobLife:
         if event.job in state.records:
             raise PeerError(f"there is a job {event.job} already")
         check_submission(event)
-        job = Job(event, state.now_s)
+        job = Job(event, state.now_s, event.forecast if state.uses_forecasts else None)
         state.policies.ask(state.policies.order.admit, job)
         state.jobs[job.id] = job
         state.records[job.id] = job.record

@@ -121,6 +121,7 @@ def _job(record: JobRecord) -> dict[str, Any]:
         "computed_s": record.computed_s,
         "reduce_s": record.reduce_s / record.reduced if record.reduced else None,
         "ok": record.ok,
+        **({"reason": record.reason} if record.ok is False else {}),
         **({"counters": dict(sorted(record.counters.items()))} if record.counters else {}),
         **({"steps": list(record.steps)} if record.steps else {}),
     }

@@ -59,8 +59,8 @@ class Policy:
     Config: ClassVar[type[msgspec.Struct]] = NoConfig
     #: the prefix of its settings in ``scheduler_options``, such as "delay" of "delay.node_wait_s"
     section: ClassVar[str] = ""
-    #: whether it looks at jobs' forecasts; without such a policy none are made.  A policy that
-    #: overrides ``jobs_predicted`` need not say so
+    #: whether it looks at jobs' forecasts; a scheduler without such a policy gets none.  A
+    #: policy that overrides ``jobs_predicted`` need not say so
     uses_forecasts: ClassVar[bool] = False
     #: whether it looks at ``ClusterView.data``; without such a policy no data is reported.  A
     #: data policy that overrides ``propose`` need not say so

@@ -125,6 +125,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     computed_s: float  #: for which those that succeeded computed
     reduce_s: float | None  #: mean of a reduce
     ok: bool | None  #: None: it has not ended
+    reason: str = ""  #: why it failed, if it did
     #: waits of its attempts for the machine, added up; of an emulated run
     machine_s: float | None = None
     counters: dict[str, int] = {}  #: what its tasks counted, each task once

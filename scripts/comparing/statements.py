@@ -180,6 +180,13 @@ def flaw(row: Row) -> str:
     return ""
 
 
+def first_failure(row: Row) -> str:
+    """Which job of a row's runs failed first, and why; "" if none did."""
+    failed = (job for run in row.runs for job in run.get("jobs", ()) if job["ok"] is False)
+    job = next(failed, None)
+    return "" if job is None else f"{job['name']} failed: {job.get('reason', '')}"
+
+
 def as_json(one: Statement) -> dict[str, Any]:
     """A statement for programs."""
     return {

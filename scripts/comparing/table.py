@@ -18,7 +18,13 @@ from railyard.scripts.comparing.rows import (
     own_figures,
     shown_metrics,
 )
-from railyard.scripts.comparing.statements import Statements, Verdict, flaw, statements
+from railyard.scripts.comparing.statements import (
+    Statements,
+    Verdict,
+    first_failure,
+    flaw,
+    statements,
+)
 from railyard.scripts.terminal import tables
 from railyard.scripts.terminal.tables import Column
 
@@ -138,6 +144,7 @@ def _show_statements(
 def _show_flaws(console: Console, rows: Sequence[Row], labels: Mapping[Contender, str]) -> None:
     for row in rows:
         if why := flaw(row):
+            why = first_failure(row) or why
             words = f"! {labels[row.contender]}: not to be trusted: {why}"
             console.print(tables.cell(words, "yellow"))
 

@@ -16,6 +16,7 @@ from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
+from railyard.netemu.messages import NetworkView, WatchNetwork
 from railyard.resourcemanager.process.messages import (
     JobAccepted,
     JobEnded,
@@ -31,6 +32,10 @@ from railyard.scripts.terminal.progress import BatchProgress, View
 
 #: Seconds that an interrupted command waits for the ResourceManager's answer.
 _ANSWER_S = 2.0
+#: When jobs have not gone on for so long, it is said which links carry nothing.
+_STILL_S = 10.0
+#: So many of them are named.
+_LINKS_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,9 @@ class _Batch:
         self._error: Exception | None = None
         self._tokens = uuid.uuid4().hex  #: names the submissions of this batch
         self._lost_s: float | None = None  #: since when the ResourceManager is gone
+        self._transport = session.transport
+        self._went_on_s = self._begun_s  #: when a job went on last
+        self._network: LastingLink | None = None  #: once none had gone on for a while
         self._link = LastingLink(session.transport, "resourcemanager", self._reconnect)
         self._link.on(JobProgress, lambda progress, _: self._progressed(progress))
         self._link.on(JobEnded, lambda end, _: self._end(end))
@@ -123,8 +131,10 @@ class _Batch:
                     self._link.ask(wish, Done, timeout_s=_ANSWER_S)
 
     def close(self) -> None:
-        """Close the link."""
+        """Close the links."""
         self._link.close()
+        if self._network is not None:
+            self._network.close()
 
     def _has_news(self) -> bool:
         return bool(self._error or self._to_go_on) or self._over == len(self._jobs)
@@ -162,6 +172,15 @@ class _Batch:
             self._view.say(f"the ResourceManager was restarted: {away_s:.1f} s")
 
     def _progressed(self, progress: JobProgress) -> None:
+        before = self._progress.get(progress.job)
+        if (
+            before is None
+            or msgspec.structs.replace(before, elapsed_s=progress.elapsed_s) != progress
+        ):
+            self._went_on_s = now_s()
+        elif now_s() > self._went_on_s + _STILL_S:
+            self._went_on_s = now_s()  # to be said again after as long
+            self._ask_for_links()
         self._progress[progress.job] = progress
         if len(self._jobs) == 1:
             self._view.show(self._names[progress.job], progress)
@@ -174,6 +193,23 @@ class _Batch:
                     jobs=len(self._jobs),
                     running={self._names[job]: one for job, one in self._progress.items()},
                 )
+            )
+
+    def _ask_for_links(self) -> None:
+        if self._network is None:
+            self._network = LastingLink(self._transport, "network")
+        self._network.request(WatchNetwork(period_s=_STILL_S), NetworkView, self._show_stopped)
+
+    def _show_stopped(self, view: NetworkView | Refusal | PeerLost, _: object) -> None:
+        """Say which links carry nothing: a job that needs one of them waits until it does."""
+        links = view.links.items() if isinstance(view, NetworkView) else ()
+        stopped = [name for name, link in links if not link.capacity_bytes_per_s]
+        if stopped:
+            more = f" and {len(stopped) - _LINKS_MAX} more" if len(stopped) > _LINKS_MAX else ""
+            names = ", ".join(stopped[:_LINKS_MAX]) + more
+            self._view.say(
+                f"nothing has gone on for {_STILL_S:g} s; links that carry nothing: {names} "
+                "(railyard network set LINK default)"
             )
 
     def _end(self, end: JobEnded) -> None:

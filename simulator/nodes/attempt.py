@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -169,6 +169,12 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
     def early(self) -> tuple[FlowId, ...]:
         """Fetches that ended before it started, and are not reported yet."""
         return tuple([flow for flow, *_ in self._early])
+
+    def flows(self) -> list[tuple[Literal["reads", "writes"], FlowId]]:
+        """The flows of blocks that it waits for, but no fetches."""
+        reads = [] if self._reading is None else [self._reading]
+        writes = () if self._write is None else self._write.flows
+        return [*(("reads", flow) for flow in reads), *(("writes", flow) for flow in writes)]
 
     def begin(self) -> None:
         """It has a slot: compute, once all input has arrived."""

@@ -85,6 +85,11 @@ class FileWrite:
         else:
             self._send(created.first)
 
+    @property
+    def flows(self) -> tuple[FlowId, ...]:
+        """The open flows of the current block, by hop of the pipeline."""
+        return tuple(self._hops.values())
+
     def abort(self) -> None:
         """Abandon the file, because its writer has ended."""
         self._is_over = True

@@ -256,6 +256,10 @@ class Workers:
         _, on_end = self.network.flows().get(flow, (None, None))
         return on_end.command if isinstance(on_end, _Fetch) else None
 
+    def reader_of(self, on_end: OnEnd) -> AttemptId | None:
+        """The attempt whose fetch that is the end of; None: it is no fetch's."""
+        return on_end.command.reader if isinstance(on_end, _Fetch) else None
+
     def open_coflow(self, command: OpenCoflow) -> None:
         """Register a coflow, before its flows start."""
         self.network.open_coflow(command.coflow)
@@ -376,12 +380,12 @@ class Workers:
 
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
         """Have an attempt report its progress from time to time."""
-        self.heap.after_together(self.behaviour.progress_s, self._progressed, (attempt,))
+        self.heap.look_after(self.behaviour.progress_s, self._progressed, (attempt,))
 
     # Progress ------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
         """Attempts report their progress, in this order."""
-        again_s, plan = self.behaviour.progress_s, self.heap.after_together
+        again_s, plan = self.behaviour.progress_s, self.heap.look_after
         for number, attempt in enumerate(attempts, 1):
             if attempt.over:
                 continue

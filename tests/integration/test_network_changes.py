@@ -97,3 +97,16 @@ def test_a_running_transfer_slows_with_its_link_and_the_view_shows_it(
     assert job.wait(60) == 0, job.communicate()
     assert json.loads(report.read_text())["verified"] is True
     job.communicate()
+
+
+def test_a_job_that_waits_for_a_stopped_link_says_so_and_goes_on_once_it_carries(
+    railyard, transport
+):
+    link = transport.link("network")
+    link.call(SetCapacity(link="r1.up", bytes_per_s=0.0), Done)
+    job = railyard.start("run", "terasort", "--size", "1GB")
+    said = next(line for line in job.stderr if "nothing has gone on" in line)
+    assert "links that carry nothing: r1.up (railyard network set LINK default)" in said
+    railyard.ok("network", "set", "r1.up", "default")
+    out, errors = job.communicate(timeout=100)
+    assert job.returncode == 0, out + errors

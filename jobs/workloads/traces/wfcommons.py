@@ -153,9 +153,13 @@ def _statistics(workflow: Workflow, job: WorkloadJob) -> tuple[Statistic, ...]:
     )
     worked_s = sum(task.runtime_s or 0.0 for task in workflow.tasks)
     rounding = len(workflow.tasks) / between if between else 0.0
+    apart = sum(
+        abs(edge - sum(edges) / len(edges)) for edges in _edges(workflow).values() for edge in edges
+    )
     statistics = [
         statistic("tasks of the workflow", "", len(workflow.tasks)),
         statistic("bytes between tasks", "bytes", fetched, between, rounding, "the file"),
+        statistic("of these, fetched by another child", "share", apart / 2 / (between or 1)),
         statistic("time of all tasks", "s", worked_s),
     ]
     if workflow.makespan_s is not None:

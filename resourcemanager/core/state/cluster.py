@@ -55,6 +55,7 @@ class ClusterState:
         self.keeping: dict[StageId, Stage] = {}  #: stages with tasks whose outputs are kept
         self.stored = StoredData()
         self.uses_data = recipe.uses_data  #: whether a policy looks at ``data``
+        self.uses_forecasts = recipe.uses_forecasts  #: else policies get none, whoever sends them
         self.commands: list[Command] = []  #: those that the event at hand has led to so far
         self.emit = self.commands.append  #: add a command
         self.freed: dict[NodeId, Node] = {}  #: nodes with slots that must be offered to all jobs

@@ -273,15 +273,16 @@ class Stage:
 
 
 class Job:
-    """A submitted job, with its stages."""
+    """A submitted job, with its stages, and with its forecast if policies may see one."""
 
-    def __init__(self, submission: JobSubmitted, now_s: float) -> None:
+    def __init__(self, submission: JobSubmitted, now_s: float, forecast: Forecast | None) -> None:
         self.id = submission.job
         self.name = submission.name
         self.user = submission.user
         self.queue = submission.queue
         self.weight = submission.weight
         self.submission = submission
+        self.forecast = forecast
         self.submitted_s = now_s
         self.state = "running"  #: see ``lifecycles.JOB``
         self.stages: dict[str, Stage] = {}  #: sources before their readers
@@ -324,11 +325,6 @@ class Job:
         stage = self.stages.get(letters)
         index = int(name[len(letters) :] or -1)
         return stage.tasks[index] if stage is not None and 0 <= index < stage.size else None
-
-    @property
-    def forecast(self) -> Forecast | None:
-        """The forecast that came with the submission, if there was one."""
-        return self.submission.forecast
 
     # What policies ask ---------------------------------------------------------------------------
     def next_rerun(self) -> Task | None:

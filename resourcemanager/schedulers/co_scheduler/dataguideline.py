@@ -12,9 +12,11 @@ every replica racks of its own; a flow of exactly T_e is large enough for a circ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import isqrt
 from random import Random
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,8 @@ from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+#: Latencies that differ by a smaller share may be equal.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -96,18 +100,23 @@ def latency_matrix(job: ShuffleForecast, hybrid: Hybrid) -> tuple[Floats, Flags]
 
     Row i and column j stand for R_map = i + 1 and R_red = j + 1.  O(racks^2), in numpy.
     """
-    counts = np.arange(1, hybrid.racks + 1, dtype=np.float64)
+    counts = np.arange(1, hybrid.racks + 1)
     map_racks, reduce_racks = counts[:, np.newaxis], counts[np.newaxis, :]
-    maps_s = np.ceil(job.maps / (map_racks * hybrid.slots)) * job.map_s
-    reduces_s = np.ceil(job.reduces / (reduce_racks * hybrid.slots)) * job.reduce_s
-    flow_bytes = job.shuffle_bytes / (map_racks * reduce_racks)
-    circuits = flow_bytes >= hybrid.elephant_bytes
+    circuits = job.shuffle_bytes / (map_racks * reduce_racks) >= hybrid.elephant_bytes
     rate = np.where(circuits, hybrid.ocs_bytes_per_s, hybrid.eps_bytes_per_s)
+    return _latency_s(job, hybrid, map_racks, reduce_racks, rate), circuits
+
+
+def _latency_s(job: Any, hybrid: Hybrid, map_racks: Any, reduce_racks: Any, rate: Any) -> Any:
+    """Equations 8 to 10, of numbers or of arrays of them."""
+    maps_s = -(-job.maps // (map_racks * hybrid.slots)) * job.map_s
+    reduces_s = -(-job.reduces // (reduce_racks * hybrid.slots)) * job.reduce_s
+    flow_bytes = job.shuffle_bytes / (map_racks * reduce_racks)
     crossing_bytes = flow_bytes * (reduce_racks - 1)  # eq. 10
     if hybrid.shuffle_bound:
         # the least that the busiest rack sends or receives: eq. 10 has only part of the sending
         crossing_bytes = flow_bytes * np.maximum(map_racks, reduce_racks)
-    return maps_s + crossing_bytes / rate + reduces_s, circuits  # eq. 9, 8
+    return maps_s + crossing_bytes / rate + reduces_s  # eq. 9, 8
 
 
 def recurring_guideline(
@@ -124,8 +133,30 @@ def recurring_guideline(
     if not np.isfinite(best_s):
         return None
     zone = latency_s <= factor * best_s
-    row = int(zone.any(axis=1).argmax())
+    row = int(_exact(zone, latency_s, job, hybrid, factor).any(axis=1).argmax())
     return DataGuideline(row + 1, tuple((np.flatnonzero(zone[row]) + 1).tolist()))
+
+
+def _exact(
+    zone: Flags, latency_s: Floats, job: ShuffleForecast, hybrid: Hybrid, factor: float
+) -> Flags:
+    """The zone, with entries at its edge compared by fractions: sums of floats break ties."""
+    best_s = latency_s.min()
+    edge = np.argwhere(np.abs(latency_s - factor * best_s) <= _ROUNDING * factor * best_s)
+    if len(edge):
+        names = ("map_s", "reduce_s", "shuffle_bytes")
+        fractions: dict[str, Any] = {name: Fraction(getattr(job, name)) for name in names}
+        exact = replace(job, **fractions)
+        rate = Fraction(hybrid.ocs_bytes_per_s)
+        found = {
+            (row, column): _latency_s(exact, hybrid, row + 1, column + 1, rate)
+            for close in (edge, np.argwhere(latency_s <= (1 + _ROUNDING) * best_s))
+            for row, column in close.tolist()
+        }
+        limit_s = Fraction(str(factor)) * min(found.values())
+        for row, column in edge.tolist():
+            zone[row, column] = found[row, column] <= limit_s
+    return zone
 
 
 # Input data: IV-D.3 ------------------------------------------------------------------------------

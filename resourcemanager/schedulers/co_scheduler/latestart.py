@@ -51,6 +51,7 @@ class LateStart(ShufflePolicy):
 
     Config = LateStartConfig
     section = "shuffle"
+    uses_forecasts = True
 
     def __init__(self, config: LateStartConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)

@@ -63,6 +63,14 @@ class EarliestStart:
         start_s = self._servers.starts_s(tran_s, now_s, execution_s)
         return _first(start_s, usable, at)
 
+    def source(self, at: Sequence[int], to: int) -> int:
+        """Which of some servers sends data to another: the nearest one, by which (7) counts.
+
+        Of equally near ones, the first.
+        """
+        rack = self._servers.rack
+        return max(at, key=lambda server: float(self.free(int(rack[server]))[rack[to]]))
+
     def of_several(
         self,
         tasks: Predecessors,

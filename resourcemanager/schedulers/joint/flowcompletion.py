@@ -41,15 +41,16 @@ class FlowCompletion:
     def _visit(self, flow: VirtualFlow) -> None:
         """Lines 12 to 17; a flow whose tail has started is in the list no more (lines 9, 10)."""
         c, tail = self._c, flow.tail
-        rack = int(c.servers.rack[tail.server])
-        if not c.switches.free_from(rack).any():
+        near = {int(c.servers.rack[head]) for head in flow.heads}
+        if not any(c.switches.free_from(rack).any() for rack in near):
             return
         start = self._again(flow)
         if start is None or start.server in flow.heads:  # line 13
             return
+        source = c.earliest.source(flow.heads, start.server)
         c.take_out(tail)
         c.moved += 1
-        c.schedule(tail.task, start, (tail.server,), waits=True)  # lines 14 to 17
+        c.schedule(tail.task, start, (source,), waits=True)  # lines 14 to 17
 
     def _again(self, flow: VirtualFlow) -> Start | None:
         """Equation (7) again: another server, if the task can start there earlier than here."""
@@ -68,14 +69,14 @@ class FlowCompletion:
         if not c.flows.virtual:
             return []
         bounds = {each: self._best_elsewhere_s(each) for each in c.flows.virtual_execution_s}
-        best_s = bounds[min(bounds)]  # the shorter a task, the sooner it can start
+        least_s = float(bounds[min(bounds)].min())  # the shorter a task, the sooner it can start
         found: list[tuple[Priority, VirtualFlow]] = []
-        for server in np.flatnonzero(best_s < c.servers.last_starts_s(now_s)).tolist():
+        for server in np.flatnonzero(least_s < c.servers.last_starts_s(now_s)).tolist():
             for flow, before_s in c.flows.virtual_to(server):
-                if c.servers.starts_after_s(server, before_s, now_s) <= best_s[server]:
+                starts_s = c.servers.starts_after_s(server, before_s, now_s)
+                if starts_s <= least_s:
                     break  # so are those before it
-                bound_s = bounds[flow.tail.execution_s][server]
-                if c.servers.starts_after_s(server, before_s, now_s) > bound_s:
+                if starts_s > bounds[flow.tail.execution_s][list(flow.heads)].min():
                     found.append((self._priority(flow), flow))
         found.sort(key=lambda each: (each[0], each[1].tail.number))
         return [flow for _, flow in found]

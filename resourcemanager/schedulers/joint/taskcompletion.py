@@ -114,7 +114,8 @@ class TaskCompletion:
         if start.server in at:  # line 9
             c.pre_schedule(task, start, at, size_bytes)  # lines 10 and 11
         else:
-            c.schedule(task, start, at[:1], waits=True)  # lines 13 and 14
+            source = c.earliest.source(at, start.server)
+            c.schedule(task, start, (source,), waits=True)  # lines 13 and 14
 
     # Several incoming edges (lines 17 to 29) -----------------------------------------------------
     def _settled(self, stage: StageView) -> bool:

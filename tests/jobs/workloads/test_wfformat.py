@@ -185,3 +185,9 @@ def test_files_that_are_no_workflows(tmp_path, data, message):
     with pytest.raises(UsageError) as error:
         load_wfformat(path)
     assert f"{path}{message}" in str(error.value)
+
+
+def test_a_statistic_says_how_much_of_what_is_fetched_is_another_childs(made, workflow):
+    name = "of these, fetched by another child"
+    statistics = {each.name: each for each in made(workflow).statistics}
+    assert statistics[name].measured == pytest.approx(10 / 78)  # of a's 10, 20 and 30 bytes

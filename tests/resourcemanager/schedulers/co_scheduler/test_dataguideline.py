@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import ceil
 
 import numpy as np
 import pytest
@@ -188,3 +191,55 @@ def test_a_shuffle_may_be_predicted_to_take_as_long_as_its_largest_rack():
     assert bounded_s[3, 3] == 1.0 + 1.0 + 100 / 10
     found = recurring_guideline(job, replace(place, shuffle_bound=True), 1.1)
     assert found == DataGuideline(4, tuple(range(4, 13)))
+
+
+# Ties --------------------------------------------------------------------------------------------
+def by_fractions(job: ShuffleForecast, place: Hybrid, factor: float) -> DataGuideline | None:
+    """Equations 8 to 10 and the zone, in exact arithmetic."""
+    latency_s: dict[tuple[int, int], Fraction] = {}
+    for m, r in product(range(1, place.racks_max + 1), range(1, place.racks + 1)):
+        flow_bytes = Fraction(job.shuffle_bytes) / (m * r)
+        if flow_bytes >= Fraction(place.elephant_bytes):
+            crossing_bytes = flow_bytes * (max(m, r) if place.shuffle_bound else r - 1)
+            latency_s[m, r] = (
+                ceil(Fraction(job.maps, m * place.slots)) * Fraction(job.map_s)
+                + crossing_bytes / Fraction(place.ocs_bytes_per_s)
+                + ceil(Fraction(job.reduces, r * place.slots)) * Fraction(job.reduce_s)
+            )
+    if not latency_s:
+        return None
+    limit_s = Fraction(str(factor)) * min(latency_s.values())
+    zone = [entry for entry in sorted(latency_s) if latency_s[entry] <= limit_s]
+    racks = zone[0][0]
+    return DataGuideline(racks, tuple(r for m, r in zone if m == racks))
+
+
+def test_entries_that_are_as_fast_as_the_best_are_in_the_zone():
+    """One wave of maps and of reduces, and a shuffle that takes as long from 5 to 15 racks."""
+    job = ShuffleForecast(maps=7, map_s=3, reduces=5, reduce_s=0.7, shuffle_bytes=78 * GB)
+    place = replace(hybrid(racks=17, slots=5, elephant=GB), ocs_bytes_per_s=3 * GB)
+    place = replace(place, shuffle_bound=True)
+    assert recurring_guideline(job, place, 1.0) == DataGuideline(5, tuple(range(5, 16)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_zones_are_exact(seed):
+    dice = random.Random(seed)
+    for _ in range(100):
+        place = Hybrid(
+            racks=dice.randint(1, 20),
+            slots=dice.randint(1, 8),
+            eps_bytes_per_s=GB,
+            ocs_bytes_per_s=dice.choice((10 * GB, 3 * GB, 7 * GB)),
+            elephant_bytes=dice.choice((GB, ELEPHANT, 3e8)),
+            shuffle_bound=dice.random() < 0.5,
+        )
+        job = ShuffleForecast(
+            maps=dice.randint(1, 60),
+            map_s=dice.choice((0.1, 0.3, 3, 1.7)),
+            reduces=dice.randint(1, 60),
+            reduce_s=dice.choice((0.1, 5, 0.7)),
+            shuffle_bytes=dice.choice((10, 30, 78, 2.4)) * GB,
+        )
+        factor = dice.choice((1.0, 1.1, 1.5))
+        assert recurring_guideline(job, place, factor) == by_fractions(job, place, factor)

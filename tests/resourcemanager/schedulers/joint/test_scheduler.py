@@ -18,6 +18,7 @@ from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from railyard.resourcemanager.schedulers.joint.scheduler import Joint
+from railyard.resourcemanager.schedulers.joint.switches import Promise, Switches
 from railyard.simulator.cluster import Simulation
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -207,3 +208,54 @@ def test_no_task_moves_after_it_has_started_and_a_run_replays(tmp_path: Path):
     assert joint.figures()["pre_scheduled"] > 0
     left = joint.controller
     assert (left.flows.real, left.flows.virtual, left.servers.tasks) == (0, 0, {})
+
+
+# Replicas (IV-C.4) -------------------------------------------------------------------------------
+def publish(c: TinyCluster, **free: float) -> None:
+    """The rates that racks' links have free, in bytes/s."""
+    names = [f"r{rack}.{way}" for rack in range(3) for way in ("up", "down")]
+    links = {
+        name: LinkState(capacity_bytes_per_s=2e9, free_bytes_per_s=free[name[:2]]) for name in names
+    }
+    c.feed(LinksObserved(links=links))
+
+
+def two_replicas(**free: float) -> TinyCluster:
+    """The block of a map is on r0n0 and r1n0, which compute for 9 s, and r2n0 computes nothing."""
+    c = tiny_cluster(racks=3, nodes=1, scheduler="joint")
+    publish(c, **free)
+    c.submit("j0", maps=2, map_s=9, forecast=predicted({"m": 9.0}, {"m": ()}))
+    assert c.run(until_s=0.0).placements == [("j0.m0", "r0n0", 0.0), ("j0.m1", "r1n0", 0.0)]
+    c.store("in", blocks={"b0": ["r0n0", "r1n0"]}, block_bytes=10**9)
+    c.submit("j1", input="in", map_s=9, forecast=predicted({"m": 9.0}, {"m": ()}))
+    return c
+
+
+@pytest.fixture(name="promises")
+def _promises(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, float]]:
+    """(rack, rack, bytes/s) of each flow that was promised its path."""
+    made, promise = list[tuple[int, int, float]](), Switches.promise
+
+    def noted(self: Switches, near: int, far: int) -> Promise:
+        found = promise(self, near, far)
+        made.append((near, far, found.bytes_per_s))
+        return found
+
+    monkeypatch.setattr(Switches, "promise", noted)
+    return made
+
+
+def test_the_replica_that_counts_is_the_one_that_is_promised_its_path(promises):
+    c = two_replicas(r0=1e8, r1=1e9, r2=2e9)
+    assert reserved(c) == [(0.0, "j1.m0", "r2n0")]
+    assert promises == [(1, 2, 1e9)]  # from r1n0 it takes 1 s, from r0n0 10 s
+
+
+def test_a_task_moves_as_bandwidth_is_free_from_a_replica_that_is_not_on_its_server(promises):
+    c = two_replicas(r0=0.0, r1=0.0, r2=2e9)
+    assert policy(c).figures()["pre_scheduled"] == 1  # on r0n0
+    c.at(1.0, lambda: publish(c, r0=0.0, r1=1e9, r2=2e9))
+    c.run(until_s=1.0)
+    assert policy(c).figures()["moved"] == 1
+    assert reserved(c) == [(1.0, "j1.m0", "r2n0")]
+    assert promises == [(1, 2, 1e9)]
