@@ -35,9 +35,10 @@ topologies` lists them); one of your own is used by `--topology mine.toml`
 ([tutorial](../tutorials/write-a-topology.md)). `--network KEY=VALUE` changes a key for one run,
 as in `--network compute.skew=0.2 --network rack.r3.uplink=1Gbps`. Unknown keys are refused.
 
-A rate is text such as `"10Gbps"` or `"200MB/s"`, a size is as `"256MB"`, a time as `"10ms"`;
-plain numbers are bytes per second, bytes and seconds. Sizes and rates are the model's: `scale`
-divides both.
+A rate is text such as `"10Gbps"` (bits) or `"200MB/s"` (bytes), a size is as `"256MB"` or
+`"64MiB"`, a time as `"10ms"`. Upper and lower case count: a capital B is a byte, a small b a bit.
+Plain numbers are bytes and seconds; a rate needs its unit, as it may mean bits or bytes. Sizes and
+rates are the model's: `scale` divides both.
 """
 #: The tables in the order of the page, by their names in the file.
 _TABLES: dict[str, type[Table]] = {
