@@ -273,7 +273,7 @@ def _clearly(text: object, of: str) -> str:
     large = match[3].upper()
     decimal = f"{amount}{'k' if large == 'K' else large}"
     if of == "B":
-        clear = f"{decimal}B (bytes, powers of 1000) or {amount}{large}iB (powers of 1024)"
+        clear = f"a size such as {decimal}B (bytes) or {amount}{large}iB (powers of 1024)"
     else:
         same = f"{amount}{large}i" if match[4] else decimal
         clear = f"{same}B/s (bytes) or {same}bps (bits)"

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from railyard.cluster.accepted import Accepted, Effect
+from railyard.jobs.mixes.mixes import MIX, accepted_options
+from railyard.jobs.workloads.catalog import FAMILIES
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 #: All tables, in the order of the page.
-TABLES: tuple[Accepted, ...] = ()
+TABLES: tuple[Accepted, ...] = (
+    *(family.accepted for family in FAMILIES.values()),
+    accepted_options("a job"),
+    accepted_options(MIX),
+)
 
 _HEAD = f"""\
 # What is accepted

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from railyard.cluster.accepted import meanings
 from railyard.cluster.overrides import SHORT
 from railyard.cluster.topologies.tables import (
     Client,
@@ -23,7 +24,6 @@ from railyard.cluster.topologies.tables import (
     Table,
 )
 from railyard.cluster.topology import Topology
-from railyard.scripts.commands.lists.settings import meanings
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 _HEAD = f"""\

@@ -61,7 +61,7 @@ def test_case_01_a_size_in_bits_is_refused(railyard, options, right):
     done = railyard.call("simulate", "--workload", "terasort", *options)
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
-    assert f"need {right} (bytes, powers of 1000)" in line
+    assert f"need a size such as {right} (bytes)" in line
 
 
 @pytest.mark.parametrize("job", ["terasort,size=10Gb", "mix,sizes=10Gb+1GB"])
@@ -72,7 +72,7 @@ def test_case_01_a_jobs_size_in_bits_is_refused(railyard, tmp_path, job):
         done = railyard.call("simulate", "--workload", word)
         assert done.returncode == 2
         [line] = done.stderr.splitlines()
-        assert "need 10GB (bytes, powers of 1000)" in line
+        assert "need a size such as 10GB (bytes)" in line
 
 
 def test_case_01_a_cluster_that_is_up(hadoop):
