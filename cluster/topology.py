@@ -25,7 +25,12 @@ import msgspec
 
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
-from railyard.cluster.overrides import Change, apply_changes, split_changes
+from railyard.cluster.overrides import (
+    Change,
+    apply_changes,
+    require_consistent,
+    split_changes,
+)
 from railyard.cluster.tomlfile import build, read_toml, warn_of_renamed
 from railyard.cluster.topologies.linknames import names_of_links, place_named
 from railyard.cluster.topologies.tables import (
@@ -278,6 +283,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     """
     base, more = split_changes(name_or_file)
     changes = [(_key_now(key), value) for key, value in (*more, *changes)]
+    require_consistent(changes)
     data, source = _read(base)
     if changes:
         suffix = ",".join(f"{key}={value}" for key, value in changes)

@@ -224,7 +224,7 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if word.endswith(".toml"):
         yield from _from_file(Path(word), defaults, seed)
         return
-    name, changes = split_changes(word)
+    name, changes = split_changes(word, lists=(_INPUT,))
     options: dict[str, Any] = {}
     for key, value in changes:
         if key.startswith(_PARAM):

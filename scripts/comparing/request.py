@@ -21,7 +21,7 @@ def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, .
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(f"{option.opts[0]} {text}: need names with commas between")
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from railyard.cluster.errors import require_once
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.scripts.results.outputfile import write_json
@@ -28,6 +29,7 @@ def simulate_coflows(request: SimulateRequest) -> None:
     from railyard.simulator.coflows import CoflowRun
 
     schedulers = [flow_scheduler(name) for name in request.flow_schedulers or ("maxmin",)]
+    require_once((scheduler.name for scheduler in schedulers), "--flow-scheduler")
     trace = coflow_trace(request.workload)
     if request.first is not None:
         trace = trace.first(request.first)
