@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from railyard.cluster.accepted import Accepted, Effect, declared
+from railyard.cluster.accepted import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_name, unknown_name
 from railyard.cluster.overrides import split_changes
 from railyard.cluster.shown import printable
@@ -102,7 +102,7 @@ def is_single(words: Sequence[str]) -> bool:
 
 def option_names(name: str) -> list[str]:
     """The options that follow a job's name, or ``MIX``: "size", "param." and so on."""
-    names = accepted_options(name).named(Effect.USED)
+    names = accepted_options(name).entries
     return [each if each != _PARAM.rstrip(".") else _PARAM for each in names]
 
 
