@@ -110,7 +110,7 @@ def load_swim(path: Path) -> list[SwimJob]:
 
     Raises ``UsageError`` with file, line, the error and what is needed.
     """
-    text = read_trace(path, "SWIM trace")
+    text = read_trace(path, "SWIM trace", "swim")
     jobs: list[SwimJob] = []
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
