@@ -101,15 +101,17 @@ def declared(
     """The table of an interface whose names are the fields of a class, ``without`` some.
 
     What is said of a name is its comment in the class; the names in ``REFUSED`` of the class are
-    refused, with the reason there.
+    refused, and those in ``IDLE`` change no result, with the reasons there.
     """
     reasons: Mapping[str, str] = getattr(kind, "REFUSED", {})
+    why_idle: Mapping[str, str] = getattr(kind, "IDLE", {})
     said = meanings(kind)
     entries = {
         field.encode_name: used(said.get(field.name, ""))
         for field in msgspec.structs.fields(kind)
         if field.name not in without
     }
+    entries |= {key: idle(why) for key, why in why_idle.items()}
     return Accepted(interface, noun, entries | {key: refused(why) for key, why in reasons.items()})
 
 

@@ -11,18 +11,7 @@ import msgspec
 
 from railyard.cluster.accepted import meanings
 from railyard.cluster.overrides import SHORT
-from railyard.cluster.topologies.tables import (
-    Client,
-    Compute,
-    Links,
-    Liveness,
-    Ocs,
-    RackFigures,
-    RackShape,
-    Storage,
-    SwitchTree,
-    Table,
-)
+from railyard.cluster.topologies.tables import TABLES_OF_FILE, Table
 from railyard.cluster.topology import Topology
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
@@ -40,18 +29,6 @@ A rate is text such as `"10Gbps"` (bits) or `"200MB/s"` (bytes), a size is as `"
 Plain numbers are bytes and seconds; a rate needs its unit, as it may mean bits or bytes. Sizes and
 rates are the model's: `scale` divides both.
 """
-#: The tables in the order of the page, by their names in the file.
-_TABLES: dict[str, type[Table]] = {
-    "racks": RackShape,
-    "links": Links,
-    "rack.r3": RackFigures,
-    "client": Client,
-    "ocs": Ocs,
-    "tree": SwitchTree,
-    "storage": Storage,
-    "compute": Compute,
-    "liveness": Liveness,
-}
 _KINDS = {int: "number", float: "number", str: "text", bool: "true or false"}
 #: {kind of value: its units, as they are typed}, the largest first
 _UNITS = {
@@ -64,12 +41,12 @@ _SHORT = {key: short for short, key in SHORT.items()}
 
 def topology_page() -> str:
     """The whole page, in Markdown."""
-    tables = (_section(name, kind) for name, kind in _TABLES.items())
+    tables = (_section(name, kind) for name, kind in TABLES_OF_FILE.items())
     return "\n".join([_HEAD, _top_level(), *tables])
 
 
 def _top_level() -> str:
-    tables = {name.partition(".")[0] for name in _TABLES}
+    tables = {name.partition(".")[0] for name in TABLES_OF_FILE}
     words = "## Before all tables\n\nThese stand at the top of the file, `[settings]` is a table.\n"
     return f"{words}\n{_rows('', Topology, without=tables)}"
 
