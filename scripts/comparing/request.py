@@ -58,3 +58,13 @@ class CompareRequest(RunsRequest):
     )
     strict: bool = strict_option()
     durability: Durability | None = durability_option()
+
+    def __post_init__(self) -> None:
+        idle = {
+            "--exact": (self.exact, "virtual"),
+            "--strict": (self.strict, "wall"),
+            "--durability": (self.durability is not None, "wall"),
+        }
+        for name, (given, clock) in idle.items():
+            if given and clock not in self.clocks:
+                raise UsageError(f"{name}: changes nothing here: need --clock {clock} or both")

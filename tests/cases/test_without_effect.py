@@ -53,6 +53,27 @@ def test_case_43_coflows_alone_have_no_options(railyard, tmp_path):
     assert "jobs=1: coflows alone have no options: need --first 1, or --scheduler" in line
 
 
+@pytest.mark.parametrize(
+    ("clock", "option", "needed"),
+    [
+        ("wall", ("--exact",), "virtual"),
+        ("virtual", ("--strict",), "wall"),
+        ("virtual", ("--durability", "safe"), "wall"),
+    ],
+)
+def test_case_43_an_option_of_the_other_clock(railyard, clock, option, needed):
+    line = _refused(railyard, "compare", "terasort", "--clock", clock, *option)
+    assert f"{option[0]}: changes nothing here: need --clock {needed} or both" in line
+
+
+def test_case_43_keys_of_tasks_for_coflows_alone(railyard, tmp_path):
+    trace = tmp_path / "a.txt"
+    trace.write_text("2 1\nA 0 1 0 1 1:100\n")
+    options = ("--topology", "flat-4x4", "--network", "compute.map_rate=1MB/s")
+    line = _refused(railyard, "simulate", "--workload", f"coflow-benchmark:{trace}", *options)
+    assert "--network compute.map_rate: coflows alone have no tasks and files" in line
+
+
 def test_case_44_a_rate_needs_its_unit(railyard, tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text(
