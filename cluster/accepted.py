@@ -4,19 +4,29 @@ Every option, setting, parameter or field of an interface stands in one table.  
 changes no result here, or it is refused by name; nothing is taken and then forgotten.  The
 interface itself looks names up here, ``docs/reference/accepted.md`` is written from the tables,
 and tests walk them: each entry that is used has a probe that shows what it changes.
+
+Where names are the fields of a class (options of workloads, keys of a topology), the class is the
+table: ``declared`` writes it down, and ``cluster.tomlfile`` looks names up in the fields.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.shown import printable
 
 #: Letters of a name that an error shows.
 _LETTERS_MAX = 80
+#: A field of a class, and what is said of it after "#:" on its line.
+_FIELD = re.compile(r"    (\w+): [^#]*?(?:#: (.*))?$")
+_COMMENT = re.compile(r"    #: (.*)$")
 
 
 class Effect(StrEnum):
@@ -83,3 +93,44 @@ class Accepted:
     def named(self, effect: Effect) -> list[str]:
         """The names that have an effect, sorted."""
         return sorted(name for name, entry in self.entries.items() if entry.effect is effect)
+
+
+def declared(
+    interface: str, noun: str, kind: type[msgspec.Struct], without: tuple[str, ...] = ()
+) -> Accepted:
+    """The table of an interface whose names are the fields of a class, ``without`` some.
+
+    What is said of a name is its comment in the class; the names in ``REFUSED`` of the class are
+    refused, and those in ``IDLE`` change no result, with the reasons there.
+    """
+    reasons: Mapping[str, str] = getattr(kind, "REFUSED", {})
+    why_idle: Mapping[str, str] = getattr(kind, "IDLE", {})
+    said = meanings(kind)
+    entries = {
+        field.encode_name: used(said.get(field.name, ""))
+        for field in msgspec.structs.fields(kind)
+        if field.name not in without
+    }
+    entries |= {key: idle(why) for key, why in why_idle.items()}
+    return Accepted(interface, noun, entries | {key: refused(why) for key, why in reasons.items()})
+
+
+def meanings(kind: type) -> dict[str, str]:
+    """{field: the comments before it and on its line}, of a class and those that it is made of."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        try:
+            source = inspect.getsource(base)
+        except (OSError, TypeError):  # built in, or without its source
+            continue
+        before: list[str] = []
+        for line in source.splitlines():
+            field, comment = _FIELD.match(line), _COMMENT.match(line)
+            if comment:
+                before.append(comment[1].strip())
+                continue
+            if field:
+                said = " ".join([*before, *([field[2]] if field[2] else [])])
+                found[field[1]] = said or found.get(field[1], "")
+            before = []
+    return found

@@ -91,6 +91,16 @@ def require_count(name: str, count: int, least: int = 1, most: int = COUNT_MAX) 
     require(count <= most, name, count, f"at most {most}")
 
 
+def require_once(names: Iterable[str], where: str = "") -> None:
+    """Raise ``UsageError`` for a name that is given twice: neither silently wins."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            shown = printable(f"{where} {name}" if where else name, _NAME_LETTERS_MAX)
+            raise UsageError(f"{shown}: is given twice: need it once")
+        seen.add(name)
+
+
 def require_name(where: str, name: str) -> None:
     """Raise ``UsageError`` unless a name is printable and of a sensible length."""
     right = f"1 to {_NAME_LETTERS_MAX} letters that can be read"

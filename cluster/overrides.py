@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.errors import UsageError, require_once, unknown_name
 from railyard.cluster.units import number_or_text
 
 #: (key, new value), both as text.
@@ -46,10 +46,15 @@ _OF_ALL = {
 _BEGINS = {"ocs": "ocs.port_bytes_per_s", "client": "client.uplink"}
 
 
-def split_changes(text: str) -> tuple[str, list[Change]]:
-    """Split "hybrid-8x4,delta=1ms" into name and changes; ``UsageError`` if not KEY=VALUE."""
-    base, *changes = text.split(",")
-    return base, [parse_change(change, text) for change in changes]
+def split_changes(text: str, lists: Sequence[str] = ()) -> tuple[str, list[Change]]:
+    """Split "hybrid-8x4,delta=1ms" into name and changes; ``UsageError`` if not KEY=VALUE.
+
+    A key is given once, but for ``lists``, whose values together are one.
+    """
+    base, *texts = text.split(",")
+    changes = [parse_change(change, text) for change in texts]
+    require_once((key for key, _ in changes if key.partition(".")[0] not in lists), f"{base}:")
+    return base, changes
 
 
 def parse_change(text: str, where: str) -> Change:
@@ -58,6 +63,34 @@ def parse_change(text: str, where: str) -> Change:
     if not (key and equals and value):
         raise UsageError(f"{where}: need KEY=VALUE, not {text!r}")
     return key.strip(), value.strip()
+
+
+def require_consistent(changes: Sequence[Change]) -> None:
+    """Raise ``UsageError`` for changes of which one would silently undo another."""
+    keys = [_full(key) for key, _ in changes]
+    require_once(keys, "--network")
+    for at, (key, (_, value)) in enumerate(zip(keys, changes, strict=True)):
+        table, _, field = key.partition(".")
+        for other in _INSTEAD.get(key, ()):
+            if f"{table}.{other}" in keys:
+                right = "both say what links carry: need one of the two"
+                raise UsageError(f"--network {field} and {other}: {right}")
+        removed = f"{key}." if key in _BEGINS and value == "off" else key
+        replaced = _OF_ALL.get(key, ())
+        for before in keys[:at]:
+            is_of_one = before.startswith("rack.") and before.rpartition(".")[2] in replaced
+            if is_of_one or before.startswith(removed):
+                right = "which would undo it: need it after that, or not at all"
+                raise UsageError(f"--network {before}: is before {key}={value}, {right}")
+
+
+def _full(key: str) -> str:
+    """The full name of a change's key: "links.nic", "rack.r3.uplink"."""
+    place, _, way = key.rpartition(".")
+    link = {"up": "uplink", "down": "downlink"}.get(way.casefold(), "")
+    if link and place:
+        return f"rack.{place.casefold()}.{link}"
+    return SHORT.get(key, key)
 
 
 def apply_changes(

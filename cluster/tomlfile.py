@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -66,11 +66,17 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def build(data: dict[str, Any], into: type[T], source: str) -> T:
-    """As ``load_toml``, but from a parsed mapping; ``source`` starts the errors."""
+    """As ``load_toml``, but from a parsed mapping; ``source`` starts the errors.
+
+    A class may have ``REFUSED``, {key that people may try: why it is not supported}, and
+    ``without_effect()``, {key that other keys' values switch off: what it needs}; these are
+    refused where they are given.
+    """
     shown = printable(source, _SOURCE_LETTERS_MAX)
     try:
         made = msgspec.convert(_with_units(data, into, ""), into)
         _require_bounded(made, "")
+        require_effect(made, data)
     except UsageError as error:
         raise UsageError(f"{shown}: {error}") from None
     except msgspec.ValidationError as error:
@@ -82,13 +88,29 @@ def build(data: dict[str, Any], into: type[T], source: str) -> T:
     return made
 
 
+def require_effect(made: msgspec.Struct, given: Iterable[str]) -> None:
+    """Raise ``UsageError`` for a given key that another key's value keeps from any effect."""
+    find = getattr(made, "without_effect", None)
+    needs: Mapping[str, str] = find() if find is not None else {}
+    for key in given:
+        if key in needs:
+            raise UsageError(f"{key}: changes nothing here: need {needs[key]}")
+
+
 def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str, Any]:
     """Return ``data`` with the values of unit fields parsed; refuses unknown keys."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(into)}
+    reasons: Mapping[str, str] = getattr(into, "REFUSED", {})
+    fields = {
+        field.encode_name: field
+        for field in msgspec.structs.fields(into)
+        if field.encode_name not in reasons
+    }
     out: dict[str, Any] = {}
     for written, value in data.items():
         key = _key_now(written, into, prefix)
         where = f"{prefix}{key}"
+        if key in reasons:
+            raise UsageError(f"{where}: not supported: {reasons[key]}")
         if key not in fields:
             raise unknown_name("key", where, [f"{prefix}{name}" for name in fields])
         if key in out:

@@ -19,17 +19,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
+from railyard.cluster.accepted import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
-from railyard.cluster.overrides import Change, apply_changes, split_changes
-from railyard.cluster.tomlfile import build, read_toml, warn_of_renamed
+from railyard.cluster.overrides import (
+    Change,
+    apply_changes,
+    require_consistent,
+    split_changes,
+)
+from railyard.cluster.tomlfile import build, read_toml, require_effect, warn_of_renamed
 from railyard.cluster.topologies.linknames import names_of_links, place_named
 from railyard.cluster.topologies.tables import (
     MOST,
+    TABLES_OF_FILE,
     Client,
     Compute,
     Links,
@@ -81,6 +88,11 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
 
     Raises ``UsageError`` for values that are impossible.
     """
+
+    IDLE: ClassVar[Mapping[str, str]] = {
+        "description": "is shown, by railyard topologies and on pages",
+        "source": "paper and section of the values: is shown by railyard topologies",
+    }
 
     name: str  #: with ",KEY=VALUE" appended for each override
     description: str = ""
@@ -278,6 +290,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     """
     base, more = split_changes(name_or_file)
     changes = [(_key_now(key), value) for key, value in (*more, *changes)]
+    require_consistent(changes)
     data, source = _read(base)
     if changes:
         suffix = ",".join(f"{key}={value}" for key, value in changes)
@@ -286,7 +299,13 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
             same = _of_link(key, value, data, source)
             data = apply_changes(data, same, TABLES, source)
         data["name"] = f"{data.get('name', base)},{suffix}"
-    return build(data, Topology, source)
+    made = build(data, Topology, source)
+    compute = "compute."
+    try:
+        require_effect(made.compute, [key.removeprefix(compute) for key, _ in changes])
+    except UsageError as error:
+        raise UsageError(f"{source}: {compute}{error}") from None
+    return made
 
 
 #: {table: its keys that can be overridden}
@@ -303,6 +322,15 @@ TABLES: Mapping[str, tuple[str, ...]] = {
         ("rack", RackFigures),
     )
 }
+
+
+def accepted_keys() -> tuple[Accepted, ...]:
+    """The keys of a topology's file, a table for each of its own."""
+    inside = tuple(name.partition(".")[0] for name in TABLES_OF_FILE)
+    return (
+        declared("topologies: before all tables", "key", Topology, without=inside),
+        *(declared(f"topologies: [{name}]", "key", kind) for name, kind in TABLES_OF_FILE.items()),
+    )
 
 
 #: {table: {key of an earlier release: current key}}

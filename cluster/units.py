@@ -4,7 +4,8 @@ This is the only place that parses "10Gbps", "256MB" and "10ms"; all other code 
 per second and seconds, and names them so.
 
 The prefixes are decimal, as in the papers and in networking: 1 MB = 10**6 bytes, 1 Gbps = 10**9
-bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.
+bits per second.  MiB, GiB and so on are the binary ones: 1 MiB = 2**20 bytes.  Upper and lower
+case count: a capital B is a byte and a small b a bit.
 """
 
 from __future__ import annotations
@@ -31,17 +32,23 @@ _TWO_UNITS = ((3599.5, "h", "min", 60), (119.995, "min", "s", 1))
 #: Longer text is not a number with a unit.
 _LETTERS_MAX = 60
 
-_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
-_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40, "pi": 2**50}
-_PREFIX = _DECIMAL | _BINARY
+_PREFIX = {"": 1} | {
+    f"{letter}{binary}": (1024 if binary else 1000) ** power
+    for power, letters in enumerate(("kK", "M", "G", "T", "P"), start=1)
+    for letter in letters
+    for binary in ("", "i")
+}
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
-_NUMBER = r"\s*(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,2}))?\s*"
-_SIZE = re.compile(_NUMBER + r"([kmgtp]?i?)b?\s*", re.IGNORECASE)
-_BIT_RATE = re.compile(_NUMBER + r"([kmgtp]?i?)(?:bps|bit/s|b/s)\s*", re.IGNORECASE)
-_BYTE_RATE = re.compile(_NUMBER + r"([kmgtpKMGTP]?i?)B/s\s*")
+_NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,2}))?\s*"
+#: "K" for "k" is the one liberty: "m" is a thousandth elsewhere, and "b" a bit, so that a factor of
+#: eight hangs on the case of a letter.
+_SIZE = re.compile(_NUMBER + r"([kKMGTP]i?|)B?\s*")
+_RATE = re.compile(_NUMBER + r"([kKMGTP]i?|)(bps|b/s|bit/s|Bps|B/s)\s*")
+#: What means a size or a rate, but may mean bits or bytes: "10Gb", "12.5MB/S", "10gbps".
+_UNCLEAR = re.compile(_NUMBER + r"([kmgtp])(i?)(?:b|bits?|bytes?)?(/s|ps)?\s*", re.IGNORECASE)
 _DURATION = re.compile(_NUMBER + r"(ns|us|µs|ms|s|min|h)?\s*")
-_OF_TWO_UNITS = re.compile(r"\s*(\d+)\s*(h|min)\s*(\d+)\s*(min|s)\s*")
+_OF_TWO_UNITS = re.compile(r"\s*([0-9]+)\s*(h|min)\s*([0-9]+)\s*(min|s)\s*")
 
 
 def parse_size(text: str | int, where: str = "size") -> int:
@@ -50,28 +57,33 @@ def parse_size(text: str | int, where: str = "size") -> int:
     Raises ``UsageError`` for anything else, for a negative size and for part of a byte.
     """
     match = _SIZE.fullmatch(_written(text))
-    if match is None or match[3].lower() not in _PREFIX or isinstance(text, bool):
-        right = "need a size such as 10GB (10**9 bytes) or 64MiB, at most 1000PB"
-        raise UsageError(f"{where} = {shown_value(text)}: {right}")
-    value = _number(match) * _PREFIX[match[3].lower()]
+    if match is None or isinstance(text, bool):
+        right = "a size such as 10GB (10**9 bytes) or 64MiB, at most 1000PB"
+        raise UsageError(f"{where} = {shown_value(text)}: need {_clearly(text, of='B') or right}")
+    value = _number(match) * _PREFIX[match[3]]
     require(value.denominator == 1, where, text, "a whole number of bytes")
     require(value <= SIZE_BYTES_MAX, where, text, "at most 1000PB")
     return int(value)
 
 
 def parse_rate(text: str | int | float, where: str = "rate") -> float:
-    """Parse "10Gbps" (10**10 bits/s), "200MB/s" or "inf" (no limit), in bytes per second."""
-    if _written(text).strip().lower() in ("inf", "unlimited"):
-        return float("inf")
-    for pattern, per_s in ((_BYTE_RATE, Fraction(1)), (_BIT_RATE, Fraction(1, 8))):
-        match = pattern.fullmatch(_written(text))
-        if match is not None and match[3].lower() in _PREFIX:
-            rate = _number(match) * _PREFIX[match[3].lower()] * per_s
-            sound = rate == 0 or RATE_BYTES_PER_S_MIN <= rate <= RATE_BYTES_PER_S_MAX
-            require(sound, where, text, "0, or 8bps to 8000Tbps, or unlimited")
-            return float(rate)
-    right = "need a rate such as 10Gbps, 200MB/s or unlimited"
-    raise UsageError(f"{where} = {shown_value(text)}: {right}")
+    """Parse "10Gbps" (10**10 bits/s), "200MB/s" or "inf" (no limit), in bytes per second.
+
+    A capital B is a byte, also in "200MBps", and a small one a bit.  Raises ``UsageError`` for
+    what is neither exactly ("200MB/S", "10gbps"), and for a number without a unit.
+    """
+    written = _written(text)
+    if written.strip().lower() in ("inf", "unlimited"):
+        return math.inf
+    match = _RATE.fullmatch(written)
+    if match is None:
+        right = "a rate such as 10Gbps (bits), 200MB/s (bytes) or unlimited"
+        raise UsageError(f"{where} = {shown_value(text)}: need {_clearly(text, of='B/s') or right}")
+    per_s = 1 if match[4].startswith("B") else Fraction(1, 8)
+    rate = _number(match) * _PREFIX[match[3]] * per_s
+    sound = rate == 0 or RATE_BYTES_PER_S_MIN <= rate <= RATE_BYTES_PER_S_MAX
+    require(sound, where, text, "0, or 8bps to 8000Tbps, or unlimited")
+    return float(rate)
 
 
 def parse_duration(text: str | int | float, where: str = "duration") -> float:
@@ -250,6 +262,22 @@ def _written(figure: object) -> str:
         return ""  # Python may refuse to write it
     text = str(figure)
     return text if len(text) <= _LETTERS_MAX else ""
+
+
+def _clearly(text: object, of: str) -> str:
+    """The spellings that are clear, where the letters of a size or a rate are not; or ""."""
+    match = _UNCLEAR.fullmatch(_written(text))
+    if match is None or (match[5] and of == "B"):
+        return ""
+    amount = f"{match[1]}e{match[2]}" if match[2] else match[1]
+    large = match[3].upper()
+    decimal = f"{amount}{'k' if large == 'K' else large}"
+    if of == "B":
+        clear = f"a size such as {decimal}B (bytes) or {amount}{large}iB (powers of 1024)"
+    else:
+        same = f"{amount}{large}i" if match[4] else decimal
+        clear = f"{same}B/s (bytes) or {same}bps (bits)"
+    return f"{clear}: upper and lower case count"
 
 
 def _number(match: re.Match[str]) -> Fraction:

@@ -41,9 +41,12 @@ Never here: running anything.
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -63,6 +66,32 @@ INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 TASKS_MAX = COUNT_MAX
 #: Most reduces of a real job: more would take too long on a laptop's slots.
 REDUCES_MAX = 100_000
+
+_AT_THE_END = "nothing is called at a task's end: yield from map or reduce as you go"
+_WITHIN_A_JOB = "need map, combine and reduce; a job of several steps has stages()"
+_SETTINGS = "need annotated fields, which are parameters"
+_ORDER = "keys are not sorted for a reduce, and values come in any order: sort them in it"
+#: {what other frameworks call and nobody here does, as ``_plain`` has it: what to do instead}
+_NO_HOOKS = {
+    **dict.fromkeys(("cleanup", "close", "finish", "finalize", "teardown"), _AT_THE_END),
+    **dict.fromkeys(("mapperfinal", "reducerfinal", "combinerfinal"), _AT_THE_END),
+    **dict.fromkeys(("mapcleanup", "reducecleanup"), _AT_THE_END),
+    **dict.fromkeys(("mapper", "reducer", "combiner", "steps", "run"), _WITHIN_A_JOB),
+    **dict.fromkeys(("mapperraw", "mappercmd", "reducercmd", "combinercmd"), _WITHIN_A_JOB),
+    **dict.fromkeys(("configure", "configureargs", "loadargs", "jobconf"), _SETTINGS),
+    **dict.fromkeys(("configureoptions", "loadoptions", "addpassthruarg"), _SETTINGS),
+    **dict.fromkeys(("mapperinit", "reducerinit", "combinerinit"), "need setup()"),
+    **dict.fromkeys(("init", "initialize", "mapsetup", "reducesetup"), "need setup()"),
+    **dict.fromkeys(("partitioner", "getpartition"), "need partition(key, partitions)"),
+    **dict.fromkeys(("sort", "sortvalues", "sortkey", "compare", "group"), _ORDER),
+    **dict.fromkeys(("inputprotocol", "hadoopinputformat"), "need input = Lines() or another"),
+    **dict.fromkeys(
+        ("outputprotocol", "internalprotocol", "hadoopoutputformat"),
+        "a reduce yields pairs, which are written as key<TAB>value",
+    ),
+}
+#: From which likeness on a method is taken for a slip of ``setup`` or the like.
+_LIKENESS = 0.87
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +149,9 @@ class Job:
     def __init__(self, **params: Any) -> None:
         #: {counter: count} of the current task
         self.counters: dict[str, int] = {}
+        own = [kind for kind in reversed(type(self).__mro__) if kind not in Job.__mro__]
+        members = {name: member for kind in own for name, member in vars(kind).items()}
+        require_known_hooks(members, type(self).__name__)
         for name, value in read_params(type(self), params).items():
             setattr(self, name, value)
         try:
@@ -190,6 +222,40 @@ class Job:
 
     def _defines(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(Job, name)
+
+
+def require_known_hooks(members: Mapping[str, Any], where: str) -> None:
+    """Raise ``UsageError`` for what looks like a hook of a job, and nobody would ever call.
+
+    ``members`` are a class's own, or the functions of a module.  What one of them names is called
+    by the job itself, whatever it is called.
+    """
+    named = {name for member in members.values() for name in _names_in(_code_of(member))}
+    ours = [name for name in vars(Job) if not name.startswith("_")]
+    for name, member in members.items():
+        if name in named or name in ours or name.startswith("_") or inspect.isclass(member):
+            continue
+        if instead := _NO_HOOKS.get(name.replace("_", "").casefold(), ""):
+            raise UsageError(f"{where}: {name} would never be called: {instead}")
+        near = difflib.get_close_matches(name.casefold(), ours, n=1, cutoff=_LIKENESS)
+        if near and callable(member):
+            raise UsageError(f'{where}: {name} would never be called: did you mean "{near[0]}"?')
+
+
+def _code_of(member: Any) -> CodeType | None:
+    function = inspect.unwrap(getattr(member, "__func__", getattr(member, "fget", member)))
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _names_in(code: CodeType | None) -> Iterator[str]:
+    """The names that a function and those within it use."""
+    if code is None:
+        return
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in(inner)
 
 
 def check_stages(stages: Sequence[StageSpec]) -> None:

@@ -24,7 +24,7 @@ from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.files.inputfile import read_file
 from railyard.cluster.messages.execution import SOURCE_BYTES_MAX, JobPackage
 from railyard.cluster.shown import printable, words_of
-from railyard.jobs.model import Job
+from railyard.jobs.model import Job, require_known_hooks
 from railyard.jobs.modules import modules_beside, shown_path, use_modules
 from railyard.jobs.params import read_params
 
@@ -203,6 +203,12 @@ class _FunctionsJob(Job):
 def _from_functions(module: ModuleType) -> type[Job]:
     """Make a job class of a module's functions; its annotated variables are the parameters."""
     annotations = inspect.get_annotations(module)
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__
+    }
+    require_known_hooks(own, printable(str(module.__file__)))
     body: dict[str, Any] = {
         name: vars(module)[name] for name in annotations if name in vars(module)
     }

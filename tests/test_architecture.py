@@ -46,7 +46,7 @@ CORE_PURE = (
 )
 DFS_PURE = ("dfs.messages", "dfs.paths", "dfs.placement", "dfs.namenode.core")
 
-#: part -> modules of other parts that it may import (with all below them); DESIGN.md's table
+#: part -> modules of other parts that it may import (with all below them); ARCHITECTURE.md's table
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cluster": (),
     "netemu": ("cluster",),

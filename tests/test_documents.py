@@ -39,6 +39,19 @@ def test_documents_name_only_what_exists(document):
     assert files + links == [], f"{document.relative_to(ROOT)} names what does not exist"
 
 
+def test_code_names_only_documents_that_exist():
+    named = re.compile(r"(?<![\w/.-])(?:docs/[\w./-]+\.md|[A-Z]{4,}\.md)")
+    missing = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for folder in FOLDERS.split("|")
+        for file in (ROOT / folder).rglob("*.py")
+        for name in named.findall(file.read_text(encoding="utf-8"))
+        if "NNNN" not in name
+        if not (ROOT / name).exists()
+    ]
+    assert missing == []
+
+
 def test_a_name_of_nothing_is_found():
     text = (
         "read `netemu/nothing.py`, docs/decisions/NNNN-a.md, jobs/x/{a,b}.py, cluster/topology.py"
@@ -49,7 +62,7 @@ def test_a_name_of_nothing_is_found():
 def test_every_decision_is_listed():
     pages = {path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")}
     listed = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
-    assert pages == set(re.findall(r"\]\((0[^)]*\.md)\)", listed))
+    assert re.findall(r"\]\((0[^)]*\.md)\)", listed) == sorted(pages), "each once, newest last"
 
 
 def test_the_glossary_says_where_each_term_lives():

@@ -1,10 +1,13 @@
 """Reads input files named by a user: only regular files of a sensible size.
 
 A read of a pipe or a device may block for ever or never end; both are refused before reading.
+The mark that editors put before UTF-8 is no part of what a file says, and is left out; the one
+before UTF-16 is refused, whatever the file is.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import stat
@@ -20,7 +23,10 @@ _BYTES_MAX = 2**30
 
 
 def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
-    """Read a regular file; raises ``UsageError`` for any other file and if reading fails."""
+    """Read a regular file without its byte order mark.
+
+    Raises ``UsageError`` for any other file, for UTF-16, and if reading fails.
+    """
     name = printable(str(path))
     try:
         # Opening a pipe without a writer would block.
@@ -34,11 +40,14 @@ def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
             if status.st_size > bytes_max:
                 most = f"at most {format_size(bytes_max)}"
                 raise UsageError(f"{name}: has {format_size(status.st_size)}: need {most}")
-            return file.read(bytes_max)
+            data = file.read(bytes_max)
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # a null byte in its name
         raise UsageError(f"{name}: cannot be read: {words_of(error)}") from None
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UsageError(f"{name}: begins with the byte order mark of UTF-16: need UTF-8")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def read_text_file(path: Path, what: str, encoding: str = "utf-8") -> str:

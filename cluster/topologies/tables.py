@@ -41,9 +41,9 @@ def require_rates(table: str, given: Table, *keys: str) -> None:
 class RackShape(Table, frozen=True, kw_only=True):
     """[racks]: numbers of racks, of nodes per rack, and of slots per node."""
 
-    count: int
-    nodes: int
-    slots: int = 1
+    count: int  #: racks
+    nodes: int  #: of each rack
+    slots: int = 1  #: of each node: attempts at once
 
     def __post_init__(self) -> None:
         for key in ("count", "nodes", "slots"):
@@ -56,10 +56,10 @@ class RackFigures(Table, frozen=True, kw_only=True):
     """[rack.r3]: values of one rack that override [racks] and [links]."""
 
     name: str = ""  #: shown to users, such as "Oregon"
-    nodes: int | None = None
-    slots: int | None = None
-    nic: Rate | None = None
-    uplink: Rate | None = None
+    nodes: int | None = None  #: of this rack
+    slots: int | None = None  #: of each of its nodes
+    nic: Rate | None = None  #: of each of its nodes
+    uplink: Rate | None = None  #: from this rack to the core
     downlink: Rate | None = None  #: default: this table's uplink, if given
 
 
@@ -91,7 +91,7 @@ class Client(Table, frozen=True, kw_only=True):
 
     They are `railyard fs put` and `get`, `railyard run` for its input, and the gateway. What they
     write and read takes this link, and the links on its way in the racks. Without this table they
-    are not limited, and take nothing from the racks' links.
+    are not limited, and take nothing from the racks' links.  A simulation has no such clients.
     """
 
     uplink: Rate  #: from the clients to the core: what they write
@@ -145,11 +145,13 @@ class Ocs(Table, frozen=True, kw_only=True):
 class Storage(Table, frozen=True, kw_only=True):
     """[storage]: the block store's defaults."""
 
-    block: Size = 256_000_000
-    replication: int = 3
-    #: time in which a DataNode verifies each of its replicas once, if ``scan_rate`` allows it
+    block: Size = 256_000_000  #: most bytes of a block, and so of what a map reads
+    replication: int = 3  #: replicas of a block
+    #: time in which a DataNode verifies each of its replicas once, if ``scan_rate`` allows it;
+    #: nothing in a simulation, whose disks keep what they have
     scan_period: Duration = 600.0
-    scan_rate: Rate = 4e6  #: limit of the background scan, real bytes/s per DataNode
+    #: limit of the background scan, real bytes/s per DataNode; nothing in a simulation
+    scan_rate: Rate = 4e6
     #: share of the blocks that need a reported replica before a NameNode that was restarted leaves
     #: safe mode
     safe_mode_threshold: float = 0.999
@@ -170,7 +172,7 @@ class Compute(Table, frozen=True, kw_only=True):
     ``real`` attempts run as fast as their code; ``paced`` ones are slowed down to a rate.
     """
 
-    mode: ComputeMode = "paced"
+    mode: ComputeMode = "paced"  #: whether computing is slowed down to the rates below
     map_rate: Rate = 200e6  #: input bytes/s of a map in one slot, when paced
     reduce_rate: Rate = 200e6  #: input bytes/s of a reduce in one slot, when paced
     #: when paced, computing times of a stage's tasks are spread evenly over 1 - skew to 1 + skew
@@ -179,8 +181,9 @@ class Compute(Table, frozen=True, kw_only=True):
     #: when paced, the share of attempts that compute ``straggler_factor`` times as long: which, the
     #: seed and the attempt's name say.  A copy of a straggler is no more likely to be one
     stragglers: float = 0.0
-    straggler_factor: float = 5.0
-    #: limit on the memory of one attempt with all processes that it starts, in real bytes
+    straggler_factor: float = 5.0  #: by which the computing of stragglers is longer
+    #: limit on the memory of one attempt with all processes that it starts, in real bytes; nothing
+    #: in a simulation, which runs no code
     memory: Size = 2_000_000_000
 
     def __post_init__(self) -> None:
@@ -191,6 +194,15 @@ class Compute(Table, frozen=True, kw_only=True):
         require(1 <= factor <= 10**6, "compute.straggler_factor", factor, right)
         require_rates("compute", self, "map_rate", "reduce_rate")
         require(self.memory >= 2**26, "compute.memory", self.memory, "at least 64MiB")
+
+    def without_effect(self) -> dict[str, str]:
+        """{key that the values of others switch off: what it needs}"""
+        if self.mode == "real":
+            paced = ("map_rate", "reduce_rate", "skew", "stragglers", "straggler_factor")
+            return dict.fromkeys(paced, 'compute.mode = "paced"')
+        if not self.stragglers:
+            return {"straggler_factor": "compute.stragglers above 0"}
+        return {} if self.straggler_factor > 1 else {"stragglers": "a straggler_factor above 1"}
 
     def stretch(self, task: int) -> float:
         """The factor of a task's computing time, from its index: 1 - skew to 1 + skew."""
@@ -209,14 +221,17 @@ class Liveness(Table, frozen=True, kw_only=True):
 
     RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
 
+    #: how often daemons say that they live, after which a simulation knows that a node is lost
     heartbeat: Duration = 0.5
     #: whether a node is given as many maps as it has free slots before the next node is given one,
     #: in an order of the nodes that the seed draws, as by heartbeats of Hadoop 1 with its
     #: "assignmultiple"; otherwise one task of each node in turn, racks alternating
     assign_multiple: bool = False
-    expiry_s: Duration = 4.0  #: silence after which a node is lost
-    block_report: Duration = 30.0  #: interval of a DataNode's block reports
-    task_timeout: Duration = 60.0  #: an attempt that reports nothing for this long is killed
+    expiry_s: Duration = 4.0  #: silence after which a node, in a simulation a rack, is lost
+    #: interval of a DataNode's block reports; nothing in a simulation
+    block_report: Duration = 30.0
+    #: an attempt that reports nothing for this long is killed; nothing in a simulation
+    task_timeout: Duration = 60.0
     without_nodes: Duration = 60.0  #: jobs fail after this long without any alive node
 
     def __post_init__(self) -> None:
@@ -226,3 +241,17 @@ class Liveness(Table, frozen=True, kw_only=True):
         for name in ("block_report", "task_timeout", "without_nodes"):
             time_s = getattr(self, name)
             require(0 < time_s < math.inf, f"liveness.{name}", time_s, "a time above 0")
+
+
+#: {table, as it is written in a file: its class}, in the order of the documents
+TABLES_OF_FILE: Mapping[str, type[Table]] = {
+    "racks": RackShape,
+    "links": Links,
+    "rack.r3": RackFigures,
+    "client": Client,
+    "ocs": Ocs,
+    "tree": SwitchTree,
+    "storage": Storage,
+    "compute": Compute,
+    "liveness": Liveness,
+}

@@ -14,6 +14,7 @@ Never here: running anything.
 
 from __future__ import annotations
 
+import functools
 import glob
 import logging
 import os
@@ -26,6 +27,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from railyard.cluster.accepted import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_name, unknown_name
 from railyard.cluster.overrides import split_changes
 from railyard.cluster.shown import printable
@@ -100,9 +102,20 @@ def is_single(words: Sequence[str]) -> bool:
 
 def option_names(name: str) -> list[str]:
     """The options that follow a job's name, or ``MIX``: "size", "param." and so on."""
-    shape = _RandomMix if name == MIX else _JobOptions
-    names = [field.name for field in msgspec.structs.fields(shape) if field.name != "job"]
+    names = accepted_options(name).entries
     return [each if each != _PARAM.rstrip(".") else _PARAM for each in names]
+
+
+def accepted_options(name: str) -> Accepted:
+    """The options that follow a job's name, or ``MIX``, and what they do."""
+    return _table(_RandomMix if name == MIX else _JobOptions)
+
+
+@functools.cache
+def _table(shape: type[_CommonOptions]) -> Accepted:
+    if shape is _RandomMix:
+        return declared("random mixes (mix,KEY=VALUE)", "option", shape)
+    return declared("jobs by name, file or jobs.toml", "option", shape, without=("job",))
 
 
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
@@ -134,7 +147,7 @@ class _CommonOptions(msgspec.Struct, frozen=True, kw_only=True):
     recurring: float = 1.0  #: share of the jobs that are predicted
     size_error: float = 0.0  #: mean of |predicted / actual size - 1|
     late: float = 0.0  #: share of the predicted jobs that are submitted at another time
-    late_by: Duration = 10.0
+    late_by: Duration = 10.0  #: they are submitted up to this much earlier or later
     inputs: Literal["shared", "own"] = "shared"  #: "own": each job has files of its own
     skew: float | None = None  #: of the generated inputs over the racks: exponent of Zipf's law
     skew_ratio: float | None = None  #: instead of it: most / least
@@ -145,19 +158,31 @@ class _CommonOptions(msgspec.Struct, frozen=True, kw_only=True):
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
         skew_of(self.skew, self.skew_ratio)
 
+    def without_effect(self) -> dict[str, str]:
+        """{option that the values of others switch off: what it needs}"""
+        off: dict[str, str] = {}
+        if not self.recurring:
+            off |= dict.fromkeys(("size_error", "late", "late_by"), "recurring above 0")
+        elif not self.late:
+            off["late_by"] = "late above 0: no job is late"
+        elif not self.late_by:
+            off["late"] = "late_by above 0"
+        return off
+
 
 class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
     """The options of a job, in a word of the command or in a file's table."""
 
     job: str
-    size: Size | None = None
+    size: Size | None = None  #: of the input to generate; default: the command's
     #: a file, several, or those of each named input; instead of a size
     input: str | list[str] | dict[str, str | list[str]] = []
-    submit: Duration = 0.0
+    submit: Duration = 0.0  #: when it is submitted, from the start
     times: _Count = 1  #: how many such jobs
-    reduces: _Reduces | None = None
-    user: str | None = None
-    queue: str | None = None
+    reduces: _Reduces | None = None  #: how many; default: the command's, or by size and slots
+    user: str | None = None  #: its owner
+    queue: str | None = None  #: its queue or pool
+    #: parameters of the job: param.NAME=VALUE
     param: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -186,20 +211,20 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 class _RandomMix(_CommonOptions, frozen=True, kw_only=True):
     """The options of a random mix; each of "a+b" is equally likely."""
 
-    jobs: _Count = 12
-    of: str = "terasort+wordcount"
-    sizes: str = "500MB+1GB+2GB"
+    jobs: _Count = 12  #: how many
+    of: str = "terasort+wordcount"  #: jobs, each as likely
+    sizes: str = "500MB+1GB+2GB"  #: inputs to generate, each as likely
     window: Duration = 0.0  #: submission times are uniform over it; 0 = all jobs at once
-    users: _Count = 1
-    queues: str = ""
-    reduces: _Reduces | None = None
+    users: _Count = 1  #: how many; each job has one of them
+    queues: str = ""  #: queues, each as likely
+    reduces: _Reduces | None = None  #: of each job; default: the command's, or by size and slots
 
 
 def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if word.endswith(".toml"):
         yield from _from_file(Path(word), defaults, seed)
         return
-    name, changes = split_changes(word)
+    name, changes = split_changes(word, lists=(_INPUT,))
     options: dict[str, Any] = {}
     for key, value in changes:
         if key.startswith(_PARAM):

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.overrides import split_changes
+from railyard.cluster.shown import printable
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, load_coflow_benchmark
 from railyard.jobs.workloads.traces.files import HOW_TO_GET
 
@@ -26,9 +28,14 @@ def coflow_trace(text: str) -> CoflowTrace:
 
     Raises ``UsageError`` for an unknown kind, a missing file name or a malformed file.
     """
-    kind, colon, file = text.partition(":")
+    base, changes = split_changes(text)
+    kind, colon, file = base.partition(":")
     if kind not in COFLOW_TRACES:
         raise unknown_name("workload", kind, COFLOW_TRACES)
     if not colon or not file:
         raise UsageError(f"workload {text}: need a file, as in {kind}:FILE; {HOW_TO_GET}")
+    for key, value in changes:
+        instead = f"--first {value}, or --scheduler" if key == "jobs" else "--scheduler"
+        shown = printable(f"{key}={value}", 80)
+        raise UsageError(f"{shown}: coflows alone have no options: need {instead}")
     return COFLOW_TRACES[kind](Path(file))

@@ -10,11 +10,13 @@ import re
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from railyard.cluster.accepted import Accepted, Effect, declared
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.overrides import split_changes
 from railyard.cluster.shown import printable
@@ -25,10 +27,10 @@ from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.coarse import coarser
 from railyard.jobs.workloads.model import Workload
 from railyard.jobs.workloads.papers.corral import (
-    CorralOptions,
     MixOptions,
     W1Options,
     W2Options,
+    W3Options,
     mix,
     w1,
     w2,
@@ -63,6 +65,7 @@ from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
 class Family:
     """A workload of the list, before its options are chosen."""
 
+    name: str
     about: str
     source: str
     options: type[Population]
@@ -73,8 +76,18 @@ class Family:
     def defaults(self) -> list[str]:
         """All options with their defaults: "block=256MB"; None = the topology's."""
         hints = typing.get_type_hints(self.options, include_extras=True)
-        fields = msgspec.structs.fields(self.options)
-        return [f"{field.name}={_shown(field.default, hints[field.name])}" for field in fields]
+        default = {field.name: field.default for field in msgspec.structs.fields(self.options)}
+        used = self.accepted.named(Effect.USED)
+        return [
+            f"{name}={_shown(value, hints[name])}"
+            for name, value in default.items()
+            if name in used
+        ]
+
+    @cached_property
+    def accepted(self) -> Accepted:
+        """All its options, and those of other workloads that it refuses."""
+        return declared(f"workload {self.name}", "option", self.options)
 
 
 def _shown(value: Any, kind: Any) -> str:
@@ -88,95 +101,128 @@ _CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
 _FACEBOOK = re.compile("fb|facebook", re.IGNORECASE)
 _TETRIUM = "Hung et al., EuroSys 2018 (Tetrium)"
 
-#: {name: family}
-FAMILIES: dict[str, Family] = {
-    "swim": Family(
+_FAMILIES = (
+    Family(
+        "swim",
         "a trace of input, shuffle and output bytes, such as Facebook's of 2009 and 2010",
         "Chen et al., MASCOTS 2011 (SWIM)",
         SwimOptions,
         swim,
         "FILE.tsv",
     ),
-    "co-scheduler": Family(
+    Family(
+        "co-scheduler",
         "1,000 jobs of a SWIM trace that shuffle, 20 users, at once, half of them recurring",
         "Co-scheduler, section V",
         CoSchedulerOptions,
         co_scheduler,
         "FILE.tsv",
     ),
-    "corral-w1": Family(
+    Family(
+        "corral-w1",
         "200 jobs, small, medium and large, selectivities 4:1 to 1:4",
         f"{_CORRAL}, 6.1 (a), 6.6",
         W1Options,
         w1,
     ),
-    "corral-w2": Family(
-        "400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB", f"{_CORRAL}, 6.1 (b)", W2Options, w2
+    Family(
+        "corral-w2",
+        "400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB",
+        f"{_CORRAL}, 6.1 (b)",
+        W2Options,
+        w2,
     ),
-    "corral-w3": Family(
-        "200 jobs with Microsoft Cosmos' percentiles", f"{_CORRAL}, Table 1", CorralOptions, w3
+    Family(
+        "corral-w3",
+        "200 jobs with Microsoft Cosmos' percentiles",
+        f"{_CORRAL}, Table 1",
+        W3Options,
+        w3,
     ),
-    "corral-tpch": Family(
+    Family(
+        "corral-tpch",
         "15 queries like TPC-H's on 200 GB, beside a batch of W1",
         f"{_CORRAL}, 6.3",
         TpchOptions,
         tpch,
     ),
-    "corral-mix": Family(
-        "100 recurring jobs and 50 ad hoc ones of W1", f"{_CORRAL}, 6.4", MixOptions, mix
+    Family(
+        "corral-mix",
+        "100 recurring jobs and 50 ad hoc ones of W1",
+        f"{_CORRAL}, 6.4",
+        MixOptions,
+        mix,
     ),
-    "corral-recurring": Family(
+    Family(
+        "corral-recurring",
         "20 jobs that recur each day, predicted from the days before",
         f"{_CORRAL}, 2",
         RecurringOptions,
         recurring,
     ),
-    "tetrium": Family(
+    Family(
+        "tetrium",
         "200 trees of 2 to 16 stages, inputs skewed over 50 sites",
         f"{_TETRIUM}, 6.1",
         TetriumOptions,
         tetrium,
     ),
-    "tetrium-tpcds": Family(
+    Family(
+        "tetrium-tpcds",
         "50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites",
         f"{_TETRIUM}, 6.2 (a)",
         TpcdsOptions,
         tpcds,
     ),
-    "tetrium-bigdata": Family(
+    Family(
+        "tetrium-bigdata",
         "50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites",
         f"{_TETRIUM}, 6.2 (b)",
         BigDataOptions,
         bigdata,
     ),
-    "shadow": Family(
-        "six applications of 120 GB, one after the other", "Shadow, 5.3", ShadowOptions, shadow
+    Family(
+        "shadow",
+        "six applications of 120 GB, one after the other",
+        "Shadow, 5.3",
+        ShadowOptions,
+        shadow,
     ),
-    "shadow-facebook": Family(
+    Family(
+        "shadow-facebook",
         "50 jobs of a SWIM trace, scaled to 730 GB",
         "Shadow, 5.3",
         ShadowFacebookOptions,
         shadow_facebook,
         "FILE.tsv",
     ),
-    "joint": Family(
-        "200 jobs of 93 tasks of 13 s on average, 15 s apart", "Joint, Table 2", JointOptions, joint
+    Family(
+        "joint",
+        "200 jobs of 93 tasks of 13 s on average, 15 s apart",
+        "Joint, Table 2",
+        JointOptions,
+        joint,
     ),
-    "wfcommons": Family(
+    Family(
+        "wfcommons",
         "a scientific workflow in WfFormat: a stage for each task",
         "Coleman et al., FGCS 2022 (WfCommons)",
         WfCommonsOptions,
         wfcommons,
         "FILE.json",
     ),
-    "coflow-benchmark": Family(
+    Family(
+        "coflow-benchmark",
         "a trace of coflows, each a job of one shuffle",
         "coflow-benchmark (Chowdhury)",
         CoflowOptions,
         coflow_jobs,
         "FILE.txt",
     ),
-}
+)
+
+#: {name: family}
+FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}
 
 
 def workload(text: str, seed: int, racks: int = 0) -> Workload:
@@ -207,6 +253,8 @@ def workload(text: str, seed: int, racks: int = 0) -> Workload:
             raise UsageError(f"workload {name}: {job.name} has {most} tasks in a stage: {right}")
     made = coarser(made, options.grain)
     skew = skew_of(options.skew, options.skew_ratio)
+    if skew is not None and not any(job.files for job in made.jobs):
+        raise UsageError(f"workload {name}: skew: its jobs read no files: need some that do")
     return skewed(made, skew, racks, seed) if skew is not None and racks else made
 
 

@@ -24,8 +24,9 @@ Arrivals = Literal["batch", "uniform", "poisson", "trace"]
 class Population(msgspec.Struct, frozen=True, kw_only=True):
     """The options of all workloads; each workload has defaults and further options of its own."""
 
-    users: int = 1
+    users: int = 1  #: how many; each job has one of them
     queues: int = 1  #: each user has one of them
+    #: when jobs come: batch (all at once), uniform, poisson, or trace (as the source has them)
     arrivals: Arrivals = "uniform"
     window: Duration = 3600.0  #: length of uniform or rescaled trace arrivals; 0 = as traced
     gap: Duration = 0.0  #: mean time between two jobs of poisson arrivals; 0 = window / jobs
@@ -48,6 +49,31 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
         _require_share(self.late, "late")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
         skew_of(self.skew, self.skew_ratio)
+        if self.arrivals == "uniform":
+            right = "a time above 0, over which jobs come; arrivals=batch has all at once"
+            require(self.window > 0, "window", self.window, right)
+        elif self.arrivals == "poisson":
+            right = "a time above 0, as there is no window either"
+            require(self.gap > 0 or self.window > 0, "gap", self.gap, right)
+
+    def without_effect(self) -> dict[str, str]:
+        """{option that the values of others switch off: what it needs}"""
+        off = {}
+        if self.users == 1:
+            off["queues"] = "users above 1, who have one each"
+        if self.arrivals == "batch":
+            off["window"] = "arrivals=uniform, poisson or trace"
+        elif self.arrivals == "poisson" and self.gap:
+            off["window"] = f"gap=0s, which is window / jobs; the gap is {self.gap:g} s"
+        if self.arrivals != "poisson":
+            off["gap"] = "arrivals=poisson"
+        if not self.recurring:
+            off["size_error"] = "recurring above 0: no job is predicted"
+        if not self.late:
+            off["late_by"] = "late above 0: no job is late"
+        if not self.late_by:
+            off["late"] = "late_by above 0"
+        return off
 
 
 class Shape(NamedTuple):
@@ -130,7 +156,9 @@ def arrivals_s(
     if len(times_s) < count:
         raise UsageError("arrivals = 'trace': this workload has no times of its own: need another")
     first_s, last_s = min(times_s, default=0.0), max(times_s, default=0.0)
-    squeeze = options.window / (last_s - first_s) if options.window and last_s > first_s else 1.0
+    if options.window and last_s == first_s:
+        raise UsageError("window: changes nothing here: need jobs that come at different times")
+    squeeze = options.window / (last_s - first_s) if options.window else 1.0
     return np.array([(time_s - first_s) * squeeze for time_s in times_s])
 
 

@@ -33,12 +33,14 @@ _DEVIATION = (np.pi / 2 - 1) ** 0.5  #: standard deviation of that value, relati
 class RecurringOptions(Population, frozen=True, kw_only=True):
     """Twenty jobs on one day."""
 
-    jobs: int = 20
+    jobs: int = 20  #: how many recur
     days: int = 1  #: number of days after the history
     history: int = 10  #: at most how many earlier days of the same kind are averaged
-    largest: Size = 20_000_000_000_000
-    smallest: Size = 3_000_000_000
-    block: Size = 256_000_000
+    largest: Size = 20_000_000_000_000  #: most input of a job on a usual day
+    smallest: Size = 3_000_000_000  #: least input of a job on a usual day
+    block: Size = 256_000_000  #: what a map reads, and a reduce fetches
+    #: mean of |predicted / actual size - 1|, by which sizes differ from day to day
+    size_error: float = 0.065
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
     recurring: float = 1.0
@@ -51,6 +53,14 @@ class RecurringOptions(Population, frozen=True, kw_only=True):
             require(getattr(self, name) >= 1, name, getattr(self, name), "a size above 0")
         right = f"at least smallest, {self.smallest}"
         require(self.largest >= self.smallest, "largest", self.largest, right)
+
+    def without_effect(self) -> dict[str, str]:
+        """As of all workloads; errors come from the history, whether jobs are predicted or not."""
+        off = super().without_effect()
+        off.pop("size_error", None)
+        if not self.size_error:
+            off["history"] = "size_error above 0: all days are alike"
+        return off
 
 
 def is_weekend(day: int) -> bool:

@@ -1,4 +1,7 @@
-"""How a core is made of a cluster's configuration, by both clocks and by a replay."""
+"""How a core is made of a cluster's configuration: by the daemon, by replays and by pages.
+
+Not by the simulator, whose core keeps every record (``simulator.cluster``).
+"""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def warn(said: Iterable[str], stacklevel: int) -> None:
 
 
 def names(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of schedulers, each once; text has commas between them."""
+    """Names of schedulers; text has commas between them."""
     every = given.split(",") if isinstance(given, str) else given
-    return tuple(dict.fromkeys(name.strip() for name in every))
+    return tuple(name.strip() for name in every)
 
 
 def text_pairs(settings: Mapping[str, Any] | None) -> TextPairs:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import UsageError, require_once
 from railyard.cluster.shown import printable
 from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
@@ -40,20 +40,20 @@ def pair_of(text: str, flows: str | None = None) -> Pair:
 def pairs_of(texts: Iterable[str], flows: Sequence[str] = ()) -> list[Pair]:
     """Each scheduler with its flow scheduler, or with each of ``flows``, or with its recipe's own.
 
-    Each pair once.  Raises ``UsageError`` as ``pair_of`` does.
+    Raises ``UsageError`` as ``pair_of`` does, and for a pair that is given twice.
     """
     typed = [typed_pair(text) for text in texts]
     if flows and typed and all(own is not None for _, own in typed):
         [(scheduler, own), *_] = typed
         right = "need one of the two"
         raise UsageError(f'--flow-scheduler {flows[0]}: "{scheduler} + {own}" has one: {right}')
-    return list(
-        dict.fromkeys(
-            Pair(scheduler, flow_scheduler(name).name)
-            for scheduler, own in typed
-            for name in ([own] if own is not None else flows or [_own_of(scheduler)])
-        )
-    )
+    pairs = [
+        Pair(scheduler, flow_scheduler(name).name)
+        for scheduler, own in typed
+        for name in ([own] if own is not None else flows or [_own_of(scheduler)])
+    ]
+    require_once(map(str, pairs))
+    return pairs
 
 
 def typed_pair(text: str) -> tuple[str, str | None]:

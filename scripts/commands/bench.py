@@ -19,9 +19,10 @@ from railyard.cluster.errors import unknown_name
 from railyard.cluster.units import format_number
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--quick", is_flag=True, help="Fewer repetitions, for a first look.")
 @click.option("--json", "json_file", callback=writable_file, help="Write the rows to this file.")

@@ -21,7 +21,7 @@ def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, .
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageError(f"{option.opts[0]} {text}: need names with commas between")
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def _clocks(_: click.Context, __: click.Parameter, word: str) -> tuple[str, ...]:
@@ -58,3 +58,13 @@ class CompareRequest(RunsRequest):
     )
     strict: bool = strict_option()
     durability: Durability | None = durability_option()
+
+    def __post_init__(self) -> None:
+        idle = {
+            "--exact": (self.exact, "virtual"),
+            "--strict": (self.strict, "wall"),
+            "--durability": (self.durability is not None, "wall"),
+        }
+        for name, (given, clock) in idle.items():
+            if given and clock not in self.clocks:
+                raise UsageError(f"{name}: changes nothing here: need --clock {clock} or both")

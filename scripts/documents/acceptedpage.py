@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from railyard.cluster.accepted import Accepted, Effect
+from railyard.cluster.accepted import Accepted, Effect, declared
+from railyard.cluster.topology import accepted_keys
 from railyard.gateway.shell import admin, applications, generic, jaroptions, jobs
 from railyard.gateway.shell.fs import options
 from railyard.gateway.webhdfs.accepted import PARAMETERS
 from railyard.gateway.yarn.accepted import FIELDS, FILTERS
+from railyard.jobs.mixes.mixes import MIX, accepted_options
 from railyard.jobs.streaming.settings import SETTINGS
+from railyard.jobs.workloads.catalog import FAMILIES
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
+from railyard.simulator.nodes.behaviour import Behaviour
 
 #: All tables, in the order of the page.
 TABLES: tuple[Accepted, ...] = (
@@ -25,6 +29,11 @@ TABLES: tuple[Accepted, ...] = (
     PARAMETERS,
     FILTERS,
     FIELDS,
+    *(family.accepted for family in FAMILIES.values()),
+    accepted_options("a job"),
+    accepted_options(MIX),
+    declared("nodes of a simulation: --behaviour", "key", Behaviour),
+    *accepted_keys(),
 )
 
 _HEAD = f"""\

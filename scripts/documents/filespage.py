@@ -11,10 +11,10 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from railyard.cluster.accepted import meanings
 from railyard.netemu.record.circuits import CircuitUse
 from railyard.resourcemanager.interface.events import EVENTS as EVENT_CLASSES
 from railyard.scripts.api.records import RunRecord
-from railyard.scripts.commands.lists.settings import meanings
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 from railyard.scripts.results.folder import EVENTS, FILES, NETWORK, ORIGIN, PAGE, SUMMARY, TRACE
 from railyard.scripts.results.origin import Origin

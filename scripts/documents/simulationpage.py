@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from railyard.cluster.accepted import meanings
 from railyard.jobs.workloads.catalog import FAMILIES, Family
-from railyard.scripts.commands.lists.settings import meanings
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 from railyard.simulator.nodes.behaviour import Behaviour
 

@@ -9,21 +9,10 @@ from typing import Any, get_args
 
 import msgspec
 
+from railyard.cluster.accepted import meanings
 from railyard.cluster.overrides import SHORT
-from railyard.cluster.topologies.tables import (
-    Client,
-    Compute,
-    Links,
-    Liveness,
-    Ocs,
-    RackFigures,
-    RackShape,
-    Storage,
-    SwitchTree,
-    Table,
-)
+from railyard.cluster.topologies.tables import TABLES_OF_FILE, Table
 from railyard.cluster.topology import Topology
-from railyard.scripts.commands.lists.settings import meanings
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
 
 _HEAD = f"""\
@@ -35,22 +24,11 @@ topologies` lists them); one of your own is used by `--topology mine.toml`
 ([tutorial](../tutorials/write-a-topology.md)). `--network KEY=VALUE` changes a key for one run,
 as in `--network compute.skew=0.2 --network rack.r3.uplink=1Gbps`. Unknown keys are refused.
 
-A rate is text such as `"10Gbps"` or `"200MB/s"`, a size is as `"256MB"`, a time as `"10ms"`;
-plain numbers are bytes per second, bytes and seconds. Sizes and rates are the model's: `scale`
-divides both.
+A rate is text such as `"10Gbps"` (bits) or `"200MB/s"` (bytes), a size is as `"256MB"` or
+`"64MiB"`, a time as `"10ms"`. Upper and lower case count: a capital B is a byte, a small b a bit.
+Plain numbers are bytes and seconds; a rate needs its unit, as it may mean bits or bytes. Sizes and
+rates are the model's: `scale` divides both.
 """
-#: The tables in the order of the page, by their names in the file.
-_TABLES: dict[str, type[Table]] = {
-    "racks": RackShape,
-    "links": Links,
-    "rack.r3": RackFigures,
-    "client": Client,
-    "ocs": Ocs,
-    "tree": SwitchTree,
-    "storage": Storage,
-    "compute": Compute,
-    "liveness": Liveness,
-}
 _KINDS = {int: "number", float: "number", str: "text", bool: "true or false"}
 #: {kind of value: its units, as they are typed}, the largest first
 _UNITS = {
@@ -63,12 +41,12 @@ _SHORT = {key: short for short, key in SHORT.items()}
 
 def topology_page() -> str:
     """The whole page, in Markdown."""
-    tables = (_section(name, kind) for name, kind in _TABLES.items())
+    tables = (_section(name, kind) for name, kind in TABLES_OF_FILE.items())
     return "\n".join([_HEAD, _top_level(), *tables])
 
 
 def _top_level() -> str:
-    tables = {name.partition(".")[0] for name in _TABLES}
+    tables = {name.partition(".")[0] for name in TABLES_OF_FILE}
     words = "## Before all tables\n\nThese stand at the top of the file, `[settings]` is a table.\n"
     return f"{words}\n{_rows('', Topology, without=tables)}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from railyard.cluster.errors import UsageError, require_once
+from railyard.cluster.overrides import SHORT
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.scripts.results.outputfile import write_json
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The set-up of the literature: a port of 1 Gbps for each of the trace's racks.
 _PORTS = "ports-150x1"
+#: What only jobs use of a topology.
+_OF_TASKS = ("compute.", "storage.", "client.")
 
 
 def simulate_coflows(request: SimulateRequest) -> None:
@@ -28,6 +32,7 @@ def simulate_coflows(request: SimulateRequest) -> None:
     from railyard.simulator.coflows import CoflowRun
 
     schedulers = [flow_scheduler(name) for name in request.flow_schedulers or ("maxmin",)]
+    require_once((scheduler.name for scheduler in schedulers), "--flow-scheduler")
     trace = coflow_trace(request.workload)
     if request.first is not None:
         trace = trace.first(request.first)
@@ -60,6 +65,11 @@ def _run(run: CoflowRun, name: str) -> float:
 
 def _topology(request: SimulateRequest, trace: CoflowTrace) -> Topology:
     """The topology that was asked for, or else a port for each of the trace's racks."""
+    for key, _ in request.network:
+        full = SHORT.get(key, key)
+        if full.startswith(_OF_TASKS) or full.endswith(".slots"):
+            right = "need --scheduler too"
+            raise UsageError(f"--network {key}: coflows alone have no tasks and files: {right}")
     if request.topology is not None:
         return request.place
     network: TextPairs = request.network

@@ -15,6 +15,7 @@ import click
 from railyard.cluster.errors import UsageError
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_size
+from railyard.scripts.terminal.request import Command
 
 _GITHUB = "https://raw.githubusercontent.com"
 _WAIT_S = 60.0
@@ -62,7 +63,7 @@ def traces_folder() -> Path:
     return Path(os.environ.get("RAILYARD_TRACES", "traces"))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--into",
     type=click.Path(file_okay=False, path_type=Path),

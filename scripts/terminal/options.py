@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from railyard.cluster.config import Restart
-from railyard.cluster.errors import COUNT_MAX, UsageError, require_name
+from railyard.cluster.errors import COUNT_MAX, UsageError, require_name, require_once
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.units import number_or_text, parse_size
 from railyard.jobs.model import REDUCES_MAX
@@ -66,6 +66,7 @@ def text_pairs(_: click.Context, option: click.Parameter, values: tuple[str, ...
     for text, key, equals, _value in pairs:
         if not (key and equals):
             raise UsageError(f"{option.opts[0]} {text}: need KEY=VALUE")
+    require_once((key for _text, key, _equals, _value in pairs), option.opts[0])
     return tuple((key, value) for _text, key, _equals, value in pairs)
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import click
 
-from railyard.cluster.errors import unknown_name
+from railyard.cluster.errors import require_once, unknown_name
 
 R = TypeVar("R")
 
@@ -57,13 +57,30 @@ def command(request: type[R]) -> Callable[[Callable[[R], Any]], click.Command]:
             return carry_out(request(**typed))
 
         name = carry_out.__name__
-        return click.command(name, params=_parameters(request), help=carry_out.__doc__)(callback)
+        params = _parameters(request)
+        return click.command(name, cls=Command, params=params, help=carry_out.__doc__)(callback)
 
     return decorate
 
 
+class Command(click.Command):
+    """A command that refuses an option that is given twice, where the last would silently win."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        single = (
+            one.opts[0]
+            for one in given
+            if isinstance(one, click.Option) and not (one.multiple or one.is_flag or one.count)
+        )
+        require_once(single)
+        return super().parse_args(ctx, args)
+
+
 class Commands(click.Group):
     """A group that answers a wrong name with the nearest right one."""
+
+    command_class = Command
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         found = super().get_command(context, name)

@@ -19,7 +19,7 @@ import random
 import re
 from collections.abc import Mapping
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import UsageError, require_once
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.shown import printable
 from railyard.cluster.topologies.linknames import link_name, place_named
@@ -54,6 +54,7 @@ def parse_faults(text: str, topology: Topology, until_s: float) -> list[Fault]:
     if seed is not None:
         return random_faults(random.Random(seed), topology, until_s)
     places = topology.places()
+    require_once((part.strip() for part in text.split(",")), "--faults")
     return [_parse(part, places) for part in text.split(",")]
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import AttemptId
+from railyard.cluster.tomlfile import Duration, Size
 
 _NOT_NEGATIVE = (
     "variance",
@@ -33,21 +34,21 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     #: sigma of the lognormal distribution with mean 1 that multiplies the computing times
     variance: float = 0.0
     stragglers: float = 0.0  #: share of attempts that compute ``straggler_factor`` times as long
-    straggler_factor: float = 5.0
+    straggler_factor: float = 5.0  #: by which their computing is longer
     failures: float = 0.0  #: share of attempts that fail, at a random point of their computing
-    launch_s: float = 0.0  #: from the command to launch an attempt until it can read
-    fetch_s: float = 0.0  #: from the last byte of a fetch or block until its end is reported
-    end_s: float = 0.0  #: from the end of an attempt's work until the core learns of it
+    launch_s: Duration = 0.0  #: from the command to launch an attempt until it can read
+    fetch_s: Duration = 0.0  #: from the last byte of a fetch or block until its end is reported
+    end_s: Duration = 0.0  #: from the end of an attempt's work until the core learns of it
     #: seconds between progress reports, as of a NodeManager; 0 = attempts report only their end
-    progress_s: float = 0.5
+    progress_s: Duration = 0.5
     #: larger shuffles are merged to about this many concurrent flows; 0 = never.  An
     #: approximation, see ``resourcemanager.core.shuffling.merging``
     shuffle_flows: int = 0
     #: attempts write their files in blocks of at least this many bytes; an approximation too
-    output_block: int = 0
+    output_block: Size = 0
     #: flows that would end within this time after another end with it, and the ends of computing
     #: are rounded to multiples of it; the third approximation
-    together_s: float = 0.0
+    together_s: Duration = 0.0
 
     def __post_init__(self) -> None:
         for name in _NOT_NEGATIVE:
@@ -58,6 +59,12 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             require(0 <= value <= 1, f"behaviour.{name}", value, "a share in [0, 1]")
         factor = self.straggler_factor
         require(1 <= factor < math.inf, "behaviour.straggler_factor", factor, "a number >= 1")
+
+    def without_effect(self) -> dict[str, str]:
+        """{key that the values of others switch off: what it needs}"""
+        if not self.stragglers:
+            return {"straggler_factor": "stragglers above 0"}
+        return {} if self.straggler_factor > 1 else {"stragglers": "straggler_factor above 1"}
 
     @property
     def is_certain(self) -> bool:

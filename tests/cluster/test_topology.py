@@ -198,7 +198,7 @@ def test_the_circuit_switch_can_be_left_out():
     assert load_topology("hybrid-8x4,ocs=off,ocs.port_bytes_per_s=1Gbps").ocs is not None
 
 
-def test_clients_outside_the_racks_have_a_link_if_one_is_given():
+def test_clients_outside_the_racks_have_a_link_if_one_is_given(write):
     assert load_topology("flat-4x4").client_link is None
     # logs of what has none stay as they were
     assert "client" not in msgspec.to_builtins(load_topology("flat-4x4"))
@@ -206,7 +206,9 @@ def test_clients_outside_the_racks_have_a_link_if_one_is_given():
     assert topology.client_link == Client(uplink=125e6, downlink=250e6)
     again = msgspec.convert(msgspec.to_builtins(topology), type(topology))
     assert again == topology
-    assert load_topology(f"{topology.name},client=off").client_link is None
+    own = write(f'{SOUND}\n[client]\nuplink = "1Gbps"\n')
+    assert load_topology(own).client_link == Client(uplink=125e6)
+    assert load_topology(own, [("client", "off")]).client_link is None
     for wrong in ("client.uplink=0", "client.uplink=1Gbps,client.downlink=0"):
         with pytest.raises(UsageError, match=r"client\..*link = 0.*need a rate"):
             load_topology(f"flat-4x4,{wrong}")

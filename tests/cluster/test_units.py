@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,10 +102,79 @@ def test_rates_tell_bits_from_bytes(text, bytes_per_s):
     assert parse_rate(text) == bytes_per_s
 
 
-@pytest.mark.parametrize("text", ["10", 10, "10GB", "-1Gbps", "fast", "nan"])
+@pytest.mark.parametrize("text", ["10", 10, 125000000, "-1Gbps", "fast", "nan", "1ibps", "١Gbps"])
 def test_a_rate_without_its_unit_is_refused(text):
     with pytest.raises(UsageError, match="need a rate such as 10Gbps"):
         parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [
+        ("12.5MBps", 12.5e6),
+        ("12500KBps", 12.5e6),
+        ("12500kB/s", 12.5e6),
+        ("0.1GBps", 1e8),
+        ("11.920929MiBps", 11.920929 * 2**20),
+        ("12.5Mb/s", 12.5e6 / 8),
+        ("12.5Mbit/s", 12.5e6 / 8),
+        ("1Mibps", 2**20 / 8),
+    ],
+)
+def test_a_capital_b_is_a_byte_and_a_small_one_a_bit(text, bytes_per_s):
+    assert parse_rate(text) == bytes_per_s
+
+
+@pytest.mark.parametrize(
+    "text", ["12.5MB/S", "12.5mb/s", "12.5MBPS", "12.5mbps", "12.5M", "12.5MB"]
+)
+def test_a_rate_that_may_mean_bits_or_bytes_is_refused_with_both_spellings(text):
+    with pytest.raises(UsageError) as error:
+        parse_rate(text, "links.nic")
+    right = "need 12.5MB/s (bytes) or 12.5Mbps (bits): upper and lower case count"
+    assert str(error.value) == f"links.nic = '{text}': {right}"
+
+
+@pytest.mark.parametrize("text", ["10Gb", "10gb", "10gB", "10g", "10GIB", "10 gib"])
+def test_a_size_whose_letters_are_unclear_is_refused_with_the_clear_ones(text):
+    with pytest.raises(
+        UsageError, match=r"need a size such as 10GB \(.*\) or 10GiB \(.*: upper and lower"
+    ):
+        parse_size(text)
+
+
+_FACTORS = {"": 1} | {
+    f"{letter}{i}": (1024 if i else 1000) ** ("kMGT".index(letter) + 1)
+    for letter in "kMGT"
+    for i in ("", "i")
+}
+_SIZES = {f"{prefix}{b}": factor for prefix, factor in _FACTORS.items() for b in ("", "B")}
+_RATES = {
+    f"{prefix}{unit}": Fraction(factor, 8 if unit.startswith("b") else 1)
+    for prefix, factor in _FACTORS.items()
+    for unit in ("B/s", "Bps", "b/s", "bps", "bit/s")
+}
+
+
+@given(
+    st.decimals(min_value=8, max_value=900, places=2).map(str),
+    st.sampled_from([*_SIZES, *_RATES]),
+    st.sampled_from([str, str.upper, str.lower, str.swapcase, str.title]),
+)
+def test_however_a_figure_is_spelled_it_is_exact_or_refused(digits, unit, cased):
+    text, spelled = f"{digits}{cased(unit)}", cased(unit).replace("K", "k")
+    right = _RATES.get(spelled)
+    assert _parsed(parse_rate, text) == (right and float(Fraction(digits) * right))
+    size = Fraction(digits) * _SIZES.get(spelled, 0)
+    assert _parsed(parse_size, text) == (size if size and size.denominator == 1 else None)
+
+
+def _parsed(parse, text):
+    """What it means; None if it is refused."""
+    try:
+        return parse(text)
+    except UsageError:
+        return None
 
 
 @pytest.mark.parametrize(

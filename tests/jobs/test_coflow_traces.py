@@ -74,7 +74,7 @@ def test_files_that_are_no_traces(tmp_path, write):
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         load_coflow_benchmark(tmp_path)
     path = write("")
-    path.write_bytes(b"\xff\xfe\x00")
+    path.write_bytes(b"\xf7\xfe\x00")
     with pytest.raises(UsageError, match="is no coflow-benchmark trace"):
         load_coflow_benchmark(path)
 

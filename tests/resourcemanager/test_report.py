@@ -1,4 +1,4 @@
-"""The summary in the format of DESIGN.md 4."""
+"""The summary in the format of docs/summary.md."""
 
 from __future__ import annotations
 

@@ -58,11 +58,11 @@ def test_the_flow_scheduler_is_the_pairs_the_options_or_the_recipes(toy: str):
     ]
 
 
-def test_each_pair_comes_once(toy: str):
-    assert pairs_of(["fair", "fair + maxmin", "toy + sjf", "toy", "fair"]) == [
-        Pair("fair", "maxmin"),
-        Pair("toy", "sjf"),
-    ]
+def test_a_pair_that_comes_twice_is_refused(toy: str):
+    assert pairs_of(["fair", "toy + sjf"]) == [Pair("fair", "maxmin"), Pair("toy", "sjf")]
+    for again in ("fair", "fair + maxmin", "toy"):
+        with pytest.raises(UsageError, match="is given twice: need it once"):
+            pairs_of(["fair", "toy + sjf", again])
 
 
 def test_a_variant_goes_with_what_its_scheduler_goes_with():

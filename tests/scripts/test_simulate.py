@@ -41,10 +41,11 @@ def test_a_scheduler_of_circuits_without_any_is_reported(railyard, trace):
 
 
 def test_several_flow_schedulers_stand_in_one_table(railyard, trace, tmp_path):
-    twice = ("--flow-scheduler", "maxmin") * 2
-    railyard.ok("simulate", "--workload", trace, *twice, "--json", tmp_path / "s.json")
-    first, second = json.loads((tmp_path / "s.json").read_text())
-    assert first["jobs"] == second["jobs"]
+    both = ("--flow-scheduler", "maxmin", "--flow-scheduler", "sjf")
+    railyard.ok("simulate", "--workload", trace, *both, "--json", tmp_path / "s.json")
+    rows = json.loads((tmp_path / "s.json").read_text())
+    assert [row["flow_scheduler"] for row in rows] == ["maxmin", "sjf"]
+    assert rows[0]["bytes"] == rows[1]["bytes"]
 
 
 def test_schedulers_and_seeds_stand_in_one_table(railyard, tmp_path):

@@ -17,6 +17,9 @@ intermediate data.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from railyard.cluster.errors import require, require_count
@@ -40,36 +43,60 @@ _MB = 10**6
 class CorralOptions(Population, frozen=True, kw_only=True):
     """The common options of W1, W2 and W3."""
 
-    jobs: int = 200
-    block: Size = 256_000_000
-    recurring: float = 1.0
-    output_replication: int = 1
-    largest: int = 2000  #: most tasks of a job of W1
+    jobs: int = 200  #: how many
+    recurring: float = 1.0  #: share of the jobs that are predicted
+    output_replication: int = 1  #: replicas of the jobs' output; 0 = the block store's default
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("largest", self.largest, least=1001)
         require_count("jobs", self.jobs)
-        require(self.block >= 1, "block", self.block, "a size above 0")
 
 
-class W1Options(CorralOptions, frozen=True, kw_only=True):
-    """W1 as in the paper's simulation."""
+class W3Options(CorralOptions, frozen=True, kw_only=True):
+    """W3, whose jobs have the input and the tasks of Table 1."""
 
-    window: Duration = 900.0
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "block": "a map reads what Table 1's input and tasks make it",
+        "largest": "Table 1 says how many tasks jobs have",
+    }
 
 
 class W2Options(CorralOptions, frozen=True, kw_only=True):
     """W2: 400 jobs, of which two are large."""
 
-    jobs: int = 400
+    REFUSED: ClassVar[Mapping[str, str]] = {"largest": "the two large jobs are the paper's"}
+
+    jobs: int = 400  #: how many
+    block: Size = 256_000_000  #: what a map reads
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.block >= 1, "block", self.block, "a size above 0")
 
 
-class MixOptions(CorralOptions, frozen=True, kw_only=True):
+class OfW1Options(CorralOptions, frozen=True, kw_only=True):
+    """The options of workloads that have jobs of W1."""
+
+    block: Size = 256_000_000  #: what a map reads, and a reduce fetches
+    largest: int = 2000  #: most tasks of a job of W1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("largest", self.largest, least=1001)
+        require(self.block >= 1, "block", self.block, "a size above 0")
+
+
+class W1Options(OfW1Options, frozen=True, kw_only=True):
+    """W1 as in the paper's simulation."""
+
+    window: Duration = 900.0  #: length of uniform arrivals
+
+
+class MixOptions(OfW1Options, frozen=True, kw_only=True):
     """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
 
-    jobs: int = 100
-    ad_hoc: int = 50
+    jobs: int = 100  #: how many are planned for; the others are ad hoc
+    ad_hoc: int = 50  #: size of the batch of W1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,7 +225,7 @@ def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 
 
 # W3 ----------------------------------------------------------------------------------------------
-def w3(options: CorralOptions, seed: int) -> Workload:
+def w3(options: W3Options, seed: int) -> Workload:
     """Like Microsoft Cosmos' workload: the percentiles of Table 1."""
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
@@ -274,7 +301,7 @@ def mix(options: MixOptions, seed: int) -> Workload:
     )
 
 
-def ad_hoc_batch(count: int, options: CorralOptions, seed: int) -> tuple[WorkloadJob, ...]:
+def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that are not predicted, all submitted at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
     batch: Arrivals = "batch"

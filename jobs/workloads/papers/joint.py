@@ -57,12 +57,12 @@ Edges = Literal["jobs", "all", "trace"]
 class JointOptions(Population, frozen=True, kw_only=True):
     """The settings of Table 2."""
 
-    jobs: int = 200
-    gap: Duration = 15.0
-    gap_deviation: Duration = 5.0
+    jobs: int = 200  #: how many
+    gap: Duration = 15.0  #: mean time between two jobs, as traced or poisson
+    gap_deviation: Duration = 5.0  #: standard deviation of that time, as traced
     work: Duration = 600.0  #: seconds of all tasks of a job, on average
     median: float = 35.0  #: tasks of a job; the nearer to their mean, the more alike jobs are
-    edge: Size = 196_000_000
+    edge: Size = 196_000_000  #: mean bytes from a map to a reduce
     edges: Edges = "trace"  #: of what that is the mean, see above
     reads: float = 1.0  #: bytes that a map reads for each that it outputs
     block: Size = 256_000_000  #: but no more than this
@@ -80,6 +80,17 @@ class JointOptions(Population, frozen=True, kw_only=True):
         require(most >= 3, "work", self.work, "at least 3 tasks of 13 s, 39 s")
         right = f"2 to {most:.3g}, the mean at {_TASK_S:g} s a task"
         require(2 <= self.median < most, "median", self.median, right)
+
+    def without_effect(self) -> dict[str, str]:
+        """As of all workloads; these have gaps of their own, and edges only if asked for."""
+        off = super().without_effect()
+        if self.arrivals == "trace":
+            del off["gap"]
+        else:
+            off["gap_deviation"] = "arrivals=trace"
+        if self.edges == "trace":
+            off["edge"] = "edges=jobs or edges=all: jobs shuffle as in the trace"
+        return off
 
 
 def joint(options: JointOptions, seed: int) -> Workload:

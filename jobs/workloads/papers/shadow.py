@@ -44,9 +44,9 @@ _RATIO_MAX = 1000.0
 class ShadowOptions(Population, frozen=True, kw_only=True):
     """The six applications, one after the other."""
 
-    app: str = "all"
-    input: Size = 120_000_000_000
-    block: Size = 256_000_000
+    app: str = "all"  #: one of the six applications, or all of them
+    input: Size = 120_000_000_000  #: of each application
+    block: Size = 256_000_000  #: what a map reads
     shuffle: float | None = None  #: bytes shuffled for a byte of input; None = as measured
     output: float | None = None  #: bytes written for a byte of input; None = as measured
     arrivals: Arrivals = "trace"
@@ -63,8 +63,8 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
 class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):
     """50 jobs with 730 GB of input."""
 
-    jobs: int = 50
-    total: Size = 730_000_000_000
+    jobs: int = 50  #: size of a random sample of the jobs; 0 = all
+    total: Size = 730_000_000_000  #: input of all jobs, to which sizes are scaled
 
 
 def shadow(options: ShadowOptions, seed: int) -> Workload:

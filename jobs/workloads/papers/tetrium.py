@@ -34,17 +34,17 @@ _PAPER = "Tetrium (Hung et al., EuroSys 2018)"
 class TetriumOptions(Population, frozen=True, kw_only=True):
     """The settings of the paper's simulation."""
 
-    jobs: int = 200
-    sites: int = 50
-    stages_min: int = 2
-    stages_max: int = 16
-    maps_max: int = 1000
+    jobs: int = 200  #: how many
+    sites: int = 50  #: over how many racks or sites inputs are spread
+    stages_min: int = 2  #: fewest stages of a job
+    stages_max: int = 16  #: most stages of a job
+    maps_max: int = 1000  #: most maps of a job
     #: 0 = a job's maps don't depend on its number of stages; 1 = jobs of more stages have more
     size_by_stages: float = 1.0
-    block: Size = 100_000_000
+    block: Size = 100_000_000  #: what a map reads
     variation: float = 2.5  #: largest coefficient of variation of an input's shares over sites
     arrivals: Arrivals = "poisson"
-    gap: Duration = 10.0
+    gap: Duration = 10.0  #: mean time between two jobs; 0 = window / jobs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,23 +60,37 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
         require(self.block >= 1, "block", self.block, "a size above 0")
         most = math.sqrt(self.sites - 1)
         right = f"0 to {most:.3g}, that of {self.sites} sites of which one has everything"
-        require(0 <= self.variation <= most, "variation", self.variation, right)
+        sound = self.variation >= 0 and (self.variation <= most or self._is_skewed)
+        require(sound, "variation", self.variation, right)
+
+    @property
+    def _is_skewed(self) -> bool:
+        return self.skew is not None or self.skew_ratio is not None
+
+    def without_effect(self) -> dict[str, str]:
+        """As of all workloads; these are skewed in a way of their own."""
+        off = super().without_effect()
+        if self._is_skewed:
+            off["variation"] = "no skew, which spreads inputs in its place"
+        if self.stages_min == self.stages_max or self.maps_max == 10:
+            off["size_by_stages"] = "jobs with different numbers of stages and of maps"
+        return off
 
 
 class TpcdsOptions(TetriumOptions, frozen=True, kw_only=True):
     """TPC-DS on the 8 sites of the deployment."""
 
-    jobs: int = 50
-    sites: int = 8
-    stages_min: int = 6
-    maps_max: int = 200
+    jobs: int = 50  #: how many
+    sites: int = 8  #: over how many racks or sites inputs are spread
+    stages_min: int = 6  #: fewest stages of a job
+    maps_max: int = 200  #: most maps of a job
 
 
 class BigDataOptions(TpcdsOptions, frozen=True, kw_only=True):
     """The Big Data benchmark on the 8 sites of the deployment."""
 
-    stages_min: int = 2
-    stages_max: int = 5
+    stages_min: int = 2  #: fewest stages of a job
+    stages_max: int = 5  #: most stages of a job
 
 
 def tetrium(options: TetriumOptions, seed: int) -> Workload:

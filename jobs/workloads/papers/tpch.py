@@ -23,7 +23,7 @@ from railyard.cluster.errors import require, require_count
 from railyard.cluster.tomlfile import Duration, Size
 from railyard.jobs.workloads.dags import StageNode, stages_of
 from railyard.jobs.workloads.model import InputFile, Workload
-from railyard.jobs.workloads.papers.corral import CorralOptions, ad_hoc_batch
+from railyard.jobs.workloads.papers.corral import OfW1Options, ad_hoc_batch
 from railyard.jobs.workloads.population import Shape, dice, merged, populate
 from railyard.jobs.workloads.statistics import statistic
 
@@ -48,12 +48,12 @@ _INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", 
 }
 
 
-class TpchOptions(CorralOptions, frozen=True, kw_only=True):
+class TpchOptions(OfW1Options, frozen=True, kw_only=True):
     """15 queries over 25 min by default."""
 
-    jobs: int = 15
-    window: Duration = 1500.0
-    database: Size = 200_000_000_000
+    jobs: int = 15  #: how many queries; the batch of W1 is beside them
+    window: Duration = 1500.0  #: length of uniform arrivals
+    database: Size = 200_000_000_000  #: bytes of all tables
     ad_hoc: int = 20  #: size of the batch of W1
     tables: Literal["shared", "own"] = "shared"  #: "own": each query has its own copy of the files
 
@@ -61,6 +61,11 @@ class TpchOptions(CorralOptions, frozen=True, kw_only=True):
         super().__post_init__()
         require(self.database >= 10**6, "database", self.database, "at least 1MB")
         require_count("ad_hoc", self.ad_hoc, least=0)
+
+    def without_effect(self) -> dict[str, str]:
+        """As of all workloads; queries have nothing of W1."""
+        off = super().without_effect()
+        return off if self.ad_hoc else off | {"largest": "ad_hoc above 0: there is no job of W1"}
 
 
 def tpch(options: TpchOptions, seed: int) -> Workload:

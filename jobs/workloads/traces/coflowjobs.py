@@ -9,7 +9,9 @@ receive more or less than in the trace.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from railyard.cluster.errors import require_count
 from railyard.cluster.tomlfile import Duration
@@ -23,6 +25,8 @@ _MB = 10**6
 
 class CoflowOptions(Population, frozen=True, kw_only=True):
     """All coflows at their arrivals."""
+
+    REFUSED: ClassVar[Mapping[str, str]] = {"output_replication": "these jobs have no output"}
 
     jobs: int = 0  #: number of coflows, from the first; 0 = all
     arrivals: Arrivals = "trace"

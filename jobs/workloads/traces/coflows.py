@@ -72,7 +72,7 @@ class CoflowTrace:
 
 def load_coflow_benchmark(path: Path) -> CoflowTrace:
     """Read a trace; raises ``UsageError`` with file, line, the error and what is needed."""
-    lines = read_trace(path, "coflow-benchmark trace").splitlines()
+    lines = read_trace(path, "coflow-benchmark trace", "coflow-benchmark").splitlines()
     head = _Line(f"{path}:1", lines[0] if lines else "")
     racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
     head.end()

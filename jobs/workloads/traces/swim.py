@@ -43,15 +43,15 @@ class SwimOptions(Population, frozen=True, kw_only=True):
     """The choices of the top of this file."""
 
     jobs: int = 0  #: size of a random sample of the jobs; 0 = all
-    shuffle_min: Size = 0
-    size_max: Size = 0  #: 0 = any
-    times: float = 1.0
-    block: Size = 256_000_000
-    reduce_size: Size = 1_000_000_000
-    reduces_max: int = 1000
-    start: Duration = 1.0
-    map_rate: Rate | None = None
-    reduce_rate: Rate | None = None
+    shuffle_min: Size = 0  #: jobs that shuffle less are left out
+    size_max: Size = 0  #: jobs that read, shuffle or write more are left out; 0 = any
+    times: float = 1.0  #: factor of all bytes; the number of tasks stays
+    block: Size = 256_000_000  #: what a map reads
+    reduce_size: Size = 1_000_000_000  #: what a reduce fetches
+    reduces_max: int = 1000  #: most reduces of a job
+    start: Duration = 1.0  #: time of each task before it works on bytes
+    map_rate: Rate | None = None  #: bytes/s of a map; None = the topology's
+    reduce_rate: Rate | None = None  #: bytes/s of a reduce; None = the topology's
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
 
@@ -84,10 +84,10 @@ class CoSchedulerOptions(SwimOptions, frozen=True, kw_only=True):
     the cluster idle, and the paper's makespans rule that out (docs/reproduce-co-scheduler.md).
     """
 
-    jobs: int = 1000
-    shuffle_min: Size = 1
-    size_max: Size = 4_000_000_000_000
-    users: int = 20
+    jobs: int = 1000  #: size of a random sample of the jobs; 0 = all
+    shuffle_min: Size = 1  #: jobs that shuffle less are left out
+    size_max: Size = 4_000_000_000_000  #: jobs that read, shuffle or write more are left out
+    users: int = 20  #: how many; each job has one of them
     arrivals: Arrivals = "batch"
     window: Duration = 5400.0
     recurring: float = 0.5
@@ -110,7 +110,7 @@ def load_swim(path: Path) -> list[SwimJob]:
 
     Raises ``UsageError`` with file, line, the error and what is needed.
     """
-    text = read_trace(path, "SWIM trace")
+    text = read_trace(path, "SWIM trace", "swim")
     jobs: list[SwimJob] = []
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):

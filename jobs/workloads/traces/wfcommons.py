@@ -35,8 +35,8 @@ from railyard.jobs.workloads.traces.wfformat import Workflow, load_wfformat
 class WfCommonsOptions(Population, frozen=True, kw_only=True):
     """The workflow runs once by default."""
 
-    jobs: int = 1
-    block: Size = 256_000_000
+    jobs: int = 1  #: runs of the workflow
+    block: Size = 256_000_000  #: of the input files
     arrivals: Arrivals = "batch"
 
     def __post_init__(self) -> None:

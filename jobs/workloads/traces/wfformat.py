@@ -20,8 +20,8 @@ from typing import NamedTuple
 import msgspec
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.files.inputfile import read_file
 from railyard.cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
+from railyard.jobs.workloads.traces.files import read_of_format
 
 
 class WorkflowTask(NamedTuple):
@@ -102,7 +102,7 @@ class _Instance(msgspec.Struct):
 
 def load_wfformat(path: Path) -> Workflow:
     """Read a workflow; raises a one-line ``UsageError`` that starts with the file's name."""
-    data = read_file(path)
+    data = read_of_format(path, "wfcommons")
     try:
         instance = msgspec.json.decode(data, type=_Instance)
     except msgspec.ValidationError as error:

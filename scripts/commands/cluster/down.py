@@ -7,9 +7,10 @@ import click
 from railyard.cluster.errors import UsageError
 from railyard.scripts.clusters.folders import current_folder, dead_current_folder, forget
 from railyard.scripts.clusters.launch import stop_running
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 def down() -> None:
     """Stop the cluster that is up, and remove its folder with all its files."""
     folder = current_folder()

@@ -17,9 +17,10 @@ from railyard.resourcemanager.process.messages import (
     KillJob,
 )
 from railyard.scripts.clusters.session import running_session
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True)
 def kill(jobs: tuple[str, ...]) -> None:
     """End jobs of the cluster that is up; others go on.

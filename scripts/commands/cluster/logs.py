@@ -14,6 +14,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.shown import printable
 from railyard.cluster.units import format_count, format_size
 from railyard.scripts.clusters.folders import current_folder
+from railyard.scripts.terminal.request import Command
 
 #: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
 _ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
@@ -33,7 +34,7 @@ class _Log:
         return self.path.stat().st_size if self.path.is_file() else 0
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("what", metavar="[JOB|TASK|ATTEMPT|DAEMON]", default="")
 @click.option(
     "--of",

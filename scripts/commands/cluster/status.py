@@ -27,6 +27,7 @@ from railyard.scripts.clusters.session import Session, running_session
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.running.files import STANDARD_STREAM
 from railyard.scripts.terminal import interrupts
+from railyard.scripts.terminal.request import Command
 from railyard.scripts.terminal.tables import (
     Cell,
     Column,
@@ -85,7 +86,7 @@ class _State:
         return _state(self.described.get(row["name"]), deaths, row["pid"])
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--json",
     "file",

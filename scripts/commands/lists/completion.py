@@ -17,6 +17,8 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from railyard.scripts.terminal.request import Command
+
 #: The variable that asks for completions: "bash_complete".
 VARIABLE = "_RAILYARD_COMPLETE"
 _NAME = "railyard"
@@ -110,7 +112,7 @@ class _Fish(_Ours, FishComplete):
 _SHELLS: dict[str, type[_Ours]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 def completion(shell: str) -> None:
     """Print the script that lets a shell complete commands, options and their values.

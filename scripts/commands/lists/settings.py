@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from railyard.cluster.accepted import meanings
 from railyard.cluster.units import format_number
 from railyard.resourcemanager.interface.links import SECTION as LINKS
 from railyard.resourcemanager.interface.links import LinksConfig
 from railyard.resourcemanager.interface.recipe import Recipe
-
-#: a field of a class, and what is said of it after "#:" on its line
-_FIELD = re.compile(r"    (\w+): [^#]*?(?:#: (.*))?$")
-_COMMENT = re.compile(r"    #: (.*)$")
 
 
 @dataclass(frozen=True)
@@ -41,26 +36,6 @@ def settings_of_recipe(recipe: Recipe) -> Iterator[Setting]:
             default = _shown(recipe.settings.get(name, _default(field)))
             words = [said.get(field.name, ""), _choices(field.type)]
             yield Setting(name, default, "; ".join(filter(None, words)))
-
-
-def meanings(config: type) -> dict[str, str]:
-    """{field: the comments before it and on its line}, of a class and those that it is made of."""
-    found: dict[str, str] = {}
-    for kind in reversed(config.__mro__):
-        try:
-            source = inspect.getsource(kind)
-        except (OSError, TypeError):  # built in, or without its source
-            continue
-        before: list[str] = []
-        for line in source.splitlines():
-            field, comment = _FIELD.match(line), _COMMENT.match(line)
-            if comment:
-                before.append(comment[1].strip())
-                continue
-            if field:
-                found[field[1]] = " ".join([*before, *([field[2]] if field[2] else [])])
-            before = []
-    return found
 
 
 def _choices(kind: Any) -> str:

@@ -154,6 +154,7 @@ def _kind(param: click.Parameter, path: tuple[str, ...]) -> str:
 
 
 def _values() -> dict[str, dict[str, str]]:
+    from railyard.cluster.accepted import meanings
     from railyard.cluster.overrides import SHORT
     from railyard.cluster.topology import TABLES, load_topology, topology_names
     from railyard.jobs.samples.catalog import CATALOG
@@ -162,7 +163,7 @@ def _values() -> dict[str, dict[str, str]]:
     from railyard.resourcemanager.schedulers import all_recipes
     from railyard.scripts.chaos.plan import GROUPS, KINDS
     from railyard.scripts.commands.bench import benchmark_names, parts_of
-    from railyard.scripts.commands.lists.settings import meanings, settings_of_recipe
+    from railyard.scripts.commands.lists.settings import settings_of_recipe
     from railyard.scripts.reproduce.papers import PAPERS, paper
     from railyard.simulator.nodes.behaviour import Behaviour
 

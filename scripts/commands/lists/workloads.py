@@ -10,6 +10,7 @@ from railyard.cluster.shown import printable
 from railyard.cluster.units import format_duration, format_number, format_share, format_size
 from railyard.scripts.simulating.fetch import fetch
 from railyard.scripts.terminal.options import SEED
+from railyard.scripts.terminal.request import Commands
 from railyard.scripts.terminal.tables import wrapped
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from railyard.scripts.terminal.tables import Cell
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.pass_context
 def workloads(context: click.Context) -> None:
     """List the workloads that simulate can run, and the papers or projects they come from.

@@ -9,9 +9,10 @@ import click
 
 from railyard.cluster.errors import UsageError
 from railyard.scripts.results.folder import EVENTS, NETWORK
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run", metavar="DIR|cluster")
 @click.argument("what", metavar="WHAT")
 @click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - prints it.")

@@ -9,9 +9,10 @@ import click
 from railyard.scripts.results.folder import EVENTS, NETWORK
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option("--trace", callback=writable_file, help="Write its trace for ui.perfetto.dev.")
 def replay(folder: str, trace: Path | None) -> None:

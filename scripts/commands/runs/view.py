@@ -20,9 +20,10 @@ from railyard.gateway.page.recorded import events_of, recorded
 from railyard.gateway.page.routes import Page
 from railyard.gateway.page.viewers import Viewers
 from railyard.scripts.results.folder import NETWORK, SUMMARY
+from railyard.scripts.terminal.request import Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option("--port", default=0, help="Where to answer; 0: any port that is free.")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser at once.")

@@ -81,9 +81,7 @@ def test_no_words_no_skew():
     assert skew_of(None, None) is None
 
 
-@pytest.mark.parametrize(
-    "name", ["corral-w1,jobs=4", "tetrium,jobs=4,sites=4,variation=1", "joint,jobs=3"]
-)
+@pytest.mark.parametrize("name", ["corral-w1,jobs=4", "tetrium,jobs=4,sites=8", "joint,jobs=3"])
 def test_every_workload_takes_the_words(name):
     plain, skewed = workload(name, 1, 4), workload(f"{name},skew_ratio=9", 1, 4)
     for before, after in zip(plain.jobs, skewed.jobs, strict=True):

@@ -134,7 +134,7 @@ def test_files_that_are_no_traces(tmp_path):
     with pytest.raises(UsageError, match="cannot be read: Is a directory"):
         load_swim(tmp_path)
     path = tmp_path / "binary"
-    path.write_bytes(b"\xff\xfe\x00")
+    path.write_bytes(b"\xf7\xfe\x00")
     with pytest.raises(UsageError, match="is no SWIM trace: need text in ASCII"):
         load_swim(path)
 

@@ -174,7 +174,7 @@ def test_what_is_wrong_is_reported_in_one_line(tmp_path, workflow, change, messa
     ("data", "message"),
     [
         (b'{"name": "x",\n "workflow": }', ":2: is no JSON"),
-        (b"\xff\xfe", ":1: is no JSON"),
+        (b"\xf7\xfe", ": is no JSON"),
         (b"", ":1: is no JSON"),
         (b"[]", ": is no WfFormat: Expected object, got array"),
     ],

@@ -57,9 +57,12 @@ _EIGHTH: TextPairs = (
 # Jobs --------------------------------------------------------------------------------------------
 def exact(quick: bool, *options: str) -> Setup:
     """The jobs of the reading, with other options; every task and flow."""
-    few = ("jobs=125", "size_max=500GB") if quick else ()
+    few = {"jobs": "125", "size_max": "500GB"} if quick else {}
+    asked = few | dict(option.split("=") for option in options)
     return Setup(
-        workload=",".join((f"co-scheduler:{traces_folder() / _TRACE}", *few, *options)),
+        workload=",".join(
+            [f"co-scheduler:{traces_folder() / _TRACE}", *(f"{key}={asked[key]}" for key in asked)]
+        ),
         topology=_TOPOLOGY,
         scheduler=OURS,
         flow_scheduler="sunflow",
@@ -70,7 +73,8 @@ def exact(quick: bool, *options: str) -> Setup:
 def coarse(quick: bool, *options: str) -> Setup:
     """The same with four tasks in one, for figures with many runs."""
     setup = exact(quick, f"grain={_COARSER.tasks}", *options)
-    return replace(setup, network=(*setup.network, *_COARSER.network()))
+    own = dict(setup.network)  # of a quick figure, whose racks have fewer machines
+    return replace(setup, network=tuple((dict(_COARSER.network()) | own).items()))
 
 
 def exact_words(quick: bool) -> tuple[str, ...]:
