@@ -170,6 +170,8 @@ class Ledger:
             return
         if spec.flow in self._unclaimed:
             raise ValueError(f'flow "{spec.flow}" was opened before, and is over')
+        if not again and self._is_anothers(spec, sender):
+            raise ValueError(f'flow "{spec.flow}" is open already')
         if sender is not None and spec.flow in self._early:
             raise ValueError(f'flow "{spec.flow}" has a sender already')
         early = self._early.get(spec.flow)
@@ -218,7 +220,7 @@ class Ledger:
         else:
             self._early[flow] = _Early(sender, self.fabric.now_s, sent_bytes)
             if flow in self._expected:
-                self.open(self._expected[flow], None)
+                self.open(self._expected.pop(flow), None)
 
     def close(self, flow: FlowId) -> None:
         """Forget a flow in any state."""
@@ -345,6 +347,14 @@ class Ledger:
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
         self._check_at_once(spec.flow)
+
+    def _is_anothers(self, spec: FlowSpec, sender: Peer | None) -> bool:
+        """Whether the ResourceManager has said that there is another flow of this name.
+
+        Its own order to open that flow may come after it has said so (``resume``).
+        """
+        expected = self._expected.get(spec.flow)
+        return expected is not None and (sender is not None or spec != expected)
 
     def _may_be_attached_to(self, flow: FlowId) -> bool:
         return flow in self._unclaimed or flow in self._expected or self.fabric.is_open(flow)
