@@ -229,7 +229,7 @@ LIMIT_COMES_BACK = [
     ("set_capacity", "r1.down", math.inf),
     ("open", "f0", "r0n0", "r1n0", 1, False, None, None),
 ]
-#: The ResourceManager says that there is f1, whose sender has yet to come; nobody may take its name.
+#: The ResourceManager says that there is f1, whose sender has yet to come: its name is taken.
 NAME_TAKEN_AFTER_A_RESTART = [
     ("open", "f1", "r0n0", "r1n0", 0, True, None, "j0"),
     ("restart", FLOWS, 0),

@@ -114,11 +114,9 @@ def choose(
             first = choices[least(choices, many)]
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
             if has(room[OUT], src) and has(room[IN], dst):
-                for end in SIDES:
-                    if _holder_at(end, src if end == OUT else dst, state, cut[cuts]):
-                        those = _free_cut(cut[cuts], state, freed, those)
-                        cuts += 1
+                more, those = _make_room(src, dst, state, cut[cuts:], freed, those)
                 _hold(index, src, dst, now_s + delta_s, state, room)
+                cuts += more
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
             port = src if side == OUT else dst
@@ -262,6 +260,22 @@ def wait(
     """Note that a pair waits with so many bytes to send; below 0: it does so no more."""
     _set_waits(index, src, dst, size_bytes >= 0, state)
     put_left(index, src, dst, size_bytes, matrices)
+
+
+@borrows
+def _make_room(
+    src: int, dst: int, state: MatchState, cut: Numbers, freed: Numbers, those: int
+) -> tuple[int, int]:
+    """Release the pairs that hold two ports, and write them into ``cut``.
+
+    Returns how many they are, and how many ports there are in ``freed`` now.
+    """
+    cuts = 0
+    for side in SIDES:
+        if _holder_at(side, src if side == OUT else dst, state, cut[cuts]):
+            those = _free_cut(cut[cuts], state, freed, those)
+            cuts += 1
+    return cuts, those
 
 
 @borrows
