@@ -32,6 +32,9 @@ FLOWS_MAX = 14
 _RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
 _SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 5 * 10**6, 10**7, 2 * 10**7, 10**8)
 _LARGE = 3 * 10**15  # thirds of it are whole: two ends that are one instant on the clock are equal
+#: Sizes and weights that are far apart, in one case of three.
+_FAR_SIZES = (1, 10, 1000, 10**6, 10**9, 3 * 10**14, 10**15)
+_FAR_WEIGHTS = (1e-3, 1.0, 1e3)
 _NEVER = Fraction(-1)
 
 
@@ -88,7 +91,10 @@ def random_case(scheduler: str, seed: int) -> Case:
     case = Case(build(data, Topology, "case"), [])
     names = [NodeId(f"r{rack}n{node}") for rack in range(racks) for node in range(nodes)]
     links = list(Fabric(case.topology, flow_scheduler("maxmin")).network.number)
-    large = dice.random() < 0.1
+    sizes = dice.choice([_SIZES, _SIZES, _FAR_SIZES])
+    if dice.random() < 0.1:
+        sizes = _LARGE, _LARGE // 3
+    weights = dice.choice([(1.0, 1.0, 1.0, 2.0, 0.5), _FAR_WEIGHTS])
     flows, coflows, at_s = 0, 0, Fraction(0)
     for _ in range(dice.randint(2, 7)):
         at_s = _next_moment_s(scheduler, case, at_s, dice)
@@ -100,7 +106,9 @@ def random_case(scheduler: str, seed: int) -> Case:
                 coflow = CoflowId(f"c{coflows}") if dice.random() < 0.8 else None
                 coflows += 1
                 for _ in range(width if coflow else 1):
-                    changes.append(Start(_random_flow(f"f{flows}", coflow, names, large, dice)))
+                    changes.append(
+                        Start(_random_flow(f"f{flows}", coflow, names, sizes, weights, dice))
+                    )
                     flows += 1
             elif kind < 0.9:
                 rate = dice.choice([0, *_RATES, *_RATES, math.inf])
@@ -120,9 +128,13 @@ def _exact(rate: float) -> Exact:
 
 
 def _random_flow(
-    name: str, coflow: CoflowId | None, nodes: list[NodeId], large: bool, dice: random.Random
+    name: str,
+    coflow: CoflowId | None,
+    nodes: list[NodeId],
+    sizes: tuple[int, ...],
+    weights: tuple[float, ...],
+    dice: random.Random,
 ) -> FlowSpec:
-    sizes = (_LARGE, _LARGE // 3) if large else _SIZES
     exactly = dice.random() < 0.7
     return FlowSpec(
         flow=FlowId(name),
@@ -130,7 +142,7 @@ def _random_flow(
         dst=dice.choice(nodes),
         size_bytes=dice.choice(sizes) if exactly else dice.randint(1, 2 * 10**7),
         coflow=coflow,
-        weight=dice.choice([1.0, 1.0, 1.0, 2.0, 0.5]),
+        weight=dice.choice(weights),
         priority=dice.choice([(), (1.0,), (2.0,), (1.0, 2.0)]),
     )
 

@@ -205,8 +205,7 @@ class CircuitGroup:
             # exactly where its first flow finishes, so that rounding never piles up
             served_class.served = max(served_class.served, first.needs)
             gone = served_class.take(first.needs * ROUNDING + served_class.rate * (by_s - now_s))
-            weight = sum(flow.weight for flow in gone)
-            served_class.less(weight, sum(flow.weight * flow.needs for flow in gone))
+            served_class.less(gone)
             taken += gone
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)

@@ -134,7 +134,7 @@ class Pipe(ServedClass, eq=False, kw_only=True):
         taken = self.take(needs * ROUNDING + slack)
         for flow in taken:
             flow.sent_bytes = float(flow.size_bytes)
-            self.less(flow.weight, flow.weight * flow.needs)
+        self.less(taken)
         return taken
 
     # Inside --------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ Groups on circuits are many, small and short-lived, so arrays would cost more th
 
 from __future__ import annotations
 
-from railyard.netemu.model.openflows import Flow, FlowClass
+from collections.abc import Iterable
+
+from railyard.netemu.model.openflows import KEEPS, Flow, FlowClass
 
 
 class ServedClass(FlowClass, eq=False, kw_only=True):
@@ -31,12 +33,19 @@ class ServedClass(FlowClass, eq=False, kw_only=True):
         """Remove a flow; ``served`` must be as of now."""
         flow.sent_bytes = flow.sent_at(self.served)
         self.release(flow)
-        self.less(flow.weight, flow.weight * flow.needs)
+        self.less([flow])
 
-    def less(self, weight: float, total: float) -> None:
+    def less(self, flows: Iterable[Flow]) -> None:
         """Subtract flows that were removed from ``weight`` and ``total``."""
-        self.weight = self.weight - weight if self.members else 0.0
-        self.total = self.total - total if self.members else 0.0
+        if not self.members:
+            self.weight = self.total = 0.0
+            return
+        enough, enough_bytes = self.weight * KEEPS, self.total * KEEPS
+        for flow in flows:
+            self.weight -= flow.weight
+            self.total -= flow.weight * flow.needs
+        if self.weight < enough or self.total < enough_bytes:
+            self.weight, self.total = self.sums()
 
     def left_bytes(self) -> float:
         """Bytes that its flows have left to send; ``served`` must be as of now."""

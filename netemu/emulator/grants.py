@@ -168,10 +168,7 @@ class Ledger:
             if sender is not None:
                 self._come_back(spec, sender)
             return
-        if spec.flow in self._unclaimed:
-            raise ValueError(f'flow "{spec.flow}" was opened before, and is over')
-        if sender is not None and spec.flow in self._early:
-            raise ValueError(f'flow "{spec.flow}" has a sender already')
+        self._check_name(spec, sender, again)
         early = self._early.get(spec.flow)
         if early is not None:
             sent_bytes = min(early.sent_bytes, spec.size_bytes)
@@ -218,7 +215,7 @@ class Ledger:
         else:
             self._early[flow] = _Early(sender, self.fabric.now_s, sent_bytes)
             if flow in self._expected:
-                self.open(self._expected[flow], None)
+                self.open(self._expected.pop(flow), None)
 
     def close(self, flow: FlowId) -> None:
         """Forget a flow in any state."""
@@ -345,6 +342,18 @@ class Ledger:
         self._remove_sender(spec.flow)
         self._add_sender(spec.flow, sender, owner=True)
         self._check_at_once(spec.flow)
+
+    def _check_name(self, spec: FlowSpec, sender: Peer | None, again: bool) -> None:
+        """Check that a flow that is not open may be opened: its name may be another's."""
+        flow = spec.flow
+        if flow in self._unclaimed:
+            raise ValueError(f'flow "{flow}" was opened before, and is over')
+        if sender is not None and flow in self._early:
+            raise ValueError(f'flow "{flow}" has a sender already')
+        # the ResourceManager's own order may come after it has said that there is this flow
+        expected = self._expected.get(flow)
+        if not (again or expected is None or (sender is None and spec == expected)):
+            raise ValueError(f'flow "{flow}" is open already')
 
     def _may_be_attached_to(self, flow: FlowId) -> bool:
         return flow in self._unclaimed or flow in self._expected or self.fabric.is_open(flow)

@@ -330,7 +330,17 @@ class FlowTable(SharedRows):
         table, paths = self.rows.whole
         now_s = self._context.now_s
         more, load = tablerows.change_rows(
-            rows, weights, totals, now_s, table, paths, self._needs, self.load
+            rows,
+            weights,
+            totals,
+            now_s,
+            table,
+            paths,
+            self._places,
+            self._needs,
+            self._ints,
+            self._floats,
+            self.load,
         )
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self.load = load

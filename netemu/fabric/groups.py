@@ -15,7 +15,7 @@ from railyard.netemu.fabric.servedrows import SharedRows
 from railyard.netemu.model.arrays import floats
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path
-from railyard.netemu.model.openflows import ALONE, Flow, FlowClass
+from railyard.netemu.model.openflows import ALONE, KEEPS, Flow, FlowClass
 from railyard.netemu.model.rows import (
     FINISH_S,
     NEEDS,
@@ -237,7 +237,12 @@ class FlowGroup(SharedRows):
         weights = np.array([weight for _, weight, _ in changes])
         totals = np.array([total for _, _, total in changes])
         needs = floats([group.first().needs for group, _, _ in changes])
+        of_weight, of_total = self.rows.column(WEIGHT), self.rows.column(TOTAL)
+        enough, enough_bytes = of_weight[rows] * KEEPS, of_total[rows] * KEEPS
         self._change(rows, weights, totals, needs)
+        lost = (of_weight[rows] < enough) | (of_total[rows] < enough_bytes)
+        for row in rows[lost].tolist():
+            of_weight[row], of_total[row] = self._class_at(row).sums()
 
     def _admit_to_rows(self, joining: list[Flow]) -> None:
         """Add flows to classes that have rows already."""

@@ -23,6 +23,9 @@ from railyard.netemu.model.traffic import Group, RowGroup
 
 #: Flows of one class finish together if their needs differ by less, which is rounding.
 ROUNDING = 1 + 1e-12
+#: Where less than this share of a sum is left after a subtraction, it is made anew: weights may
+#: be 10**12 times as large as others, and the rounding of a large sum would stay in a small one.
+KEEPS = 0.75
 #: (-bytes, distance, src, dst): the order in which a coflow's pairs of racks get circuits
 SortKey = tuple[float, int, int, int]
 
@@ -181,6 +184,21 @@ class FlowClass(msgspec.Struct, eq=False):
     def all(self) -> list[Flow]:
         """The members, if none has left since it was empty."""
         return [flow for _, _, flow in self.flows] if self.only is None else [self.only]
+
+    def sums(self) -> tuple[float, float]:
+        """The sums of weight and of weight * needs over the members, in the order they came in."""
+        if self.only is not None:
+            return self.only.weight, self.only.weight * self.only.needs
+        members = {
+            sequence: flow
+            for needs, sequence, flow in self.flows
+            if flow.flow_class is self and flow.needs == needs
+        }
+        weight = total = 0.0
+        for _, flow in sorted(members.items()):
+            weight += flow.weight
+            total += flow.weight * flow.needs
+        return weight, total
 
     def join(self, flow: Flow) -> None:
         """Take in a flow that knows what it needs."""

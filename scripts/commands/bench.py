@@ -15,29 +15,40 @@ from typing import Any
 
 import click
 
-from railyard.cluster.errors import unknown_name
+from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.units import format_number
 from railyard.scripts.results.outputfile import write_json
 from railyard.scripts.terminal.options import writable_file
 from railyard.scripts.terminal.request import Command
 
+#: The benchmark that takes a number of cases.
+_WITH_CASES = "differential"
+
 
 @click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--quick", is_flag=True, help="Fewer repetitions, for a first look.")
+@click.option(
+    "--cases",
+    type=click.IntRange(min=1),
+    help="How many random cases, of a benchmark that goes through such (differential).",
+)
 @click.option("--json", "json_file", callback=writable_file, help="Write the rows to this file.")
-def bench(names: tuple[str, ...], quick: bool, json_file: Path | None) -> int:
+def bench(names: tuple[str, ...], quick: bool, cases: int | None, json_file: Path | None) -> int:
     """Run the benchmarks, or those that are named; exit status 1 if one breaks its bound."""
     known = benchmark_names()
     parts = [part for name in known for part in parts_of(name)]
     for name in names:
         if name not in (*known, *parts):
             raise unknown_name("benchmark", name, (*known, *parts))
+    if cases is not None and names != (_WITH_CASES,):
+        raise UsageError(f"--cases {cases}: only with the benchmark {_WITH_CASES}, alone")
+    extra = {} if cases is None else {"cases": cases}
     rows: list[dict[str, Any]] = []
     for name in names or known:
         click.echo(f"{name} ...", err=True)
         module = importlib.import_module(f"railyard.benchmarks.{name}")
-        new = module.run(quick=quick)
+        new = module.run(quick=quick, **extra)
         show(name, new)
         rows += new
         if json_file is not None:

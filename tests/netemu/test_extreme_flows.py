@@ -14,10 +14,11 @@ from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.topologies import network_of
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
+from tests.netemu.topologies import ends_of_all, network_of
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
 SIZES = (0, 1, 2**31, 2**53 + 1, BYTES_MAX, 2**62, 2**63, -1)
@@ -89,3 +90,21 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
         assert not any(math.isnan(rate) or rate < 0 for rate in rates.values())
         assert not math.isnan(ledger.next_due_s())
     assert now_s < SECONDS_MAX
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+@pytest.mark.parametrize("scheduler", ["maxmin", "aalo", "aalo+weighted", "sjf"])
+def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, fast: bool) -> None:
+    version = fast_version(scheduler, from_flows=0) if fast else None
+    network = network_of(2, 1, "unlimited", "8Gbps")
+    fabric = Fabric(network, flow_scheduler(scheduler), fast=version)
+    fabric.register_coflow("c")
+    for weight in (1.0, 1e-6, 1e6):
+        ends = {"src": "r0n0", "dst": "r1n0", "size_bytes": 10**9}
+        fabric.start(FlowSpec(flow=f"{weight}", coflow="c", weight=weight, **ends))
+    ends = ends_of_all(fabric)
+    assert ends["1000000.0"] == pytest.approx(1.000001000001, rel=1e-14)
+    assert ends["1.0"] == pytest.approx(
+        2.000001 if scheduler != "sjf" else 2.000000000001, rel=1e-14
+    )
+    assert ends["1e-06"] == pytest.approx(3.0, rel=1e-14)

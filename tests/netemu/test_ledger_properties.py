@@ -229,10 +229,19 @@ LIMIT_COMES_BACK = [
     ("set_capacity", "r1.down", math.inf),
     ("open", "f0", "r0n0", "r1n0", 1, False, None, None),
 ]
+#: The ResourceManager says that there is f1, whose sender has yet to come: its name is taken.
+NAME_TAKEN_AFTER_A_RESTART = [
+    ("open", "f1", "r0n0", "r1n0", 0, True, None, "j0"),
+    ("restart", FLOWS, 0),
+    ("open", "f1", "r0n0", "r0n0", 0, False, b"ann", None),
+    ("wait", 0.0),
+]
 
 
+@pytest.mark.timeout(600)  # hypothesis takes long to shrink an example that fails
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
 @example(events=LIMIT_COMES_BACK)
+@example(events=NAME_TAKEN_AFTER_A_RESTART)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_whatever_happens(scheduler, events):
     """Flows come, grow, are closed and lose their senders; links shrink; turns are late.
@@ -245,6 +254,7 @@ def test_grants_add_up_whatever_happens(scheduler, events):
     run.finish()
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @given(events=st.lists(an_event, min_size=1, max_size=40))
 def test_grants_add_up_on_circuits(topology, events):

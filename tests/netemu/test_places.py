@@ -27,3 +27,10 @@ def test_where_no_number_is_left_between_two_all_are_numbered_anew() -> None:
         places.add([(0.5**row, row)], numbers)  # each between the first and the one before
     assert numbers[0] == numbers.min()
     assert (np.diff(numbers[1:]) < 0).all()
+
+
+def test_a_row_may_come_in_place_of_one_of_its_priority() -> None:
+    places, numbers = Places(), np.zeros(5)
+    places.add([(1.0, 0), (2.0, 1)], numbers)
+    places.add([(0.5, 2), (1.0, 3), (2.0, 4)], numbers)
+    assert np.argsort(numbers).tolist() in ([2, 3, 0, 4, 1], [2, 0, 3, 1, 4])

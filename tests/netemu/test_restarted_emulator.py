@@ -165,6 +165,16 @@ def test_an_order_that_comes_after_all_coflows_opens_its_flow_once():
     assert (ledger.opened, ledger.finished) == (1, 1)
 
 
+@pytest.mark.parametrize("sender", [ANN, None])
+def test_nobody_takes_the_name_of_a_flow_whose_sender_has_yet_to_come(sender):
+    ledger = ledger_of()
+    ledger.resume(["c"], [spec("a", coflow="c")])
+    with pytest.raises(ValueError, match='flow "a" is open already'):
+        ledger.open(spec("a", size_bytes=1), sender)
+    ledger.attach("a", BOB)
+    assert run(ledger, 3.0)[-1] == (1.0, BOB, {}, ("a",))
+
+
 def test_what_is_known_of_coflows_is_kept_until_they_are_told():
     past = CoflowPast(arrived_s=-3.0, ended_bytes=5.0 * MB)
     ledger = ledger_of("aalo", pasts={"c": past, "ended": past})

@@ -30,7 +30,7 @@ from railyard.netemu.circuits.fast.rows import (
     WEIGHT,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.openflows import ROUNDING
+from railyard.netemu.model.openflows import KEEPS, ROUNDING
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
@@ -146,7 +146,9 @@ def leave(pairs: Floats, flows: Floats, flow: int, now_s: float) -> float:
     settle(pairs, pair, now_s)
     sent = sent_bytes(pairs, flows, flow)
     if flows[flow, FLOW_NEEDS] < np.inf:
+        weight, total = pairs[pair, WEIGHT], pairs[pair, TOTAL]
         _less(pairs, flows, flow)
+        _keep_digits(pairs, flows, pair, weight, total)
         pairs[pair, NEEDS] = _least_needs(pairs, flows, pair)
     flows[flow, SENT_BEFORE] = sent
     return sent
@@ -169,7 +171,7 @@ def take_due(
         pairs[pair, FIRST] = pairs[pair, LAST] = NONE
         pairs[pair, MEMBERS] = pairs[pair, WEIGHT] = pairs[pair, TOTAL] = 0.0
         return 1
-    many = 0
+    many, weight, total = 0, pairs[pair, WEIGHT], pairs[pair, TOTAL]
     while pairs[pair, MEMBERS] and pairs[pair, NEEDS] <= enough:
         first = _first(pairs, flows, pair)
         _less(pairs, flows, first)
@@ -177,6 +179,7 @@ def take_due(
         pairs[pair, NEEDS] = _least_needs(pairs, flows, pair)
         ended[many] = first
         many += 1
+    _keep_digits(pairs, flows, pair, weight, total)
     return many
 
 
@@ -191,6 +194,24 @@ def _less(pairs: Floats, flows: Floats, flow: int) -> None:
         pairs[pair, TOTAL] -= weight * needs
     else:
         pairs[pair, WEIGHT] = pairs[pair, TOTAL] = 0.0
+
+
+@borrows
+def _keep_digits(pairs: Floats, flows: Floats, pair: int, weight: float, total: float) -> None:
+    """Sum up a pair's flows anew, as they came, if little is left of what the sums were."""
+    if pairs[pair, WEIGHT] >= weight * KEEPS and pairs[pair, TOTAL] >= total * KEEPS:
+        return
+    pairs[pair, WEIGHT], pairs[pair, TOTAL], last = 0.0, 0.0, -1.0
+    for _ in range(int(pairs[pair, MEMBERS])):
+        flow, following, least = int(pairs[pair, FIRST]), NONE, np.inf
+        while flow != NONE:
+            sequence = flows[flow, SEQUENCE]
+            if last < sequence < least and flows[flow, FLOW_NEEDS] < np.inf:
+                following, least = flow, sequence
+            flow = int(flows[flow, NEXT])
+        last = least
+        pairs[pair, WEIGHT] += flows[following, FLOW_WEIGHT]
+        pairs[pair, TOTAL] += flows[following, FLOW_WEIGHT] * flows[following, FLOW_NEEDS]
 
 
 @borrows

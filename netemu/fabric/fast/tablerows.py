@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.openflows import ROUNDING
+from railyard.netemu.model.openflows import KEEPS, ROUNDING
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 
 #: The numbers of a slot: the flow's name (-1: it has an object), its place among all flows, nodes
@@ -172,7 +172,10 @@ def change_rows(
     now_s: float,
     table: Floats,
     paths: Numbers,
+    places: Numbers,
     needs: Floats,
+    ints: Numbers,
+    floats: Floats,
     load: Floats,
 ) -> tuple[Floats, Floats]:
     """Update rows whose flows have changed; see ``SharedRows._change``.
@@ -181,8 +184,12 @@ def change_rows(
     """
     count, more, by_place = 0, np.empty(len(rows)), np.zeros((len(paths), len(load)))
     for number in range(len(rows)):
-        table[WEIGHT, rows[number]] += weights[number]
-        table[TOTAL, rows[number]] += totals[number]
+        row = rows[number]
+        enough, enough_bytes = table[WEIGHT, row] * KEEPS, table[TOTAL, row] * KEEPS
+        table[WEIGHT, row] += weights[number]
+        table[TOTAL, row] += totals[number]
+        if table[WEIGHT, row] < enough or table[TOTAL, row] < enough_bytes:
+            _sum_anew(row, table, places, ints, floats)
     for number in range(len(rows)):
         row, least = rows[number], np.inf
         for place in range(needs.shape[1]):
@@ -249,6 +256,16 @@ def _serve_first(table: Floats, row: int, by_s: float, now_s: float) -> float:
     table[SERVED, row], table[SINCE_S, row] = max(_served(table, row, now_s), need), now_s
     rate = table[RATE, row]
     return np.inf if rate == np.inf else need * ROUNDING + rate * (by_s - now_s)
+
+
+@njit(cache=True)
+def _sum_anew(row: int, table: Floats, places: Numbers, ints: Numbers, floats: Floats) -> None:
+    """Sum up the flows of a row, as they came."""
+    slots = places[row][places[row] >= 0]
+    table[WEIGHT, row] = table[TOTAL, row] = 0.0
+    for slot in slots[np.argsort(ints[SEQUENCE][slots])]:
+        table[WEIGHT, row] += floats[FLOW_WEIGHT, slot]
+        table[TOTAL, row] += floats[FLOW_WEIGHT, slot] * floats[FLOW_NEEDS, slot]
 
 
 @njit(cache=True)

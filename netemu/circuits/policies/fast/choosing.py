@@ -114,8 +114,8 @@ def choose(
             first = choices[least(choices, many)]
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
             if has(room[OUT], src) and has(room[IN], dst):
-                more = _take(index, src, dst, now_s + delta_s, state, room, cut[cuts:])
-                those = _free_cut(cut[cuts:], more, freed, those)
+                more, those = _make_room(src, dst, state, cut[cuts:], freed, those)
+                _hold(index, src, dst, now_s + delta_s, state, room)
                 cuts += more
                 taken[takes, 0], taken[takes, 1], taken[takes, 2] = index, src, dst
                 takes += 1
@@ -147,18 +147,6 @@ def _has_room(index: int, holds: Bits, ends: Bits, room: Bits) -> bool:
         outs |= ends[index, OUT, word] & room[OUT, word]
         ins |= ends[index, IN, word] & room[IN, word]
     return bool(outs != 0 and ins != 0)
-
-
-@borrows
-def _take(
-    index: int, src: int, dst: int, carries_s: float, state: MatchState, room: Bits, cut: Numbers
-) -> int:
-    """Give a coflow two ports; returns how many pairs are ``cut`` for that."""
-    cuts = 0
-    for side in SIDES:
-        cuts += _make_room(side, src if side == OUT else dst, state, cut[cuts])
-    _hold(index, src, dst, carries_s, state, room)
-    return cuts
 
 
 @borrows
@@ -233,12 +221,17 @@ def _freed(ports: Small, freed: Numbers) -> int:
 
 
 @borrows
-def _free_cut(cut: Numbers, many: int, freed: Numbers, those: int) -> int:
-    """Write the ports of so many pairs that are cut into ``freed``; how many there are now."""
-    for number in range(many):
-        for side in SIDES:
-            freed[those, 0], freed[those, 1] = side, cut[number, 1 + side]
+def _free_cut(cut: Numbers, state: MatchState, freed: Numbers, those: int) -> int:
+    """Release a pair that is cut; writes its ports into ``freed``; how many there are now.
+
+    A port that was booked is there already.
+    """
+    for side in SIDES:
+        port = cut[1 + side]
+        if not state.ports[side, FREED, port]:
+            freed[those, 0], freed[those, 1] = side, port
             those += 1
+    release(cut[0], cut[1], cut[2], state)
     return those
 
 
@@ -270,14 +263,27 @@ def wait(
 
 
 @borrows
-def _make_room(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
-    """Release the pair that holds a port, if there is one, and write it into ``cut``."""
-    index, partner = state.ports[side, HOLDER, port], state.ports[side, PARTNER, port]
-    if index == NONE:
-        return False
-    cut[0], cut[1 + side], cut[2 - side] = index, port, partner
-    release(index, cut[1], cut[2], state)
-    return True
+def _make_room(
+    src: int, dst: int, state: MatchState, cut: Numbers, freed: Numbers, those: int
+) -> tuple[int, int]:
+    """Release the pairs that hold two ports, and write them into ``cut``.
+
+    Returns how many they are, and how many ports there are in ``freed`` now.
+    """
+    cuts = 0
+    for side in SIDES:
+        if _holder_at(side, src if side == OUT else dst, state, cut[cuts]):
+            those = _free_cut(cut[cuts], state, freed, those)
+            cuts += 1
+    return cuts, those
+
+
+@borrows
+def _holder_at(side: int, port: int, state: MatchState, cut: Numbers) -> bool:
+    """Write the pair that holds a port into ``cut``; whether there is one."""
+    index = state.ports[side, HOLDER, port]
+    cut[0], cut[1 + side], cut[2 - side] = index, port, state.ports[side, PARTNER, port]
+    return bool(index != NONE)
 
 
 @borrows

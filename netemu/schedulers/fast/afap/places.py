@@ -6,7 +6,7 @@ its neighbours.  Where no float is left between them, all flows get new numbers.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +19,9 @@ class Places:
     """Rows in the order of their flows' priorities, each with a number that says where it is."""
 
     def __init__(self) -> None:
-        self._keys: list[Any] = []  #: priorities, ascending; all different
+        #: priorities, ascending; a row that has ended may have the same as one that came later:
+        #: a flow that grows, or whose name is used again, is another row of the same priority
+        self._keys: list[Any] = []
         self._rows: list[int] = []
         self._numbers: list[float] = []
 
@@ -30,7 +32,7 @@ class Places:
             place = bisect_left(self._keys, keys[at][0])
             end = len(keys)
             if place < len(self._keys):
-                end = bisect_left(keys, self._keys[place], lo=at, key=lambda key: key[0])
+                end = bisect_right(keys, self._keys[place], lo=at, key=lambda key: key[0])
             self._insert(place, keys[at:end], numbers)
             at = end
 

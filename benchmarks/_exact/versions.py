@@ -1,0 +1,310 @@
+"""Random cases in which the compiled version of a flow scheduler must do what the reference does.
+
+A case is a small network and what happens to it: flows of 1 to 10**15 bytes, with weights from
+10**-6 to 10**6, that come at any times, also at the very ends of others, grow and are cancelled;
+links that are unlimited, limited or shut; with ``sunflow``, circuits that take no time or long to
+set up, pairs that tie, and ports that are booked.  Both versions are driven through the network's
+interface alone, so it does not matter here how either is made.
+
+    python -m railyard.benchmarks._exact.versions SCHEDULER FIRST COUNT
+
+goes through the cases from one seed on and prints a line of JSON about each: for a process that
+may be killed, as compiled loops that never end can't be interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.schedulers import fast_version, flow_scheduler
+from railyard.netemu.schedulers.base import Fast
+
+#: Ends may differ by what rounding makes of them.
+CLOSE_S = 1e-6
+CLOSE_SHARE = 1e-6
+#: A case may take both versions so much CPU time, once its loops are compiled.
+CASE_S_MAX = 2.0
+#: Flows of a small case, and of one in fifty.
+_FLOWS, _FLOWS_MANY = 14, 60
+_RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
+_SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 10**7, 10**8, 2 * 10**8, 10**9, 10**12, 10**15)
+_WEIGHTS = (1.0, 1.0, 1.0, 2.0, 0.5, 1e-6, 1e6, 1e3, 0.1)
+_PRIORITIES = ((), (), (1.0,), (2.0,), (1.0, 2.0), (9.0,))
+
+
+@dataclass(frozen=True)
+class Start:
+    """A flow comes."""
+
+    spec: FlowSpec
+
+
+@dataclass(frozen=True)
+class Grow:
+    """A flow that was started with ``more`` grows; it may have been cancelled."""
+
+    flow: FlowId
+    by_bytes: int
+    more: bool
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """A flow is cancelled; it may have ended already."""
+
+    flow: FlowId
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A link gets another capacity."""
+
+    link: str
+    bytes_per_s: float
+
+
+Change = Start | Grow | Cancel | Limit
+
+
+class Run:
+    """A network to which changes happen, and when its flows end."""
+
+    def __init__(self, topology: Topology, scheduler: str, fast: Fast | None, **kind: bool) -> None:
+        self.fabric = Fabric(topology, flow_scheduler(scheduler), fast=fast, **kind)
+        self.ends: dict[str, float] = {}
+        self._known: set[CoflowId] = set()
+
+    def until(self, at_s: float) -> None:
+        """Let time pass: many events at once where that can be, one by one where not."""
+        fabric, before_s = self.fabric, at_s - instant_s(at_s)
+        while (due_s := fabric.next_event_s()) < before_s:
+            ended = fabric.go_ahead(before_s)
+            self._take(fabric.advance(due_s) if ended is None else ended)
+        if at_s < math.inf:
+            self._take(fabric.advance(max(at_s, fabric.now_s)))
+
+    def do(self, changes: list[Change]) -> None:
+        """Have these happen now."""
+        for change in changes:
+            match change:
+                case Start(spec):
+                    if spec.coflow is not None and spec.coflow not in self._known:
+                        self._known.add(spec.coflow)
+                        self.fabric.register_coflow(spec.coflow)
+                    self.fabric.start(spec)
+                case Grow(flow, by_bytes, more):
+                    if self.fabric.is_open(flow):
+                        self.fabric.grow(flow, by_bytes, more)
+                case Cancel(flow):
+                    self.fabric.cancel(flow)
+                case Limit(link, bytes_per_s):
+                    self.fabric.set_capacity(link, bytes_per_s)
+
+    def _take(self, ended: list[Finished]) -> None:
+        self.ends.update({one.flow: one.finished_s for one in ended})
+
+
+@dataclass
+class Case:
+    """A network, its changes by time, and when flows end under the reference."""
+
+    topology: Topology
+    moments: list[tuple[float, list[Change]]]
+    ends: dict[str, float]
+
+    def __str__(self) -> str:
+        links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
+        return "\n".join([f"links: {links}", *(f"at {at_s!r} s: {c}" for at_s, c in self.moments)])
+
+
+def random_case(scheduler: str, seed: int) -> Case:
+    """The same seed, the same case."""
+    return _Maker(scheduler, random.Random(f"{scheduler} {seed}")).case()
+
+
+def compiled_ends_s(scheduler: str, case: Case, seed: int = 0) -> dict[str, float]:
+    """When each flow ends under the compiled version; flows that never do are left out."""
+    kind = {"has_circuit_log": False, "has_table": scheduler == "maxmin" and seed % 3 == 0}
+    run = Run(case.topology, scheduler, fast_version(scheduler, from_flows=0), **kind)
+    for at_s, changes in case.moments:
+        run.until(at_s)
+        run.do(changes)
+    run.until(math.inf)
+    return run.ends
+
+
+def differences(case: Case, found: dict[str, float]) -> tuple[float, str]:
+    """The largest share by which an end differs, and what differs by more than rounding."""
+    worst, wrong = 0.0, ""
+    for flow in sorted(case.ends.keys() | found.keys()):
+        right_s, end_s = case.ends.get(flow, math.inf), found.get(flow, math.inf)
+        if end_s == right_s:
+            continue
+        off_s = abs(end_s - right_s)
+        worst = max(worst, off_s / max(min(right_s, end_s), 1.0))
+        if not off_s <= CLOSE_S + CLOSE_SHARE * min(right_s, end_s) and not wrong:
+            wrong = f"{flow} ends at {end_s!r}: {right_s!r} by the reference"
+    return worst, wrong
+
+
+class _Maker:
+    """Makes a case by running it under the reference, so as to know when flows end."""
+
+    def __init__(self, scheduler: str, dice: random.Random) -> None:
+        self._dice, self._circuits = dice, scheduler == "sunflow"
+        racks = dice.randint(2, 5 if self._circuits else 3)
+        nodes = dice.randint(1, 1 if self._circuits else 2)
+        self._most = _FLOWS_MANY if dice.random() < 0.02 else _FLOWS
+        self._weights = _WEIGHTS if dice.random() < 0.5 else _WEIGHTS[:5]
+        self._ties = dice.choice([(), (10**9,), (10**8, 2 * 10**8, 3 * 10**8)])
+        self._nodes = [NodeId(f"r{rack}n{node}") for rack in range(racks) for node in range(nodes)]
+        self._topology = build(self._network(racks, nodes), Topology, "case")
+        self._run = Run(self._topology, scheduler, None)
+        self._links = list(self._run.fabric.network.number)
+        self._growing: list[FlowId] = []
+        self._flows = self._coflows = 0
+
+    def case(self) -> Case:
+        """Let things happen, and all flows end that can."""
+        moments: list[tuple[float, list[Change]]] = []
+        at_s = 0.0
+        for _ in range(self._dice.randint(2, 8)):
+            at_s = max(self._next_s(at_s), at_s)
+            self._happen(moments, at_s, self._changes())
+        if self._growing:
+            last: list[Change] = [Grow(flow, 0, False) for flow in self._growing]
+            self._happen(moments, at_s + 1.0, last)
+        self._run.until(math.inf)
+        return Case(self._topology, moments, self._run.ends)
+
+    # Inside --------------------------------------------------------------------------------------
+    def _network(self, racks: int, nodes: int) -> dict[str, Any]:
+        dice = self._dice
+        data: dict[str, Any] = {
+            "name": "case",
+            "racks": {"count": racks, "nodes": nodes},
+            "links": {
+                "nic": dice.choice(["unlimited", f"{dice.choice(_RATES) * 8}bps"]),
+                "uplink": "unlimited" if dice.random() < 0.1 else f"{dice.choice(_RATES) * 8}bps",
+            },
+        }
+        if self._circuits:
+            data["ocs"] = {
+                "port_bytes_per_s": f"{dice.choice([10**8, 10**9, 10**9]) * 8}bps",
+                "delta_s": dice.choice(["0s", "16ms", "100ms", "300ms", "1s", "1s"]),
+                "elephant_bytes": dice.choice(["1B", "1B", "100MB"]),
+            }
+        return data
+
+    def _happen(
+        self, moments: list[tuple[float, list[Change]]], at_s: float, changes: list[Change]
+    ) -> None:
+        self._run.until(at_s)
+        self._run.do(changes)
+        moments.append((at_s, changes))
+
+    def _next_s(self, at_s: float) -> float:
+        """Now, some time later, or as a flow ends by what has happened so far, or nearly then."""
+        dice, kind = self._dice, self._dice.random()
+        due_s = self._run.fabric.next_event_s()
+        if kind < 0.15:
+            return at_s
+        if kind < 0.6 and due_s < math.inf:
+            close_s = dice.choice([0.0, 0.0, 0.0, 1e-10, -1e-10, 1e-7, -1e-7, 0.01])
+            return due_s if kind < 0.4 else due_s + close_s
+        if kind < 0.7 and due_s < math.inf:
+            return at_s + (due_s - at_s) * dice.random()
+        return at_s + dice.choice([0.001, 0.016, 0.1, 1.0, 10.0]) * dice.randint(1, 30)
+
+    def _changes(self) -> list[Change]:
+        dice, changes = self._dice, list[Change]()
+        for _ in range(dice.choice([1, 1, 2, 3])):
+            kind = dice.random()
+            if kind < 0.65 and self._flows < self._most:
+                self._come(changes)
+            elif kind < 0.8:
+                rate = dice.choice([0, *_RATES, *_RATES, math.inf])
+                link = dice.choice(self._links)
+                if not (".ocs." in link and rate == math.inf):  # no port is without a limit
+                    changes.append(Limit(link, float(rate)))
+            elif kind < 0.9 and self._growing:
+                flow, more = dice.choice(self._growing), dice.random() < 0.5
+                if not more:
+                    self._growing.remove(flow)
+                changes.append(Grow(flow, dice.choice(_SIZES), more))
+            elif self._flows:
+                flow = FlowId(f"f{dice.randrange(self._flows)}")
+                changes.append(Cancel(flow))
+                if flow in self._growing:
+                    self._growing.remove(flow)
+        return changes
+
+    def _come(self, changes: list[Change]) -> None:
+        """A coflow comes, or a single flow; or more flows of a coflow."""
+        dice = self._dice
+        width, coflow = dice.choice([1, 1, 2, 3, 4, 8]), None
+        if dice.random() < 0.85:
+            coflow = CoflowId(f"c{self._coflows}")
+            if self._coflows and dice.random() < 0.2:
+                coflow = CoflowId(f"c{dice.randrange(self._coflows)}")
+            self._coflows += 1
+        for _ in range(width if coflow else 1):
+            spec = self._flow(FlowId(f"f{self._flows}"), coflow)
+            if spec.more:
+                self._growing.append(spec.flow)
+            changes.append(Start(spec))
+            self._flows += 1
+
+    def _flow(self, name: FlowId, coflow: CoflowId | None) -> FlowSpec:
+        dice = self._dice
+        src, dst = dice.choice(self._nodes), dice.choice(self._nodes)
+        if src == dst and dice.random() < 0.9:
+            src, dst = dice.sample(self._nodes, 2)
+        exactly = dice.random() < 0.7
+        return FlowSpec(
+            flow=name,
+            src=src,
+            dst=dst,
+            size_bytes=dice.choice(self._ties or _SIZES) if exactly else dice.randint(1, 2 * 10**7),
+            coflow=coflow,
+            weight=dice.choice(self._weights),
+            priority=dice.choice(_PRIORITIES),
+            more=dice.random() < 0.1,
+        )
+
+
+def check(scheduler: str, seed: int) -> dict[str, Any]:
+    """What a case has come to."""
+    begun_s = time.process_time()
+    case = random_case(scheduler, seed)
+    try:
+        worst, wrong = differences(case, compiled_ends_s(scheduler, case, seed))
+    except Exception as error:  # whatever it is, it is what is looked for
+        worst, wrong = math.inf, f"{type(error).__name__}: {error}"
+    took_s = time.process_time() - begun_s
+    return {"seed": seed, "worst": worst, "wrong": wrong, "took_s": took_s}
+
+
+def main(scheduler: str, first: int, count: int) -> None:
+    """Check so many cases; one that was slow is run again, as its loops are compiled by then."""
+    for seed in range(first, first + count):
+        found = check(scheduler, seed)
+        if found["took_s"] > CASE_S_MAX:
+            found = check(scheduler, seed)
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
