@@ -148,11 +148,12 @@ class Generic:
         elif option == "-conf":
             self._files.append(Path(value))
         elif option in ("-fs", "-dfs"):
-            self._store = value
+            self._store = _once(option, value, self._store)
         elif option == "-jt":
-            self._manager = value
+            self._manager = _once(option, value, self._manager)
         elif option == "--config":
-            self._folder = Path(value)
+            before = None if self._folder is None else str(self._folder)
+            self._folder = Path(_once(option, value, before))
 
     def _address(self) -> str:
         of_files = merged(self._files) if self._files else {}
@@ -164,6 +165,13 @@ class Generic:
             if wanted is not None:
                 return _wanted(given, wanted, lambda: find_gateway(self._folder))
         return find_gateway(self._folder)
+
+
+def _once(option: str, value: str, before: str | None) -> str:
+    """The value of an option that may be given again only with the same one."""
+    if before not in (None, value):
+        raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
+    return value
 
 
 def user_name() -> str:

@@ -169,6 +169,11 @@ def test_any_combination_is_heeded_or_refused(seed):
     check_random(random.Random(seed))
 
 
+@pytest.mark.parametrize("option", ["-fs", "-dfs", "-jt", "--config"])
+def test_which_cluster_is_said_once(option):
+    assert outcome(option, "a:1", option, "b:1") == f"{option} b:1: is given twice: need it once"
+
+
 def test_a_folder_without_a_site_says_no_cluster(here):
     (here / "empty").mkdir()
     assert "core-site.xml: is no file" in str(outcome("--config", "empty"))
