@@ -38,6 +38,9 @@ from railyard.netemu.model.openflows import Flow
 if TYPE_CHECKING:  # importing it loads compiled loops
     from railyard.netemu.fabric.flowtable import FlowTable
 
+#: So often, rates may be set at one instant without the end of a flow.
+_IDLE_MAX = 100_000
+
 
 class Fabric(FabricState):
     """Flows over the links of a topology, at the rates that a flow scheduler sets."""
@@ -219,9 +222,10 @@ class Fabric(FabricState):
             return finished
         decided = now_s == context.now_s  #: or will be, as no time passes until then
         while (due_s := self._happens_s(now_s, slack_s, decided)) <= now_s:
-            context.now_s = due_s
+            is_later, context.now_s = due_s > context.now_s, due_s
             decided = now_s - due_s <= slack_s
             ended = self._take_ended(now_s + slack_s if decided else due_s)
+            self._goes_on(is_later or bool(ended))
             if self._table is not None and self._table.ended:
                 finished += self._finish_rows(ended, self._table, due_s)
             else:
@@ -287,6 +291,15 @@ class Fabric(FabricState):
         if first_s <= until_s + slack_s:
             first_s = min(first_s, until_s)
         return max(min(first_s, decide_s), now_s)
+
+    def _goes_on(self, is_so: bool) -> None:
+        """Count how often rates are set while no time passes and no flow ends."""
+        self._idle = 0 if is_so else self._idle + 1
+        if self._idle > _IDLE_MAX:
+            name, at_s = self._rates.scheduler.name, self._context.now_s
+            error = InvariantError(f"{name} decides again and again at {at_s} s, and no flow ends")
+            self._recent.add_to(error)
+            raise error
 
     def _send(self, flow: Flow) -> None:
         """Let a flow that has no row send what it has."""

@@ -62,6 +62,7 @@ class FabricState:
         #: flows with nothing to send or no link to cross; they finish before time passes
         self._instant: dict[Flow, None] = {}
         self._sequence = 0
+        self._idle = 0  #: how often rates were set since time passed, or a flow ended
         self._recent = RecentChanges()
 
     @property

@@ -15,6 +15,9 @@ from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from tests.netemu.topologies import ends_of_all, network_of
 
+#: Loops are compiled if nobody has used them on this machine.
+pytestmark = pytest.mark.timeout(600)
+
 GB = 10**9
 
 
@@ -96,7 +99,6 @@ for seed in range(60):
 """
 
 
-@pytest.mark.timeout(600)
 def test_no_compiled_loop_leaves_its_arrays(tmp_path: Path):
     """With bounds checked, which numba keeps apart from other loops only by their folder."""
     checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}

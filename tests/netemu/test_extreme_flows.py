@@ -92,6 +92,7 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
     assert now_s < SECONDS_MAX
 
 
+@pytest.mark.timeout(400)  # loops may have to be compiled
 @pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize("scheduler", ["maxmin", "aalo", "aalo+weighted", "sjf"])
 def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, fast: bool) -> None:

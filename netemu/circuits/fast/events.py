@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.circuits.fast import demands, pipes
 from railyard.netemu.circuits.fast.rows import (
     ATTACHED,
@@ -29,6 +30,8 @@ from railyard.netemu.model import instants
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
+#: So many events follow each other at most in which no flow ends.
+_IDLE_MAX = 100_000
 #: ``model.instants.instant_s``
 instant_s = borrows(instants.instant_s)
 
@@ -54,7 +57,7 @@ def run(
     those in ``ended``, at ``ended_s``.  It stops before coflows must be put in order anew, and when
     ``ended`` might have no room for the flows that end next.
     """
-    events = many = 0
+    events = many = idle = 0
     while True:
         _decide(now_s, delta_s, order, is_new_order, rows, state, matrices, work)
         is_new_order = False
@@ -70,6 +73,9 @@ def run(
             ended_s[number] = now_s
         many += more
         events += 1
+        idle = 0 if more else idle + 1
+        if idle > _IDLE_MAX:
+            raise InvariantError("circuits: decided again and again, and no flow ends")
         if rows.flags[REORDER]:
             break
     return now_s, events, many

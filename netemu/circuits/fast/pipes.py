@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.circuits.fast.rows import (
     BYTES_PER_S,
     FIRST,
@@ -104,6 +105,8 @@ def unlink(pairs: Floats, flows: Floats, flow: int) -> None:
     pair, before = int(flows[flow, PAIR]), NONE
     other = int(pairs[pair, FIRST])
     while other != flow:
+        if other == NONE:
+            raise InvariantError("circuits: a flow is not among those of its pair")
         before, other = other, int(flows[other, NEXT])
     after = int(flows[flow, NEXT])
     if before == NONE:

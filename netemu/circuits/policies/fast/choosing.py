@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.circuits.policies.fast.gaps import find_gaps, keep_booked, look_ahead
 from railyard.netemu.circuits.policies.fast.matrices import put_left
 from railyard.netemu.circuits.policies.fast.ports import (
@@ -110,7 +111,11 @@ def choose(
         many = _look_at(index, looks, now_s, state, matrices, work)
         if many and look_ahead(order[:place], state, matrices, work):
             many = _look_at(index, looks, now_s, state, matrices, work)
+        turns = len(choices) * (state.ready_s.size + 1)  # each takes a choice, or drops it
         while many:
+            turns -= 1
+            if turns < 0:
+                raise InvariantError("sunflow: a coflow chooses without an end")
             first = choices[least(choices, many)]
             src, dst, side = int(first[SRC]), int(first[DST]), int(first[SIDE])
             if has(room[OUT], src) and has(room[IN], dst):

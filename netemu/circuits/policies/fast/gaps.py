@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.circuits.policies.fast.ports import (
     DST,
     HOLDER,
@@ -88,7 +89,9 @@ def _book(index: int, state: MatchState, matrices: Matrices, work: Work) -> bool
             continue
         less_held(free, gaps.booked)
         at_s = state.ends_s[src]
-        while True:
+        for turn in range(state.ready_s.size + 1):
+            if turn == state.ready_s.size:  # each books two ports
+                raise InvariantError("sunflow: more pairs are booked than there are ports")
             many = 0
             for side in SIDES:
                 port = src if side == OUT else dst

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numba.typed import List
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.instants import CLOCK_ROUNDING, INSTANT_S
 from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
@@ -27,6 +28,8 @@ from railyard.netemu.schedulers.fast.loops.levelorder import (
 from railyard.netemu.schedulers.fast.loops.linklists import BLOCK, Memory, Work, end_row
 from railyard.netemu.schedulers.reference.aalo import LIMITS_BYTES, QUEUES, ROUNDING_BYTES
 
+#: So many steps follow each other at most, beside one for each queue and coflow, with no row's end.
+_IDLE_MAX = 10_000
 _LIMITS_BYTES: Floats = np.array(LIMITS_BYTES)
 
 
@@ -90,7 +93,7 @@ def go_ahead(
     ``order`` has the indices of all coflows as they are served, and is kept so.  ``changes``
     must note none.  Returns before the first event that it does not know how to handle.
     """
-    now_s, steps, ended = span.begin_s, 0, 0
+    now_s, steps, ended, idle = span.begin_s, 0, 0, 0
     while True:
         at_s = max(_next_s(order, rates.first_finish_s, progress.moves_s), now_s)
         if not at_s < span.before_s:
@@ -114,6 +117,9 @@ def go_ahead(
         )
         ends.at_s[ended : ended + due] = at_s
         now_s, steps, ended = at_s, steps + 1, ended + due
+        idle = 0 if due else idle + 1
+        if idle > _IDLE_MAX + QUEUES * len(order):
+            raise InvariantError("aalo: coflows move between queues without an end")
         _follow_queues(order, changes.changed, rates.bytes_per_s, progress, now_s)
         sent_at = rates.bytes_per_s.copy()
         if is_weighted:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, RATE, WEIGHT
 from railyard.netemu.schedulers.fast.afap.waiting import NONE, Waiting, first_waiting, take_first
@@ -54,7 +55,11 @@ def hand_out(
     many = _find_candidates(
         table, paths, senders[:sending], was_full, left, fresh, waiting, candidates
     )
+    turns = len(waiting.numbers) + many + 1  # each gives one row bandwidth, or drops it
     while many > 0:
+        turns -= 1
+        if turns < 0:
+            raise InvariantError("afap: free bandwidth is handed out without an end")
         many, first = _first_open(paths, left, waiting.numbers, candidates, many)
         if many == 0:
             break

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import WEIGHT
 
@@ -103,7 +104,7 @@ def _merge(one: int, other: int, waiting: Waiting) -> int:
     if numbers[other] < numbers[one]:
         one, other = other, one
     top = one
-    while True:  # down the upper children, which become the lower ones
+    for _ in range(len(numbers) + 1):  # down the upper children, which become the lower ones
         rest, upper[one] = upper[one], lower[one]
         if rest == NONE:
             lower[one] = other
@@ -112,3 +113,4 @@ def _merge(one: int, other: int, waiting: Waiting) -> int:
             rest, other = other, rest
         lower[one] = rest
         one = rest
+    raise InvariantError("afap: a heap of rows that wait has a circle")

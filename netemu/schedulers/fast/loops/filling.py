@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 
 #: Numbers of links or rows.
@@ -62,6 +63,8 @@ def fill(
         place -= _1
         sift_down(heap, share, size, place)
     while rises > 0:
+        if size == 0:
+            raise InvariantError("water-filling: rows still rise, and no link is left")
         link = heap[0]
         if rising[link] > 0:
             begin, end = begins[link], ends[link]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.rows import RATE
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
@@ -27,6 +28,8 @@ _ROUNDING = 1 + 1e-12
 #: each entry once, and how far a change reaches is not known beforehand.
 _MANY_AMISS = 0.4
 _MANY_ENTRIES = 0.8
+#: Newton's method takes a step for each row that it stops holding up, at most, and these.
+_STEPS_MORE = 64
 
 
 #: What ``level_rows`` has come to: the levels were right, they are now, or they are void, as the
@@ -71,7 +74,11 @@ def level_rows(
         waiting, entries = waiting + amiss[link], entries + amiss[link] * sizes[link]
     if entries > all_entries * _MANY_AMISS:
         return TOO_FAR
+    turns = all_entries * _MANY_ENTRIES + links * links  # a link without rows counts for none
     while waiting > 0:
+        turns -= 1
+        if turns < 0:
+            raise InvariantError("leveling: links are amiss without an end")
         link = queue[first]
         first, waiting, seen = (first + 1) % links, waiting - 1, seen + sizes[link]
         amiss[link] = False
@@ -161,7 +168,7 @@ def _level(
     # anywhere one step leads below the right one, and those that follow only rise
     level: float = before if 0 < before < np.inf else capacity / _held(elsewhere, weights, -1.0)[0]
     held_before = 0.0
-    while True:
+    for _ in range(len(weights) + _STEPS_MORE):  # each step but a few holds up fewer rows
         held, others = _held(elsewhere, weights, level)
         if held == held_before > 0:
             return level, others + held * level
@@ -176,6 +183,7 @@ def _level(
         step = (capacity - others) / held
         level = step if held_before == 0 else max(step, level)
         held_before = held
+    raise InvariantError("leveling: a link's level is never found")
 
 
 @njit(cache=True, fastmath={"reassoc", "nnan", "nsz"})  # several rows at a time: 13 times as fast

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 from railyard.netemu.schedulers.fast.loops.filling import Indices
 
 #: Shares this close are equal: they differ by rounding only.
@@ -48,7 +50,7 @@ def fill_in_rounds(paths: Numbers, weights: Floats, left: Floats) -> Floats:
                 for position in range(ways.shape[1]):
                     ways[kept, position] = ways[row, position]
                 kept += 1
-        count = kept
+        count = _fewer(kept, count)
         _sum_by_link(frozen_ways, takes, frozen, taken, part)
         for link in range(links):
             left[link] = max(left[link] - taken[link], 0.0)
@@ -60,6 +62,14 @@ def fill_in_rounds(paths: Numbers, weights: Floats, left: Floats) -> Floats:
 
 
 # Inside ----------------------------------------------------------------------------------------
+@borrows
+def _fewer(rows: int, before: int) -> int:
+    """How many rows still rise after a round, which has frozen some."""
+    if rows >= before:
+        raise InvariantError("water-filling: a round in which no row is frozen")
+    return rows
+
+
 @njit(cache=True)
 def _rising(paths: Numbers, weights: Floats, left: Floats) -> tuple[Indices, Indices, Floats, int]:
     """The rows with a weight that cross no full link: numbers, links [row, position], weights.

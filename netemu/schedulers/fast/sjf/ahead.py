@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.instants import CLOCK_ROUNDING, INSTANT_S
 from railyard.netemu.model.rows import FINISH_S
@@ -69,6 +70,8 @@ def go_ahead(
             if facts[record, ENDS_S] <= by_s:
                 ends_s[last], ended[last] = at_s, marks[record, ROW]
                 last += 1
+        if last == done:
+            raise InvariantError("sjf: a step in which no row ends")
         if row_count > 2 * (open_rows - last):
             break
         for row in ended[done:last]:

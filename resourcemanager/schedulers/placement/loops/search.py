@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.placement.loops.table import (
     LOCAL,
@@ -20,6 +21,9 @@ from railyard.resourcemanager.schedulers.placement.loops.table import (
 _FLAT = 1e-11
 #: A value that is as low as a line which it can't be below, but for rounding.
 _REACHED = 1e-13
+
+#: More steps than a search can take: each comes to another piece of a curve.
+_STEPS_MAX = 1_000_000
 
 #: a point of a curve over T: T, the value and a slope there, and w
 _Point = tuple[float, float, float, float]
@@ -70,7 +74,7 @@ def _largest_load(table: Floats) -> float:
 def _first_s(table: Floats, order: Numbers, local: float, load: float) -> float:
     """The least T for which there are shares, whatever w."""
     time_s = 0.0
-    while True:
+    for _ in range(_STEPS_MAX):
         bounds = bounds_at(table, time_s)
         low, high, falls, rises = bounds
         step_s = max(
@@ -85,6 +89,15 @@ def _first_s(table: Floats, order: Numbers, local: float, load: float) -> float:
         if time_s + step_s <= time_s:
             return time_s
         time_s += step_s
+    raise InvariantError("placement: the least T is never found")
+
+
+@njit(cache=True)
+def _less(steps: int) -> int:
+    """How many steps may still follow; each comes to another piece of a curve."""
+    if steps <= 0:
+        raise InvariantError("placement: the least T + K w is never found")
+    return steps - 1
 
 
 @njit(cache=True)
@@ -105,7 +118,7 @@ def _at(
     for site in range(len(low)):
         if low[site] > load * table[SLOTS, site] and table[SLOTS, site] > 0:
             load, slope = low[site] / table[SLOTS, site], -falls[site] / table[SLOTS, site]
-    while True:
+    for _ in range(_STEPS_MAX):
         total, by_time, by_load = 0.0, 0.0, 0.0
         for site in range(len(low)):
             takes = load * table[SLOTS, site]
@@ -120,6 +133,7 @@ def _at(
         if load + step <= load:
             return time_s + work_s * load, 1.0 + work_s * slope, load
         load, slope = load + step, -by_time / by_load
+    raise InvariantError("placement: the least w is never found")
 
 
 @njit(cache=True)
@@ -131,7 +145,9 @@ def _lowest(
     right = end_s, value, 1.0, load  # w gets no less
     value, slope, load = _at(table, order, begin_s, work, local)
     left = bottom = begin_s, value, slope, load
+    steps = _STEPS_MAX
     while bottom[2] < -_FLAT or bottom[2] > _FLAT:
+        steps = _less(steps)
         if bottom[2] < 0:
             left = bottom
         else:
@@ -165,7 +181,9 @@ def _end_of_flat(
     table: Floats, order: Numbers, bottom: _Point, beside: _Point, work: _Work, local: float
 ) -> float:
     """Where the flat piece on which ``bottom`` is ends, on the side of a point ``beside`` it."""
+    steps = _STEPS_MAX
     while abs(beside[2]) > _FLAT:
+        steps = _less(steps)
         end_s = beside[0] + (bottom[1] - beside[1]) / beside[2]
         if not min(beside[0], bottom[0]) < end_s < max(beside[0], bottom[0]):
             return bottom[0] if abs(end_s - bottom[0]) < abs(end_s - beside[0]) else beside[0]
@@ -184,7 +202,9 @@ def _most_local(
     """T and w of T + K w = ``value``, with the most bytes read where they lie."""
     left = _local_at(table, order, first_s, value, work_s)
     right = _local_at(table, order, last_s, value, work_s)
+    steps = _STEPS_MAX
     while left[2] < 0 < right[2]:
+        steps = _less(steps)
         meet_s = _meet(left, right)
         line = left[1] + left[2] * (meet_s - left[0])
         best = _local_at(table, order, meet_s, value, work_s)
