@@ -233,11 +233,14 @@ class CircuitPlane:
 
     def _expect_end(self, pair: RackPairDemand, circuit: Circuit, left_bytes: float) -> None:
         """Report to the policy when a pair will have sent all."""
-        rate = self.switch.bytes_per_s(circuit)
-        if not self.alone and pair.group is not None:  # other flows use the nodes' links
-            rate = pair.group.rate_bytes_per_s or rate
-        begins_s = max(circuit.ready_s, self.context.now_s)
-        self.policy.expect_end(pair, begins_s + left_bytes / rate)
+        rate, now_s, group = self.switch.bytes_per_s(circuit), self.context.now_s, pair.group
+        if not self.alone and group is not None:  # other flows use the nodes' links
+            carried = now_s - circuit.ready_s > instant_s(now_s) and not group.stale
+            if carried and not group.rate_bytes_per_s:  # a node's link is shut: no end is known
+                self.policy.expect_end(pair, math.inf)
+                return
+            rate = group.rate_bytes_per_s or rate
+        self.policy.expect_end(pair, max(circuit.ready_s, now_s) + left_bytes / rate)
 
     def _take_off(self, pair: RackPairDemand) -> None:
         """Take a pair that is in no group off circuits: it has none, and wants none."""

@@ -107,3 +107,23 @@ def test_no_compiled_loop_leaves_its_arrays(tmp_path: Path):
         command, env=os.environ | checked, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_circuits_are_not_asked_for_again_and_again_while_a_nodes_link_is_shut():
+    ocs = {"port_bytes_per_s": "8Gbps", "delta_s": "100ms", "elephant_bytes": "1B"}
+    network = network_of(4, 1, "unlimited", "24Mbps", ocs=ocs)
+    fabric = Fabric(network, flow_scheduler("sunflow"))
+    for coflow in "abc":
+        fabric.register_coflow(coflow)
+    fabric.start(FlowSpec(flow="a", src="r0n0", dst="r3n0", size_bytes=GB // 10, coflow="a"))
+    fabric.start(FlowSpec(flow="b", src="r0n0", dst="r2n0", size_bytes=GB, coflow="b"))
+    fabric.advance(0.15)
+    fabric.set_capacity("r0n0.up", 0.0)  # b would book r2 for when a has ended
+    fabric.advance(0.2)
+    fabric.start(FlowSpec(flow="c", src="r1n0", dst="r2n0", size_bytes=2 * GB, coflow="c"))
+    events = 0
+    while fabric.open_flows > 2 and events < 1000:
+        fabric.advance(fabric.next_event_s())
+        events += 1
+    assert events < 20
+    assert fabric.now_s == pytest.approx(2.3)  # c's circuit was set up at once
