@@ -63,7 +63,7 @@ def write_run_page(
             for name, value in of.items()
         ],
         "data": embedded(
-            run_data(results, results.makespan_s) | {"why": reasons(results, work_max)}
+            run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
         ),
         "count": format_count(len(summary["jobs"]), "job"),
         "jobs": job_table(summary["jobs"]),
