@@ -158,5 +158,6 @@ class VirtualWatch:
         return self._record
 
     def _look_at_links(self) -> None:
-        simulation = self._simulation
-        self._record.take_links(simulation.heap.now_s, simulation.network.fabric.bytes_by_link())
+        fabric = self._simulation.network.fabric
+        carried, now = fabric.bytes_by_link(), fabric.changed_capacities()
+        self._record.take_links(self._simulation.heap.now_s, carried, now)

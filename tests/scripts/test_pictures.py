@@ -13,6 +13,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.jobs.workloads.catalog import workload
+from railyard.jobs.workloads.samples import sample_workload
 from railyard.scripts.comparing.metrics import METRICS
 from railyard.scripts.comparing.rows import Contender, label_rows, rows_of
 from railyard.scripts.comparing.statements import statements
@@ -61,7 +62,7 @@ def test_curves_of_any_times_are_drawn(times_s: list[float], kind: str):
 
 @pytest.mark.parametrize("time_s", [math.nan, math.inf, -1.0])
 def test_what_is_no_time_is_refused(time_s: float):
-    with pytest.raises(UsageError, match="a time of fair = .*: need seconds >= 0"):
+    with pytest.raises(UsageError, match=r"a time of fair = .*: need seconds >= 0"):
         curve([1.0, time_s])
 
 
@@ -117,3 +118,29 @@ def test_all_pictures_of_a_run_of_nothing_are_drawn(trace: str, tmp_path: Any):
 def test_a_run_without_jobs_is_drawn():
     summary = {"jobs": [], "makespan_s": 0.0}
     assert render(partial(draw_run, Results(None, summary), 1.0), LIGHT, "png")
+
+
+def loads_under(faults: str, tmp_path: Any) -> dict[str, list[float]]:
+    """The load of each link in eighths of a run, under faults."""
+    run = VirtualRun(
+        config=ClusterConfig(topology=load_topology("flat-4x4")),
+        workload=sample_workload("terasort", 10**9, 64_000_000, 8),
+        faults=faults,
+        results=tmp_path / "run",
+    )
+    run_virtually(run)
+    found = Results.load(tmp_path / "run").loads(8)
+    assert found is not None
+    return {name: list(row) for name, row in zip(found.links, found.loads, strict=True)}
+
+
+def test_a_link_that_is_slowed_is_as_loaded_as_it_is(tmp_path: Any):
+    loads = loads_under("link:r1.up*0.001@0s+10s", tmp_path)
+    assert min(loads["r1.up"][2:6]) > 0.95
+    assert max(loads["r2.up"][2:6]) < 0.1
+
+
+def test_a_link_that_carries_nothing_is_full(tmp_path: Any):
+    loads = loads_under("link:r1.up*0@0s+10s", tmp_path)
+    assert min(loads["r1.up"][:6]) == 1.0
+    assert max(loads["r2.up"][2:6]) < 0.1
