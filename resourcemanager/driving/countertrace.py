@@ -15,6 +15,7 @@ from railyard.netemu.record.circuits import CircuitUse
 from railyard.netemu.record.links import Sample
 from railyard.resourcemanager.driving.opticaltrace import row_name
 
+
 def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
     """Counters of the links that carried anything, in a "process" of that number."""
     rows: list[dict[str, Any]] = []

@@ -45,7 +45,7 @@ class VirtualRun:
     fast_from_flows: int | None = None
 
     def fitted(self) -> VirtualRun:
-        """The same, coarser if it would have too many tasks or flows."""
+        """The same, coarser if it would have too many tasks."""
         behaviour = self.behaviour or Behaviour()
         coarse = coarsened(self.workload, self.config.topology, behaviour)
         if coarse is None:
