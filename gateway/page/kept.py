@@ -16,7 +16,7 @@ from railyard.cluster.ids import job_of
 from railyard.gateway.page.feed import Row
 from railyard.netemu.model.circuits import CircuitChange
 from railyard.netemu.record.circuits import CircuitLog, CircuitUse
-from railyard.netemu.record.links import LinkLog
+from railyard.netemu.record.links import LinkLog, Sample, or_none
 
 ROWS_MAX = 100_000
 #: Rows that are sent together.
@@ -37,6 +37,7 @@ class Kept:
         self._left_out = 0  #: jobs
         self._links = LinkLog(period_s=1.0)
         self._totals: dict[str, int] = {}  #: bytes that each link had carried, as told last
+        self._now: dict[str, float] = {}  #: capacities that are not the stated ones, likewise
         self._circuits = CircuitLog()
         self._told: dict[tuple[str, str, float], tuple[float | None, float]] = {}
 
@@ -55,12 +56,21 @@ class Kept:
             sent.append(self._left_out_row())
         return sent
 
-    def take_links(self, at_s: float, totals: Mapping[str, int]) -> list[bytes]:
-        """Add what each link had carried by a time; returns the row that is sent, if any."""
-        self._links.take(at_s, dict(totals))
+    def take_links(
+        self, at_s: float, totals: Mapping[str, int], now_bytes_per_s: Mapping[str, float]
+    ) -> list[bytes]:
+        """Add what each link had carried by a time; returns the row that is sent, if any.
+
+        ``now_bytes_per_s``: see ``LinkLog.take``.
+        """
+        self._links.take(at_s, dict(totals), now_bytes_per_s)
         changed = {name: n for name, n in totals.items() if n != self._totals.get(name, 0)}
         self._totals |= changed
-        return [_encoded([round(at_s, 3), "links", changed])] if changed else []
+        is_other, self._now = now_bytes_per_s != self._now, dict(now_bytes_per_s)
+        if not changed and not is_other:
+            return []
+        now = or_none(now_bytes_per_s) if is_other else None
+        return [_encoded(links_row(Sample(at_s, changed, now)))]
 
     def take_circuits(self, changes: Sequence[CircuitChange], offset_s: float = 0.0) -> list[bytes]:
         """Add changes of circuits; returns the rows of those that have changed."""
@@ -81,7 +91,7 @@ class Kept:
         rows = [row for _, row in self._rows]
         if self._left_out:
             rows.append(self._left_out_row())
-        rows += map(_encoded, ([round(t, 3), "links", of] for t, of in self._links.changes()))
+        rows += map(_encoded, map(links_row, self._links.changes()))
         rows += map(_encoded, map(circuit_row, self._circuits.uses(math.inf)))
         return [listed(rows[at : at + _PIECE_ROWS]) for at in range(0, len(rows), _PIECE_ROWS)]
 
@@ -107,6 +117,12 @@ def _still_true(rows: Iterable[bytes]) -> list[tuple[str, bytes]]:
             latest.pop((kind, about), None)
             latest[kind, about] = row
     return [("", row) for row in latest.values()]
+
+
+def links_row(sample: Sample) -> Row:
+    """What links had carried by a time, and what they carry from then on, if that is new."""
+    row: Row = [round(sample.at_s, 3), "links", sample.bytes]
+    return row if sample.now_bytes_per_s is None else [*row, sample.now_bytes_per_s]
 
 
 def circuit_row(use: CircuitUse) -> Row:

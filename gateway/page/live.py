@@ -151,10 +151,13 @@ class Live:
         if isinstance(answer, NetworkStats) and self._offset_s is not None:
             at_s = now_s() + self._offset_s
             totals = {name: int(n) for name, n in (answer.cross_rack_links | answer.ports).items()}
-            self._on_loop(self._publish_links, at_s, totals)
+            now = {name: rate for name, rate in answer.capacities.items() if name in totals}
+            self._on_loop(self._publish_links, at_s, totals, now)
 
-    def _publish_links(self, at_s: float, totals: dict[str, int]) -> None:
-        self._viewers.publish(self._viewers.kept.take_links(at_s, totals))
+    def _publish_links(
+        self, at_s: float, totals: dict[str, int], now_bytes_per_s: dict[str, float]
+    ) -> None:
+        self._viewers.publish(self._viewers.kept.take_links(at_s, totals, now_bytes_per_s))
 
     def _on_changes(self, answer: CircuitChanges | Refusal | PeerLost, _: object) -> None:
         self._asking.discard("circuits")

@@ -8,7 +8,7 @@ from typing import Any
 from railyard.cluster.errors import UsageError
 from railyard.gateway.page.feed import Feed, Row
 from railyard.gateway.page.head import head_of
-from railyard.gateway.page.kept import Kept, circuit_row
+from railyard.gateway.page.kept import Kept, circuit_row, links_row
 from railyard.netemu.record.circuits import read_circuits
 from railyard.netemu.record.links import read_samples
 from railyard.resourcemanager.driving.eventlog import Diverged, read_log, replay_on
@@ -54,5 +54,5 @@ def events_of(path: Path) -> Path:
 
 
 def _network_rows(network: Path) -> list[Row]:
-    rows = [[round(at_s, 3), "links", totals] for at_s, totals in read_samples(network)]
+    rows = list(map(links_row, read_samples(network)))
     return rows + list(map(circuit_row, read_circuits(network)))

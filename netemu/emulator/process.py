@@ -310,6 +310,7 @@ class NetworkEmulator:
             bytes=self._fabric.bytes_by_category(),
             cross_rack_links={name: by_link[name] for name in names},
             ports={name: by_link[name] for name in self._fabric.network.ports},
+            capacities=self._fabric.changed_capacities(),
             grant_lags=tuple(sorted(ledger.lags.items())),
             cpu_samples=self._cpu_samples,
             cpu_saturated=self._cpu_saturated,

@@ -123,6 +123,12 @@ class FabricState:
         """The capacity of each link, in bytes/s."""
         return {name: float(self._rates.capacities[n]) for name, n in self.network.number.items()}
 
+    def changed_capacities(self) -> dict[str, float]:
+        """Of links that carry more or less than the topology says, what they carry, in bytes/s."""
+        now, stated = self._rates.capacities, self.network.capacities
+        changed = set(np.flatnonzero(now[: len(stated)] != stated).tolist())
+        return {name: float(now[n]) for name, n in self.network.number.items() if n in changed}
+
     def rates_bytes_per_s(self) -> dict[FlowId, float]:
         """The rate of every open flow, in bytes/s; see ``rate_bytes_per_s``."""
         return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}

@@ -12,10 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from railyard.netemu.record.circuits import CircuitUse
+from railyard.netemu.record.links import Sample
 from railyard.resourcemanager.driving.opticaltrace import row_name
-
-#: A sample: when, and the bytes that each link had carried until then; those that changed.
-Sample = tuple[float, Mapping[str, int]]
 
 
 def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
@@ -24,8 +22,8 @@ def link_rows(samples: Sequence[Sample], process: int) -> list[dict[str, Any]]:
     totals: dict[str, int] = {}
     shown: dict[str, float] = {}
     if samples:
-        totals |= samples[0][1]
-    for (begin_s, _), (end_s, now) in pairwise(samples):
+        totals |= samples[0].bytes
+    for (begin_s, *_), (end_s, now, _) in pairwise(samples):
         rates = {
             link: (total - totals.get(link, 0)) * 8e-9 / (end_s - begin_s)
             for link, total in now.items()

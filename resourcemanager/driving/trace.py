@@ -42,6 +42,7 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.netemu.record.circuits import CircuitUse
+from railyard.netemu.record.links import Sample
 from railyard.resourcemanager.core.state.jobs import Attempt
 from railyard.resourcemanager.driving.attempttrace import (
     ARROWS_MAX,
@@ -51,7 +52,7 @@ from railyard.resourcemanager.driving.attempttrace import (
     phase_rows,
     phases_of,
 )
-from railyard.resourcemanager.driving.countertrace import Sample, circuit_counters, link_rows
+from railyard.resourcemanager.driving.countertrace import circuit_counters, link_rows
 from railyard.resourcemanager.driving.eventlog import Step, Success
 from railyard.resourcemanager.driving.opticaltrace import optical_rows, row_name
 from railyard.resourcemanager.driving.reservationtrace import Reservations

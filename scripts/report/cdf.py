@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from railyard.cluster.units import format_duration
+from railyard.cluster.errors import require
+from railyard.cluster.units import format_duration, format_number
 from railyard.gateway.page.theme import Theme
 from railyard.scripts.report.style import new_figure
 
@@ -27,6 +29,10 @@ class Curve:
     dashed: bool  #: whether it is simulated, beside emulated ones in the picture
     times_s: Sequence[float]  #: in order
 
+    def __post_init__(self) -> None:
+        for time_s in self.times_s:
+            require(0 <= time_s < math.inf, f"a time of {self.label}", time_s, "seconds >= 0")
+
 
 def draw_cdf(panels: Sequence[tuple[str, Sequence[Curve]]], theme: Theme) -> Figure:
     """Panels side by side, each with a title and its curves."""
@@ -40,16 +46,17 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve], theme: Theme) -> Non
     axes.set_title(title, pad=10)
     if not curves:
         axes.axis("off")
-        axes.text(0.0, 0.9, "none: no job shuffled", transform=axes.transAxes, color=theme.muted)
+        axes.text(0.0, 0.9, "none", transform=axes.transAxes, color=theme.muted)
         return
     longest = max(curve.times_s[-1] for curve in curves)
+    until_s = longest * 1.02 or 1.0
     shortest = min(curve.times_s[0] for curve in curves)
     for curve in curves:
         heights = [
             100.0 * (number + 1) / len(curve.times_s) for number in range(len(curve.times_s))
         ]
         axes.step(
-            [curve.times_s[0], *curve.times_s, longest * 1.02],
+            [curve.times_s[0], *curve.times_s, until_s],
             [0.0, *heights, 100.0],
             where="post",
             color=theme.colours[curve.colour % len(theme.colours)],
@@ -58,14 +65,24 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve], theme: Theme) -> Non
             solid_capstyle="butt",
         )
     if shortest > 0 and longest / shortest > _LOG_FROM:
-        axes.set_xscale("log")
+        _make_logarithmic(axes, shortest, until_s)
     else:
-        axes.set_xlim(0, longest * 1.02)
+        axes.set_xlim(0, until_s)
+        axes.set_xlabel("seconds")
     axes.set_ylim(0, 101)
     axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
     axes.grid(axis="both")
-    axes.set_xlabel("seconds")
     _name(axes, curves, theme)
+
+
+def _make_logarithmic(axes: Axes, from_s: float, until_s: float) -> None:
+    """Powers of ten as "0.1 s", "1 s", "10 s"; matplotlib's own are in TeX, which is off here."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axes.set_xscale("log")
+    axes.set_xlim(from_s / 1.02, until_s)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda time_s, _: f"{format_number(time_s)} s"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _name(axes: Axes, curves: Sequence[Curve], theme: Theme) -> None:

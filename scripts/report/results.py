@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +78,7 @@ class Circuit:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkLoads:
-    """The load of each link over time, as a share of its capacity."""
+    """The load of each link over time, as a share of what it could carry then."""
 
     links: list[str]
     edges_s: Floats  #: of the columns
@@ -187,7 +187,8 @@ class Results:
     def loads(self, columns: int = 240) -> LinkLoads | None:
         """The links' loads while the jobs ran; None if there is no record of them.
 
-        The capacity of an unlimited link is taken as its largest load in a column.
+        The capacity of an unlimited link is taken as its largest load in a column; a link that
+        could carry nothing is full.
         """
         head = next((row for row in self._network if row.get("type") == "links"), None)
         samples = [row for row in self._network if "at_s" in row]
@@ -203,10 +204,10 @@ class Results:
             by_sample[:, number] = [totals[name] for name in links]
         carried = np.stack([np.interp(edges_s, at_s, row) for row in by_sample])
         rates = np.diff(carried, axis=1) / np.diff(edges_s)
-        known = [head["capacity_bytes_per_s"][name] for name in links]
-        capacity = np.array([np.nan if rate is None else rate for rate in known], float)
-        capacity = np.where(np.isnan(capacity), rates.max(axis=1), capacity)
-        loads = np.divide(rates, capacity[:, None], out=np.zeros_like(rates), where=rates > 0)
+        could = _could_carry(head["capacity_bytes_per_s"], samples, at_s, edges_s)
+        loads = np.where(could > 0, 0.0, 1.0)
+        could = np.where(np.isfinite(could), could, rates.max(axis=1)[:, None])
+        np.divide(rates, could, out=loads, where=(could > 0) & (rates > 0))
         return LinkLoads(links=links, edges_s=edges_s, loads=np.clip(loads, 0.0, 1.0))
 
     @cached_property
@@ -238,6 +239,32 @@ class Results:
         if file is None or not file.is_file():
             return []
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def _could_carry(
+    stated: Mapping[str, float | None],
+    samples: Sequence[Mapping[str, Any]],
+    at_s: Floats,
+    edges_s: Floats,
+) -> Floats:
+    """[link, column]: bytes/s that each link could carry, on average; inf: without limit."""
+    now: Mapping[str, float | None] = {}
+    each = []
+    for row in samples:
+        now = row.get("now_bytes_per_s", now)
+        rates = {**stated, **now}
+        each.append([np.inf if rates[name] is None else rates[name] for name in stated])
+    capacities = np.array(each, float).T
+    begins_s = np.append(at_s, max(at_s[-1], edges_s[-1]))
+    begins_s[0] = min(at_s[0], edges_s[0])
+    limited = np.isfinite(capacities)
+    parts = np.where(limited, capacities, 0.0), np.where(limited, 0.0, 1.0)
+    means = []
+    for part in parts:
+        sums = np.cumsum(part * np.diff(begins_s), axis=1)
+        room = np.stack([np.interp(edges_s, begins_s, np.append(0.0, row)) for row in sums])
+        means.append(np.diff(room, axis=1) / np.diff(edges_s))
+    return np.where(means[1] > 0, np.inf, means[0])
 
 
 def _names_process(row: dict[str, Any]) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _FONTS = ["DejaVu Sans"]  # comes with matplotlib, so that pictures look the same everywhere
 
+_SVG_TEXT = "path"  #: letters are outlines, so that no font is needed
+
 Draw = Callable[[Theme], "Figure"]
 
 
@@ -47,7 +49,7 @@ def themed(theme: Theme) -> Iterator[None]:
             "ytick.labelcolor": theme.muted,
             "figure.facecolor": theme.ground,
             "savefig.facecolor": theme.ground,
-            "svg.fonttype": "path",
+            "svg.fonttype": _SVG_TEXT,
         }
     ):
         yield

@@ -143,7 +143,7 @@ def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> N
     most = int(counts.sum(axis=0).max())
     title = f"attempts that have no slot yet, {most} at most, in the colour of their job"
     title_rows(axes, most, title, theme)
-    axes.set_ylim(0, most)
+    axes.set_ylim(0, max(most, 1))
 
 
 def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:

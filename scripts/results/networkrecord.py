@@ -35,9 +35,19 @@ class NetworkRecord:
         """Whether a sample of the links is due at this time."""
         return self.log.wants(at_s)
 
-    def take_links(self, at_s: float, link_bytes: Mapping[str, int]) -> None:
-        """Bytes that each link has carried since the start; other links may be among them."""
-        self.log.take(at_s, {name: link_bytes[name] for name in self.links})
+    def take_links(
+        self,
+        at_s: float,
+        link_bytes: Mapping[str, int],
+        capacities_bytes_per_s: Mapping[str, float],
+    ) -> None:
+        """Bytes that each link has carried since the start, and what links can carry now.
+
+        Of the latter those that carry more or less than the topology says.  Links that are not
+        recorded may be among both.
+        """
+        now = {name: rate for name, rate in capacities_bytes_per_s.items() if name in self.links}
+        self.log.take(at_s, {name: link_bytes[name] for name in self.links}, now)
         self._until_s = at_s
 
     def take_circuits(self, changes: Sequence[CircuitChange], offset_s: float = 0.0) -> None:

@@ -57,7 +57,8 @@ class NetworkWatch:
             self._take_links(answer)
 
     def _take_links(self, stats: NetworkStats) -> None:
-        self.record.take_links(self._now_s(), stats.cross_rack_links | stats.ports)
+        carried = stats.cross_rack_links | stats.ports
+        self.record.take_links(self._now_s(), carried, stats.capacities)
 
     def _ask_for_changes(self) -> None:
         self._is_asking = True

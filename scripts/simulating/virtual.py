@@ -45,7 +45,7 @@ class VirtualRun:
     fast_from_flows: int | None = None
 
     def fitted(self) -> VirtualRun:
-        """The same, coarser if it would have too many tasks or flows."""
+        """The same, coarser if it would have too many tasks."""
         behaviour = self.behaviour or Behaviour()
         coarse = coarsened(self.workload, self.config.topology, behaviour)
         if coarse is None:
@@ -158,5 +158,6 @@ class VirtualWatch:
         return self._record
 
     def _look_at_links(self) -> None:
-        simulation = self._simulation
-        self._record.take_links(simulation.heap.now_s, simulation.network.fabric.bytes_by_link())
+        fabric = self._simulation.network.fabric
+        carried, now = fabric.bytes_by_link(), fabric.changed_capacities()
+        self._record.take_links(self._simulation.heap.now_s, carried, now)

@@ -70,6 +70,7 @@ class Counts:
             bytes=self.bytes_by_category(fabric),
             cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
             ports={name: by_link[name] for name in fabric.network.ports},
+            capacities=fabric.changed_capacities(),
             grant_lags=(),
             cpu_samples=0,
             cpu_saturated=0,

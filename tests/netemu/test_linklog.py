@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.record.links import SAMPLES_MAX, LinkLog
+from railyard.netemu.record.links import SAMPLES_MAX, LinkLog, read_samples
 
 
 def rows(log, path, capacities=None):
@@ -24,6 +24,26 @@ def test_links_come_first_then_what_has_changed(tmp_path):
         {"at_s": 0.5, "bytes": {"r0.up": 50}},
         {"at_s": 1.0, "bytes": {"r0.down": 7}},
     ]
+
+
+def test_what_links_carry_now_is_there_when_it_changes(tmp_path):
+    log = LinkLog()
+    log.take(0.0, {"r0.up": 0})
+    for at_s, total, now in (
+        (1.0, 50, {"r0.up": 2.0}),
+        (2.0, 51, {"r0.up": 2.0}),
+        (3.0, 51, {"r0.up": float("inf")}),
+        (4.0, 51, {}),
+    ):
+        log.take(at_s, {"r0.up": total}, now)
+    assert rows(log, tmp_path / "network.jsonl")[1:] == [
+        {"at_s": 0.0, "bytes": {}},
+        {"at_s": 1.0, "bytes": {"r0.up": 50}, "now_bytes_per_s": {"r0.up": 2.0}},
+        {"at_s": 2.0, "bytes": {"r0.up": 51}},
+        {"at_s": 3.0, "bytes": {}, "now_bytes_per_s": {"r0.up": None}},
+        {"at_s": 4.0, "bytes": {}, "now_bytes_per_s": {}},
+    ]
+    assert read_samples(tmp_path / "network.jsonl") == list(log.changes())
 
 
 def test_samples_are_wanted_a_period_apart():
@@ -47,6 +67,6 @@ def test_however_long_a_run_is_its_record_is_short_and_ends_with_all_bytes(ticks
     assert samples[0][0] == 0.0
     assert samples[-1][0] == taken > ticks - 1 - log.period_s
     carried = 0
-    for at_s, changed in samples:
+    for at_s, changed, _ in samples:
         carried = changed.get("r0.up", carried)
         assert carried == at_s

@@ -122,27 +122,32 @@ def test_a_log_that_was_changed_is_no_replay(railyard, tmp_path):
     assert "led to other commands than now" in done.stderr
 
 
-def test_a_run_of_too_many_flows_is_coarse_says_so_and_can_be_had_exactly(monkeypatch, tmp_path):
-    monkeypatch.setattr(coarsening, "FLOWS_MAX", 2900)
-    words = ("--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30")
+#: 200 maps on 16 slots: of those, twice the waves that are left
+MANY = ("--workload", "terasort", "--size", "51GB", "--topology", "flat-4x4")
+
+
+def test_a_run_of_too_many_tasks_is_coarse_says_so_and_can_be_had_exactly(monkeypatch, tmp_path):
+    monkeypatch.setattr(coarsening, "TASKS_MAX", 100)
+    monkeypatch.setattr(coarsening, "WAVES", 6)
     found = {}
     for name, more in (("coarse", ()), ("exact", ("--exact",))):
         file = tmp_path / f"{name}.json"
-        said = CliRunner().invoke(simulate, [*words, *more, "--json", str(file)])
+        said = CliRunner().invoke(simulate, [*MANY, *more, "--json", str(file)])
         assert said.exit_code == 0
         found[name] = said.stderr, json.loads(file.read_text())
     lines = [line for line in found["coarse"][0].splitlines() if line.startswith("coarse, ")]
     assert len(lines) == 1
     assert "--exact" in lines[0]
-    assert found["coarse"][1]["coarse"]["shuffle_flows"] in (500, 2000)
+    assert found["coarse"][1]["coarse"]["tasks_in_one"] == 2
     assert "coarse, " not in found["exact"][0]
     assert set(found["exact"][1]) == KEYS
 
 
-def test_a_comparison_of_too_many_flows_is_coarse_says_so_once(monkeypatch, tmp_path):
-    monkeypatch.setattr(coarsening, "FLOWS_MAX", 2900)
-    words = ["--workload", "corral-w1,jobs=2,window=10", "--topology", "corral-7x30"]
-    words += ["--scheduler", "fair", "--scheduler", "capacity", "--json", str(tmp_path / "c.json")]
+def test_a_comparison_of_too_many_tasks_is_coarse_says_so_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(coarsening, "TASKS_MAX", 100)
+    monkeypatch.setattr(coarsening, "WAVES", 6)
+    words = [*MANY, "--scheduler", "fair", "--scheduler", "capacity"]
+    words += ["--json", str(tmp_path / "c.json")]
     said = CliRunner().invoke(simulate, words)
     assert said.exit_code == 0
     assert said.stderr.count("coarse, ") == 1

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
-from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.driving.eventlog import EventLog, replay
+from railyard.resourcemanager.core.shuffling.merging import Bundle
+from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.nodes.behaviour import Behaviour
 
@@ -50,21 +51,34 @@ def test_merged_shuffles_carry_all_bytes_in_nearly_the_same_time(flows: int):
     assert ccts_s(merged) == pytest.approx(ccts_s(exact), rel=0.1)
 
 
-def test_each_source_serves_as_many_readers_whatever_it_stands_for(tmp_path: Path):
-    log = EventLog(tmp_path / "events.jsonl", CONFIG)
-    run_with(100, log)
-    log.close()
-    steps = list(replay(tmp_path / "events.jsonl"))
-    started = [c for step in steps for c in step.commands if isinstance(c, StartFlow)]
-    large = [flow for flow in started if len(flow.outputs) > 1]
-    assert large
-    sources = {flow.outputs: Counter[str]() for flow in large}
-    for flow in large:
-        sources[flow.outputs][flow.src] += 1
-        assert flow.weight <= len(flow.outputs)
-    for outputs, served in sources.items():
-        if sum(served.values()) > len(outputs):
-            assert max(served.values()) - min(served.values()) <= 1
+@dataclass(eq=False)
+class Place:
+    """As much of a node as a bundle looks at."""
+
+    name: str
+
+
+def test_a_merged_flow_comes_from_each_node_as_often_as_its_share_of_the_bytes():
+    readers, sizes = 1000, {"r0n0": (3, 5), "r0n1": (1, 5), "r1n0": (2, 10), "r1n1": (1, 0)}
+    nodes = {name: Place(name) for name in sizes}
+    outputs = [
+        SimpleNamespace(
+            id=f"j0.m{name}.{number}",
+            node=nodes[name],
+            task=SimpleNamespace(stage=SimpleNamespace(name="m"), index=number),
+            partition_bytes=(size_bytes,) * readers,
+        )
+        for name, (count, size_bytes) in sizes.items()
+        for number in range(count)
+    ]
+    bundle = Bundle(tuple(outputs), tuple(nodes.values()))
+    served = Counter[str]()
+    for reader in range(readers):
+        node, size_bytes = bundle.for_reader(reader)
+        served[node.name] += 1
+        assert size_bytes == 40
+    for name, (count, size_bytes) in sizes.items():
+        assert served[name] == pytest.approx(readers * count * size_bytes / 40, abs=3)
 
 
 def test_flows_that_end_together_change_little():

@@ -5,12 +5,12 @@ const LOG_FROM = 30; // from this ratio of the longest to the shortest time on, 
 // `data`: title, and curves of {label, style, dashed, times_s in order}.
 function makeCurves(host, data) {
   const curves = data.curves.filter((curve) => curve.times_s.length);
-  const caption = html("figcaption", {}, curves.length ? data.title : `${data.title}: none, no job shuffled`);
+  const caption = html("figcaption", {}, curves.length ? data.title : `${data.title}: none`);
   const picture = svg("svg", { role: "img", "aria-label": data.title });
   const legend = html("ul", { class: "curves" }, ...byMean(curves).map(legendRow));
   host.append(html("figure", { class: "panel" }, caption, ...(curves.length ? [picture, legend] : [])));
   if (!curves.length) return () => {};
-  const longest = Math.max(...curves.map((curve) => curve.times_s.at(-1))) * 1.02;
+  const longest = Math.max(...curves.map((curve) => curve.times_s.at(-1))) * 1.02 || 1;
   const shortest = Math.min(...curves.map((curve) => curve.times_s[0]));
   const logarithmic = shortest > 0 && longest / shortest > LOG_FROM;
   const height = 200, left = 44;

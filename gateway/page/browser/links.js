@@ -35,7 +35,7 @@ function linksPart(all, untilS, beginS = 0) {
         describe(timeS, y) {
           const row = Math.floor(y / step), column = Math.floor(columnAt(timeS));
           if (row < 0 || row >= links.names.length || column < 0 || column >= columns) return null;
-          return [links.names[row], `${Math.round(share(row, column) * 100)} % of its capacity at ${duration(timeS)}`];
+          return [links.names[row], `${Math.round(share(row, column) * 100)} % of what it could carry at ${duration(timeS)}`];
         },
       };
     },

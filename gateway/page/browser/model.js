@@ -25,6 +25,7 @@ class RunModel {
     this.waiting = new Map();
     this.pairs = [];
     this.links = [];
+    this.changedLinks = new Set();
     this.circuits = new Map();
     this.leftOut = 0;
     this.note = "";
@@ -108,8 +109,11 @@ class RunModel {
     this.pairs.push({ at_s: atS, of });
   }
 
-  _links(atS, totals) {
-    this.links.push({ at_s: atS, totals });
+  // `now`: what links carry from now on that carry more or less than the head says; null for no limit.
+  _links(atS, totals, now) {
+    const changed = now ?? this.links.at(-1)?.now ?? {};
+    for (const name of Object.keys(changed)) this.changedLinks.add(name);
+    this.links.push({ at_s: atS, totals, now: changed });
   }
 
   _circuit(_, src, dst, coflow, beginS, litS, endS) {
@@ -197,6 +201,13 @@ class RunModel {
     if (this.links.length < 2 || toS <= fromS) return null;
     const step = (toS - fromS) / LINK_COLUMNS;
     const carried = new Map(names.map((name) => [name, new Float64Array(LINK_COLUMNS)]));
+    const room = new Map([...this.changedLinks].filter((name) => carried.has(name)).map((name) => [name, new Float64Array(LINK_COLUMNS)]));
+    const couldCarry = (rates, beginS, endS) => {
+      if (endS <= fromS || beginS >= toS) return;
+      for (const [name, of] of room) spread(of, (name in rates ? rates[name] : capacities[name]) ?? Infinity, beginS - fromS, endS - fromS, step);
+    };
+    couldCarry({}, fromS, this.links[0].at_s);
+    this.links.forEach(({ at_s: atS, now }, n) => couldCarry(now, atS, this.links[n + 1]?.at_s ?? toS));
     const totals = new Map();
     let before = null;
     for (const { at_s: atS, totals: now } of this.links) {
@@ -210,8 +221,10 @@ class RunModel {
       before = atS;
     }
     const loads = names.map((name) => {
-      const of = carried.get(name), room = (capacities[name] ?? Math.max(...of) / step) * step;
-      return Uint8Array.from(of, (bytes) => Math.round(LOAD_MAX * Math.min(1, room > 0 ? bytes / room : 0)));
+      const of = carried.get(name), most = (capacities[name] ?? Math.max(...of) / step) * step, could = room.get(name);
+      // A link that could carry nothing is full.
+      const load = (bytes, most) => (most > 0 ? bytes / most : could ? 1 : 0);
+      return Uint8Array.from(of, (bytes, n) => Math.round(LOAD_MAX * Math.min(1, load(bytes, could && could[n] < Infinity ? could[n] : most))));
     });
     return { names, loads };
   }

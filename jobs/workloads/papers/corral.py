@@ -169,11 +169,12 @@ def _w1_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 _LARGE_INPUT_BYTES = 5_500 * _GB
 _LARGE_SHUFFLE = 1.8  #: shuffle / input of a large job
 _TINY = 0.9  #: share of tiny jobs
+_W2_LEAST = 16  #: jobs, so that beside the tiny ones there are two
 
 
 def w2(options: W2Options, seed: int) -> Workload:
     """Like SWIM's Yahoo workload: nearly all jobs are tiny, two are enormous."""
-    require(options.jobs >= 10, "jobs", options.jobs, "a whole number >= 10")
+    require(options.jobs >= _W2_LEAST, "jobs", options.jobs, f"a whole number >= {_W2_LEAST}")
     count, rng = options.jobs, dice(seed, "w2")
     tiny = round(_TINY * count)
     middling = count - tiny - 2

@@ -3,7 +3,8 @@
 A shuffle of 800 maps and 1,000 reduces is a flow for nearly each pair of nodes.  Merged, what is
 ready for a reader is divided over few flows, each of which stands for those from some nodes: it
 carries their bytes, with the weight of them all, and comes from one of them.  Which one that is
-goes round from reader to reader, so that each node sends as much as it should, and to all racks.
+changes from reader to reader: each node is it as often as its share of the bytes, so that a node
+with three times the output of others sends three times as much, and to all racks.
 Each byte crosses its reader's links, and as many bytes cross the links of each source; what differs
 is which source sends to which reader, and when: a reader asks for what has become ready once a
 second if it has little under way, and for the last of it at once.  As many flows as there are nodes
@@ -16,8 +17,10 @@ the others that it stands for, until they are known to be lost.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 from railyard.cluster.ids import AttemptId, RackId
@@ -51,10 +54,10 @@ class Outputs(NamedTuple):
 class Bundle:
     """Outputs of some nodes, to be fetched together."""
 
-    __slots__ = ("_first", "_sizes", "_step", "nodes", "outputs")
+    __slots__ = ("_ends", "_first", "_sizes", "nodes", "outputs")
 
     def __init__(
-        self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...], first: int = 0
+        self, outputs: tuple[Attempt, ...], nodes: tuple[Node, ...], first: float = 0.0
     ) -> None:
         self.outputs = Outputs.of(outputs)
         self.nodes = nodes  #: all that they are on
@@ -62,8 +65,13 @@ class Bundle:
         sizes = Counter(id(output.partition_bytes) for output in outputs)
         by_id = {id(output.partition_bytes): output.partition_bytes for output in outputs}
         self._sizes = [(by_id[which], count) for which, count in sizes.items()]
-        self._first = first  #: place among the nodes of the one that sends to reader 0
-        self._step = _coprime(round(len(nodes) * _GOLDEN), len(nodes))
+        self._first = first  #: place of the node that sends to reader 0, from 0 to 1
+        total = {which: sum(sizes) for which, sizes in by_id.items()}
+        bytes_of = dict.fromkeys(nodes, 0)
+        for output in outputs:
+            bytes_of[output.node] += total[id(output.partition_bytes)]
+        #: up to which place each node sends
+        self._ends = list(accumulate(bytes_of[node] for node in nodes))
 
     def for_reader(self, number: int) -> tuple[Node, int]:
         """The node that sends it to the reader of that number, and how many bytes.
@@ -73,7 +81,8 @@ class Bundle:
         total_bytes = 0
         for sizes, count in self._sizes:
             total_bytes += count * sizes[number]
-        return self.nodes[(self._first + number * self._step) % len(self.nodes)], total_bytes
+        place = (self._first + number * _GOLDEN) % 1.0 * self._ends[-1]
+        return self.nodes[min(bisect_right(self._ends, place), len(self.nodes) - 1)], total_bytes
 
 
 class Merging:
@@ -122,7 +131,7 @@ class Merging:
             some = there[number::count]
             outputs_there = tuple(output for _, outputs in some for output in outputs)
             nodes = tuple(node for node, _ in some)
-            bundles.append(Bundle(outputs_there, nodes, number * len(nodes) // count))
+            bundles.append(Bundle(outputs_there, nodes, number / count))
         return bundles
 
 
@@ -142,11 +151,3 @@ def flows_of_each(readers: int, outputs: int, flows_max: int) -> int | None:
 def _place(there: tuple[Node, list[Attempt]]) -> tuple[int, RackId, Position]:
     node = there[0]
     return len(node.rack), node.rack, node.position
-
-
-def _coprime(number: int, to: int) -> int:
-    """The next number without a common divisor."""
-    number = max(1, number)
-    while math.gcd(number, to) > 1:
-        number += 1
-    return number

@@ -66,7 +66,12 @@ def cdf_of(run: RunRecord) -> Picture:
     label = f"{run.scheduler}, {CLOCK_WORDS[run.clock]}"
     done = [job for job in run.jobs if job.ok]
     jobs, coflows = (
-        Curve(label=label, colour=0, dashed=False, times_s=sorted(filter(None, times)))
+        Curve(
+            label=label,
+            colour=0,
+            dashed=False,
+            times_s=sorted(time_s for time_s in times if time_s is not None),
+        )
         for times in ([job.jct_s for job in done], [job.cct_s for job in done])
     )
     return Picture(partial(draw_cdf, panels_of([jobs], [coflows])))

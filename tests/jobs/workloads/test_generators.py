@@ -218,3 +218,10 @@ def test_stage_names_are_letters_and_unique():
     assert names[:2] + names[25:28] == ["a", "b", "z", "ba", "bb"]
     assert len(set(names)) == 2000
     assert all(name.isalpha() and name.islower() for name in names)
+
+
+@pytest.mark.parametrize("jobs", [1, 10, 15])
+def test_w2_needs_two_jobs_between_tiny_and_large(jobs: int):
+    with pytest.raises(UsageError, match=r"jobs = .*: need a whole number >= 16"):
+        workload(f"corral-w2,jobs={jobs}", 1)
+    assert len(workload("corral-w2,jobs=16", 1).jobs) == 16
