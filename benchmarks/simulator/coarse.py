@@ -2,7 +2,7 @@
 
 What ``railyard simulate`` says of a run that it makes coarser (``simulator.coarsening``) is the
 bound here: in 95 % of the runs, mean times of jobs and of shuffles are off by no more.  That bound
-is the 95th percentile of other draws, of which
+is the 95th percentile of other draws, rounded up, of which
 
     python -m railyard.benchmarks.simulator.coarse waves
 
@@ -28,10 +28,11 @@ from railyard.simulator.coarsening import OFF, WAVES, with_larger_tasks
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
 
-#: Seeds of the draws whose 95th percentile is promised, and of those which the promise is held
+#: Seeds of the draws whose 95th percentile is promised (the first 21 alone were too few: two of
+#: the next 20 were beyond it), and of those which the promise is held
 #: against; no seed is in both.
-_CALIBRATED = range(21)
-_HELD_OUT = range(1000, 1020)
+_CALIBRATED = (*range(21), *range(1000, 1020))
+_HELD_OUT = range(2000, 2020)
 _SHARE_MIN = 0.95
 
 
@@ -107,7 +108,8 @@ def _table(merges: Merges) -> None:
         print(f"| {pair['name']} | {' | '.join(offs)} | {took} |")
     for key in ("jct", "cct"):
         offs = sorted(abs(pair[key]) for pair in pairs if pair[key] is not None)
-        print(f"mean {key.upper()}: 95th percentile {offs[round(0.95 * (len(offs) - 1))]:.2%}")
+        high = offs[round(0.95 * (len(offs) - 1))]
+        print(f"mean {key.upper()}: 95th percentile {high:.2%}, at most {offs[-1]:.2%}")
 
 
 if __name__ == "__main__":
