@@ -16,11 +16,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.shown import printable
+
+if TYPE_CHECKING:
+    import msgspec  # Hadoop's commands look names up without it
 
 #: Letters of a name that an error shows.
 _LETTERS_MAX = 80
@@ -107,9 +109,9 @@ def declared(
     why_idle: Mapping[str, str] = getattr(kind, "IDLE", {})
     said = meanings(kind)
     entries = {
-        field.encode_name: used(said.get(field.name, ""))
-        for field in msgspec.structs.fields(kind)
-        if field.name not in without
+        key: used(said.get(name, ""))
+        for name, key in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+        if name not in without
     }
     entries |= {key: idle(why) for key, why in why_idle.items()}
     return Accepted(interface, noun, entries | {key: refused(why) for key, why in reasons.items()})
