@@ -187,7 +187,7 @@ class NetworkStats(Message, frozen=True, kw_only=True):
     ]  #: model bytes that each rack's up- and downlink carried
     ports: Annotated[dict[Name, Number], ENTRIES] = {}  #: the same of optical ports
     #: of links that carry more or less than the topology says: what they carry now, in bytes/s
-    capacities: Annotated[dict[Name, BytesOrInf], ENTRIES] = {}
+    capacities: Annotated[dict[Name, BytesPerSOrInf], ENTRIES] = {}
     #: pairs of a lateness, in 0.1 ms rounded up (from 10 ms on to two digits), and how many grants
     #: were that late
     grant_lags: Annotated[tuple[tuple[Count, Count], ...], ENTRIES]

@@ -50,6 +50,7 @@ MAY_BE_INFINITE = {
     "set-capacity.bytes_per_s",
     "open-flow.given_s",
     "resume-coflows.flows[].given_s",
+    "network-stats.capacities[]",
     "network-stats.cross_rack_room_bytes",
     "network-view.links[].capacity_bytes_per_s",
     "network-view.links[].free_bytes_per_s",

@@ -35,6 +35,7 @@ class Asking(FairOrder):
 
     Config = FairConfig
     section = "fair"
+    uses_forecasts = True
 
     def __init__(self, config: FairConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
