@@ -77,7 +77,7 @@ class StreamingRest:
     async def submit(
         self, wanted: StreamingRequest, host: str, job: JobId | None = None
     ) -> dict[str, object]:
-        """Submit a job, perhaps under an id that was reserved; returns what its client is told.
+        """Submit a job, perhaps under an id that was reserved; returns the answer to its client.
 
         ``host``: by which address the client knows this cluster.
         """
