@@ -63,6 +63,8 @@ def _keep_loops() -> None:
     elif not os.access(_HERE, os.W_OK):
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         parent = Path(caches) / "railyard"
+    if settings["BOUNDSCHECK"]:
+        parent /= "checked"  # numba does not tell these from loops without checks
     sources = [source for room in _ROOMS for source in (_HERE.parent / room).rglob("*.py")]
     folder = loops_folder(sources, parent)
     with suppress(OSError):  # several come at once, or no place for it: numba sees to that

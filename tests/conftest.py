@@ -1,4 +1,4 @@
-"""Settings of all tests: nothing may be left behind, and hypothesis has no deadline."""
+"""Settings of all tests: nothing is left behind, compiled loops check, hypothesis has time."""
 
 import os
 
@@ -8,6 +8,9 @@ from hypothesis import settings
 from tests.command_line import command_line
 
 pytest_plugins = ("tests.leaks",)
+
+# Compiled loops check their indices in all tests, also in processes that tests start.
+os.environ["NUMBA_BOUNDSCHECK"] = "1"
 
 # No deadline: how long an example takes depends on what else the machine does.
 settings.register_profile("railyard", deadline=None)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import njit
 
+from railyard.benchmarks._exact.versions import check
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import fast_version, flow_scheduler
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
 from tests.netemu.topologies import ends_of_all, network_of
 
 #: Loops are compiled if nobody has used them on this machine.
@@ -84,29 +83,20 @@ def test_a_flow_that_grows_asks_for_its_bandwidth_anew(fast):
     assert ends_of_all(fabric) == {"z": 1000.0, "a": 1002.0}
 
 
-#: Few cases of each: what takes time here is to compile all loops anew.
-CHECKED = """
-from railyard.benchmarks._exact.differential import circuit_disagreements
-from railyard.benchmarks._exact.versions import check
-from railyard.netemu.schedulers import FLOW_SCHEDULERS
-
-for scheduler in sorted(FLOW_SCHEDULERS):
-    for seed in range(60):
-        found = check(scheduler, seed)
-        assert not found["wrong"], (scheduler, found)
-for seed in range(60):
-    assert not list(circuit_disagreements(seed))
-"""
+@njit(cache=True)
+def past_the_end(array):
+    return array[array.size]
 
 
-def test_no_compiled_loop_leaves_its_arrays(tmp_path: Path):
-    """With bounds checked, which numba keeps apart from other loops only by their folder."""
-    checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", CHECKED]
-    ended = subprocess.run(
-        command, env=os.environ | checked, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
+def test_loops_of_all_tests_check_their_indices():
+    with pytest.raises(IndexError):
+        past_the_end(np.zeros(1))
+
+
+@pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
+def test_compiled_schedulers_do_as_the_reference_does(scheduler):
+    found = [check(scheduler, seed) for seed in range(60)]
+    assert not [each for each in found if each["wrong"]]
 
 
 def test_circuits_are_not_asked_for_again_and_again_while_a_nodes_link_is_shut():
