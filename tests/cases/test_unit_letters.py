@@ -13,7 +13,8 @@ def _cct_s(railyard, tmp_path, *options):
     """The completion time of 100 MB over the one link."""
     trace, summary = tmp_path / "a.txt", tmp_path / "a.json"
     trace.write_text("2 1\nA 0 1 0 1 1:100\n")
-    railyard.ok("simulate", "--workload", f"coflow-benchmark:{trace}", *options, "--json", summary)
+    words = ("--workload", f"coflow-benchmark:{trace}", *options, "--json", summary)
+    assert railyard.call("simulate", *words).returncode == 0
     return json.loads(summary.read_text())["cct_s"]["mean"]
 
 
@@ -77,11 +78,11 @@ def test_case_01_a_jobs_size_in_bits_is_refused(railyard, tmp_path, job):
 
 def test_case_01_a_cluster_that_is_up(hadoop):
     for rate in BYTES:
-        said = hadoop.railyard.ok("network", "set", "r1.up", rate)
-        assert said.startswith("r1.up carries 100 Mbps")
+        done = hadoop.railyard.call("network", "set", "r1.up", rate)
+        assert done.stdout.startswith("r1.up carries 100 Mbps")
     said = hadoop.railyard.ok("network", "set", "r1.up", "12.5Mb/s")
     assert said.startswith("r1.up carries 12.5 Mbps")
     for rate in UNCLEAR:
-        done = hadoop.railyard.run("network", "set", "r1.up", rate)
+        done = hadoop.railyard.call("network", "set", "r1.up", rate)
         assert (done.returncode, BOTH in done.stderr) == (2, True)
     hadoop.railyard.ok("network", "set", "r1.up", "default")
