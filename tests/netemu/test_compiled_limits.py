@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from railyard.benchmarks._exact.versions import check
+from railyard.benchmarks._exact.versions import check, compiled_ends_s, random_case
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
@@ -17,7 +17,7 @@ from tests.netemu.topologies import ends_of_all, network_of
 #: Loops are compiled if nobody has used them on this machine.
 pytestmark = pytest.mark.timeout(600)
 
-GB = 10**9
+MB, GB = 10**6, 10**9
 
 
 def on_circuits(racks: int, delta: str, fast: bool) -> Fabric:
@@ -81,6 +81,42 @@ def test_a_flow_that_grows_asks_for_its_bandwidth_anew(fast):
     assert fabric.next_event_s() == 1000.0
     fabric.grow("a", 10**9, False)
     assert ends_of_all(fabric) == {"z": 1000.0, "a": 1002.0}
+
+
+def of_one_coflow(scheduler: str, uplink: str, flows: list[tuple[str, str, float]]) -> Fabric:
+    """Flows of 1 MB from rack to rack, with their weights, under a compiled version."""
+    network, version = network_of(3, 1, "unlimited", uplink), fast_version(scheduler, from_flows=0)
+    fabric = Fabric(network, flow_scheduler(scheduler), fast=version)
+    fabric.register_coflow("c")
+    for number, (src, dst, weight) in enumerate(flows):
+        ends = {"src": f"{src}n0", "dst": f"{dst}n0", "size_bytes": MB}
+        fabric.start(FlowSpec(flow=f"f{number}", coflow="c", weight=weight, **ends))
+    return fabric
+
+
+BY_LEVELS = ["maxmin", "aalo", "aalo+weighted"]
+
+
+@pytest.mark.parametrize("scheduler", BY_LEVELS)
+def test_weights_behind_a_shut_link_leave_no_rounding_on_other_links(scheduler):
+    fabric = of_one_coflow(scheduler, "8Gbps", [("r1", "r0", 1e6), ("r2", "r0", 1e-5)])
+    fabric.set_capacity("r1.up", 0.0)
+    fabric.set_capacity("r0.down", 5e8)
+    assert fabric.next_event_s() == pytest.approx(0.002, rel=1e-9)
+
+
+@pytest.mark.parametrize("scheduler", BY_LEVELS)
+def test_a_small_weight_beside_a_large_one_does_not_slow_it_down(scheduler):
+    flows = [("r0", "r1", 1e6), ("r0", "r2", 1e-6), ("r2", "r1", 1e-6)]
+    ends = ends_of_all(of_one_coflow(scheduler, "24Mbps", flows))
+    each_s = MB / 3e6  # the small ones have each a link to themselves once the large one has ended
+    assert ends == pytest.approx({"f0": each_s, "f1": 2 * each_s, "f2": 2 * each_s}, rel=1e-9)
+
+
+def test_random_cases_go_on_after_their_last_change():
+    case = random_case("aalo", 0)
+    assert max(case.ends.values()) > case.moments[-1][0]
+    assert compiled_ends_s("aalo", case) == pytest.approx(case.ends)
 
 
 @njit(cache=True)

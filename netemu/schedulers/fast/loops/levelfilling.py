@@ -35,14 +35,17 @@ def fill_levels(
     load[:] = 0.0
     for link in range(none):
         levels[link] = np.inf if left[link] > 0 else 0.0
-        for place in range(begins[link], begins[link] + sizes[link]):
-            rising[link] += weights[place]
     levels[none] = np.inf
+    _add_weights(weights, begins, sizes, rising)
+    summed = rising.copy()
     for link in range(none):
         if levels[link] == 0:
             _fix(entries, weights, begins, sizes, link, 0.0, fixed, rest, rising, rows, load)
+    for link in range(none):
+        if rising[link] < summed[link] * _CANCELS:
+            rising[link] = summed[link] = _weight(entries, weights, begins, sizes, link, fixed)
     heap, share, size = _by_share(rest, rising, rows, fixed)
-    summed = rising.copy()
+    level = 0.0
     while size > 0:
         link = heap[0]
         if rows[link] > 0:
@@ -53,11 +56,19 @@ def fill_levels(
                 share[0] = rate
                 sift_down(heap, share, size, _0)
                 continue
-            levels[link] = rate
-            _fix(entries, weights, begins, sizes, link, rate, fixed, rest, rising, rows, load)
+            level = levels[link] = max(rate, level)  # it only rises; rest may be all rounding
+            _fix(entries, weights, begins, sizes, link, level, fixed, rest, rising, rows, load)
         size -= _1
         heap[0], share[0], share[size] = heap[size], share[size], np.inf
         sift_down(heap, share, size, _0)
+
+
+@borrows
+def _add_weights(weights: Floats, begins: Numbers, sizes: Numbers, rising: Floats) -> None:
+    """Add the weights of all rows to their links' sums."""
+    for link in range(len(rising) - 1):
+        for place in range(begins[link], begins[link] + sizes[link]):
+            rising[link] += weights[place]
 
 
 @njit(cache=True)
