@@ -27,7 +27,7 @@ from railyard.netemu.model.rows import (
     WEIGHT,
     RowTable,
 )
-from railyard.netemu.model.ties import SAME_SHARE
+from railyard.netemu.model.ties import SAME_BYTES, SAME_SHARE
 
 #: What a row that has ended but for rounding still has to send.
 _LEAST_BYTES = 1e-6
@@ -215,15 +215,16 @@ class ServedRows:
     def _finish_s(self, rows: Numbers | slice, served: Floats, rates: Floats) -> Floats:
         """When rows end that have been served so far, at new rates.
 
-        What a row has sent since its rate was set is known to ``SAME_SHARE`` of it: the rate may be
-        what others leave of a link, a small difference of large numbers.  A row that gets less now
-        and had to send less than that has ended, as it would otherwise be left with it for long.
+        A row whose rate falls has ended if it had the same left as one that has (``SAME_SHARE`` of
+        what it sent at its last rate, ``SAME_BYTES``), which might take it long otherwise: that
+        rate may have been what others leave of a link, a small difference of large numbers.
         """
         table = self.rows.column
         needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
         after_s = np.divide(needed, rates, out=np.full(len(needed), np.inf), where=rates > 0)
         sent = served - table(SERVED)[rows]
-        after_s[(rates < table(RATE)[rows]) & (needed <= sent * SAME_SHARE)] = 0.0
+        done = (needed <= sent * SAME_SHARE) & (needed * table(WEIGHT)[rows] <= SAME_BYTES)
+        after_s[done & (rates < table(RATE)[rows])] = 0.0
         return np.add(after_s, self._context.now_s, out=after_s)
 
     def _set_total(self, bytes_per_s: float) -> None:

@@ -7,7 +7,7 @@ from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
-from railyard.netemu.model.ties import SAME_SHARE
+from railyard.netemu.model.ties import SAME_BYTES, SAME_SHARE
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: Bytes that a row still has to send at least, as long as it has not ended.
@@ -41,7 +41,7 @@ def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
     table[SINCE_S, row] = now_s
     table[RATE, row] = rate
     needed = max(table[NEEDS, row] - table[SERVED, row], 0.0)
-    if slower and needed <= sent * SAME_SHARE:
+    if slower and needed <= sent * SAME_SHARE and needed * table[WEIGHT, row] <= SAME_BYTES:
         table[FINISH_S, row] = now_s
     elif rate > 0:
         table[FINISH_S, row] = now_s + needed / rate
