@@ -111,7 +111,7 @@ def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, f
     assert ends["1e-06"] == pytest.approx(3.0, rel=1e-14)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
 def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(fast: bool) -> None:
     version = fast_version("varys", from_flows=0) if fast else None
@@ -132,3 +132,32 @@ def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(fast
     assert ends["small"] == pytest.approx(end_s, rel=1e-9)
     assert ends["next"] == pytest.approx(end_s + 1, rel=1e-9)
     assert ends[f"{10**15}"] == pytest.approx(1_000_001.03, rel=1e-8)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+@pytest.mark.parametrize("kind", ["maxmin", "maxmin in a table", "aalo", "sunflow"])
+def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(kind: str, fast: bool) -> None:
+    scheduler = kind.split()[0]
+    version = fast_version(scheduler, from_flows=0) if fast else None
+    ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "0s", "elephant_bytes": "1B"}
+    tables = {"ocs": ocs} if scheduler == "sunflow" else {}
+    fabric = Fabric(
+        network_of(2, 1, "unlimited", "80Mbps", **tables),
+        flow_scheduler(scheduler),
+        fast=version,
+        has_circuit_log=False,
+        has_table="table" in kind,
+    )
+    fabric.register_coflow("c")
+    pair = {"src": "r0n0", "dst": "r1n0", "coflow": "c"}
+    fabric.start(FlowSpec(flow="light", size_bytes=10**9, weight=1e-6, **pair))
+    fabric.advance(fabric.now_s + 0.5)
+    fabric.start(FlowSpec(flow="light too", size_bytes=10**6, weight=1e-6, **pair))
+    fabric.advance(2.0)  # 2 * 10**13 bytes for each unit of weight, about: 2**-8 are a digit
+    fabric.start(FlowSpec(flow="heavy", size_bytes=1000, weight=1e6, **pair))
+    fabric.advance(2.00005)
+    assert fabric.sent_bytes("heavy") == pytest.approx(500, abs=1)
+    assert fabric.sent_bytes("light") == pytest.approx(19 * 10**6, abs=1)
+    ends = ends_of_all(fabric)
+    assert ends == pytest.approx({"heavy": 2.0001, "light": 100.1001}, rel=1e-12)
