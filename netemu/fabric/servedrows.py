@@ -225,7 +225,8 @@ class ServedRows:
         sent = served - table(SERVED)[rows]
         done = (needed <= sent * SAME_SHARE) & (needed * table(WEIGHT)[rows] <= SAME_BYTES)
         after_s[done & (rates < table(RATE)[rows])] = 0.0
-        return np.add(after_s, self._context.now_s, out=after_s)
+        finish_s: Floats = np.add(after_s, self._context.now_s, out=after_s)
+        return finish_s
 
     def _set_total(self, bytes_per_s: float) -> None:
         """Set the rate of all rows together from now on, in bytes/s."""
