@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from railyard.netemu.model.openflows import KEEPS, Flow, FlowClass
+from railyard.netemu.model.openflows import KEEPS, SERVICE_BYTES_MAX, Flow, FlowClass
 
 
 class ServedClass(FlowClass, eq=False, kw_only=True):
@@ -20,7 +20,12 @@ class ServedClass(FlowClass, eq=False, kw_only=True):
 
     def enter(self, flow: Flow) -> None:
         """Add a flow; ``served`` must be as of now."""
-        sent, served, weight = flow.sent_bytes, self.served, flow.weight
+        sent, weight = flow.sent_bytes, flow.weight
+        if self.members and self.served * weight > SERVICE_BYTES_MAX:
+            self.begin_anew(self.served)
+            self.served = 0.0
+            self.weight, self.total = self.sums()
+        served = self.served
         flow.flow_class = self
         flow.sent_before = sent
         flow.joined_at = served

@@ -307,6 +307,12 @@ class FlowTable(SharedRows):
 
     def _join(self, rows: Numbers, slots: Numbers, first_row: int) -> None:
         """Add flows to rows, of which those from ``first_row`` on are new."""
+        now_s, table, places = self._context.now_s, self.rows.whole[0], self._places
+        if tablerows.begin_anew(
+            rows, slots, now_s, table, places, self._needs, self._ints, self._floats
+        ):
+            for slot, flow in self._objects.items():
+                self._place_object(flow, slot)
         done = self._join_from(0, rows, slots)
         while done < len(rows):  # there are more in a row than there is room for
             more = self._places.shape[1]

@@ -15,7 +15,7 @@ from railyard.netemu.fabric.servedrows import SharedRows
 from railyard.netemu.model.arrays import floats
 from railyard.netemu.model.context import GroupContext
 from railyard.netemu.model.links import Path
-from railyard.netemu.model.openflows import ALONE, KEEPS, Flow, FlowClass
+from railyard.netemu.model.openflows import ALONE, KEEPS, SERVICE_BYTES_MAX, Flow, FlowClass
 from railyard.netemu.model.rows import (
     FINISH_S,
     NEEDS,
@@ -244,12 +244,25 @@ class FlowGroup(SharedRows):
         for row in rows[lost].tolist():
             of_weight[row], of_total[row] = self._class_at(row).sums()
 
+    def _begin_anew(self, row: int) -> None:
+        """Count a row's service, which is as of now, from 0 again; see ``SERVICE_BYTES_MAX``."""
+        found, table = self._class_at(row), self.rows.column
+        found.begin_anew(float(table(SERVED)[row]))
+        table(SERVED)[row] = 0.0
+        table(WEIGHT)[row], table(TOTAL)[row] = found.sums()
+
     def _admit_to_rows(self, joining: list[Flow]) -> None:
         """Add flows to classes that have rows already."""
         changes: list[tuple[FlowClass, float, float]] = []
         rows = np.array([_row_of(flow) for flow in joining])
-        self.rows.column(SERVED)[rows] = served = self._served(rows)
+        of_service = self.rows.column(SERVED)
+        of_service[rows] = served = self._served(rows)
         self.rows.column(SINCE_S)[rows] = self._context.now_s
+        weights = floats([flow.weight for flow in joining])
+        if far := np.unique(rows[served * weights > SERVICE_BYTES_MAX]).tolist():
+            for row in far:
+                self._begin_anew(row)
+            served = of_service[rows]
         for flow, joined_at in zip(joining, served.tolist(), strict=True):
             joined = flow.flow_class
             assert joined is not None

@@ -27,6 +27,7 @@ from railyard.netemu.model.rows import (
     WEIGHT,
     RowTable,
 )
+from railyard.netemu.model.ties import SAME_BYTES, SAME_SHARE
 
 #: What a row that has ended but for rounding still has to send.
 _LEAST_BYTES = 1e-6
@@ -191,14 +192,11 @@ class ServedRows:
         now_s, table = self._context.now_s, self.rows.column
         bytes_per_s = rates * self.weights
         self._set_total(float(bytes_per_s.sum()))
-        table(SERVED)[:] = served = self._served()
+        served = self._served()
+        table(FINISH_S)[:] = self._finish_s(slice(None), served, rates)
+        table(SERVED)[:] = served
         table(SINCE_S)[:] = now_s
         table(RATE)[:] = rates
-        needed = np.maximum(table(NEEDS) - served, 0.0)
-        finish_s = table(FINISH_S)
-        finish_s[:] = np.inf
-        np.divide(needed, rates, out=finish_s, where=rates > 0)
-        finish_s += now_s
         self.load = load_of(self.paths, bytes_per_s, len(self.load))
         self._few_times = _FEW_TIMES if self.rate_bytes_per_s < np.inf else 0
 
@@ -206,15 +204,29 @@ class ServedRows:
         now_s, table = self._context.now_s, self.rows.column
         before = table(RATE)[rows]
         served = table(SERVED)[rows] + before * (now_s - table(SINCE_S)[rows])
+        table(FINISH_S)[rows] = self._finish_s(rows, served, rates)
         table(SERVED)[rows] = served
         table(SINCE_S)[rows] = now_s
         table(RATE)[rows] = rates
-        needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
-        after_s = np.divide(needed, rates, out=np.full(len(rows), np.inf), where=rates > 0)
-        table(FINISH_S)[rows] = after_s + now_s
         more = (rates - before) * table(WEIGHT)[rows]
         self._set_total(max(self.rate_bytes_per_s + float(more.sum()), 0.0))
         self._add_load(load_of(self.paths[:, rows], more, len(self.load)))
+
+    def _finish_s(self, rows: Numbers | slice, served: Floats, rates: Floats) -> Floats:
+        """When rows end that have been served so far, at new rates.
+
+        A row whose rate falls has ended if it had the same left as one that has (``SAME_SHARE`` of
+        what it sent at its last rate, ``SAME_BYTES``), which might take it long otherwise: that
+        rate may have been what others leave of a link, a small difference of large numbers.
+        """
+        table = self.rows.column
+        needed = np.maximum(table(NEEDS)[rows] - served, 0.0)
+        after_s = np.divide(needed, rates, out=np.full(len(needed), np.inf), where=rates > 0)
+        sent = served - table(SERVED)[rows]
+        done = (needed <= sent * SAME_SHARE) & (needed * table(WEIGHT)[rows] <= SAME_BYTES)
+        after_s[done & (rates < table(RATE)[rows])] = 0.0
+        finish_s: Floats = np.add(after_s, self._context.now_s, out=after_s)
+        return finish_s
 
     def _set_total(self, bytes_per_s: float) -> None:
         """Set the rate of all rows together from now on, in bytes/s."""

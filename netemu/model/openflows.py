@@ -11,7 +11,7 @@ import math
 from array import array
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 import msgspec
@@ -26,6 +26,9 @@ ROUNDING = 1 + 1e-12
 #: Where less than this share of a sum is left after a subtraction, it is made anew: weights may
 #: be 10**12 times as large as others, and the rounding of a large sum would stay in a small one.
 KEEPS = 0.75
+#: A class counts its service from 0 again when a flow joins of which that service is worth more
+#: bytes than this: their last digit is 2**-9 bytes.  Flows of a small weight have had a large one.
+SERVICE_BYTES_MAX = 2.0**43
 #: (-bytes, distance, src, dst): the order in which a coflow's pairs of racks get circuits
 SortKey = tuple[float, int, int, int]
 
@@ -189,16 +192,28 @@ class FlowClass(msgspec.Struct, eq=False):
         """The sums of weight and of weight * needs over the members, in the order they came in."""
         if self.only is not None:
             return self.only.weight, self.only.weight * self.only.needs
-        members = {
+        weight = total = 0.0
+        for _, flow in sorted(self._members().items()):
+            weight += flow.weight
+            total += flow.weight * flow.needs
+        return weight, total
+
+    def _members(self) -> dict[int, Flow]:
+        return {
             sequence: flow
             for needs, sequence, flow in self.flows
             if flow.flow_class is self and flow.needs == needs
         }
-        weight = total = 0.0
-        for _, flow in sorted(members.items()):
-            weight += flow.weight
-            total += flow.weight * flow.needs
-        return weight, total
+
+    def begin_anew(self, served: float) -> None:
+        """Count service from 0 again, which is ``served`` now."""
+        members = [self.only] if self.only is not None else list(self._members().values())
+        for flow in members:
+            flow.joined_at -= served
+            flow.needs -= served
+        if self.only is None:
+            self.flows = [(flow.needs, flow.sequence, flow) for flow in members]
+            heapify(self.flows)
 
     def join(self, flow: Flow) -> None:
         """Take in a flow that knows what it needs."""

@@ -12,7 +12,7 @@ from railyard.benchmarks._exact.versions import check, compiled_ends_s, random_c
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
-from tests.netemu.topologies import ends_of_all, network_of
+from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 #: Loops are compiled if nobody has used them on this machine.
 pytestmark = pytest.mark.timeout(600)
@@ -49,6 +49,32 @@ def test_a_booked_port_that_another_coflow_holds_is_listed_once(fast):
     ends = ends_of_all(fabric)
     by_coflow = {name: max(ends[flow] for flow in ends if flow[0] == name) for name in "ab"}
     assert sorted(by_coflow.values()) == [5.0, 9.0]  # by exact fractions
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+def test_a_port_that_was_booked_is_looked_at_again_by_the_version_that_takes_over(fast):
+    fabric = on_circuits(4, "16ms", fast)
+    for coflow in "ab":
+        fabric.register_coflow(coflow)
+
+    def start(coflow: str, src: int, dst: int, size_bytes: int) -> None:
+        ends = {"src": f"r{src}n0", "dst": f"r{dst}n0"}
+        flow = f"{coflow}.{src}.{dst}"
+        fabric.start(FlowSpec(flow=flow, coflow=coflow, size_bytes=size_bytes, **ends))
+
+    start("a", 2, 3, 3 * GB // 100)  # until .016 + .03 s
+    start("a", 1, 3, 1000)  # then
+    fabric.advance(0.04)
+    start("b", 1, 0, 1)  # must not be in the way of that, as it seems
+    start("b", 2, 3, 10**15)
+    assert fabric.next_event_s() == pytest.approx(0.046)
+    fabric.set_capacity("r3.ocs.down", GB / 100)  # so that it is not, after all
+    assert fabric.next_event_s() == pytest.approx(0.046)
+    fabric.set_capacity("r0n0.up", GB)  # the compiled version takes over
+    ends: dict[str, float] = {}
+    while "b.1.0" not in ends:
+        ends |= ends_by(fabric, fabric.next_event_s())
+    assert ends == {"b.1.0": pytest.approx(0.046 + 0.016 + 1e-9)}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -109,3 +109,55 @@ def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, f
         2.000001 if scheduler != "sjf" else 2.000000000001, rel=1e-14
     )
     assert ends["1e-06"] == pytest.approx(3.0, rel=1e-14)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(fast: bool) -> None:
+    version = fast_version("varys", from_flows=0) if fast else None
+    fabric = Fabric(network_of(2, 2, "8Gbps", "unlimited"), flow_scheduler("varys"), fast=version)
+    fabric.register_coflow("c")
+    for src, dst, size in [("r0n1", "r1n1", 10**15), ("r1n0", "r1n1", 10**8)]:
+        fabric.start(FlowSpec(flow=f"{size}", src=src, dst=dst, size_bytes=size, coflow="c"))
+    small = FlowSpec(flow="small", src="r0n1", dst="r1n0", size_bytes=30_000_098, coflow="c")
+    fabric.start(small)
+    # r1n1 is busy for (10**15 + 10**8) / 10**9 s; the large flow needs that long, and leaves the
+    # small one 10**9 * 10**8 / (10**15 + 10**8) = 99.99999 bytes/s of r0n1's link
+    assert fabric.rate_bytes_per_s("small") == pytest.approx(99.99999, rel=1e-8)
+    end_s = 30_000_098 * (10**15 + 10**8) / (10**9 * 10**8)
+    assert end_s == pytest.approx(300_001.01, abs=1e-6)
+    ended = fabric.advance(end_s)
+    fabric.start(FlowSpec(flow="next", src="r0n1", dst="r0n0", size_bytes=10**9))
+    ends = {flow.flow: flow.finished_s for flow in ended} | ends_of_all(fabric)
+    assert ends["small"] == pytest.approx(end_s, rel=1e-9)
+    assert ends["next"] == pytest.approx(end_s + 1, rel=1e-9)
+    assert ends[f"{10**15}"] == pytest.approx(1_000_001.03, rel=1e-8)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+@pytest.mark.parametrize("kind", ["maxmin", "maxmin in a table", "aalo", "sunflow"])
+def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(kind: str, fast: bool) -> None:
+    scheduler = kind.split()[0]
+    version = fast_version(scheduler, from_flows=0) if fast else None
+    ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "0s", "elephant_bytes": "1B"}
+    tables = {"ocs": ocs} if scheduler == "sunflow" else {}
+    fabric = Fabric(
+        network_of(2, 1, "unlimited", "80Mbps", **tables),
+        flow_scheduler(scheduler),
+        fast=version,
+        has_circuit_log=False,
+        has_table="table" in kind,
+    )
+    fabric.register_coflow("c")
+    pair = {"src": "r0n0", "dst": "r1n0", "coflow": "c"}
+    fabric.start(FlowSpec(flow="light", size_bytes=10**9, weight=1e-6, **pair))
+    fabric.advance(fabric.now_s + 0.5)
+    fabric.start(FlowSpec(flow="light too", size_bytes=10**6, weight=1e-6, **pair))
+    fabric.advance(2.0)  # 2 * 10**13 bytes for each unit of weight, about: 2**-8 are a digit
+    fabric.start(FlowSpec(flow="heavy", size_bytes=1000, weight=1e6, **pair))
+    fabric.advance(2.00005)
+    assert fabric.sent_bytes("heavy") == pytest.approx(500, abs=1)
+    assert fabric.sent_bytes("light") == pytest.approx(19 * 10**6, abs=1)
+    ends = ends_of_all(fabric)
+    assert ends == pytest.approx({"heavy": 2.0001, "light": 100.1001}, rel=1e-12)

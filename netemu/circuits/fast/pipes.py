@@ -31,7 +31,7 @@ from railyard.netemu.circuits.fast.rows import (
     WEIGHT,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.openflows import KEEPS, ROUNDING
+from railyard.netemu.model.openflows import KEEPS, ROUNDING, SERVICE_BYTES_MAX
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 
@@ -123,6 +123,8 @@ def enter(pairs: Floats, flows: Floats, flow: int, now_s: float) -> None:
     pair, weight = int(flows[flow, PAIR]), flows[flow, FLOW_WEIGHT]
     if pairs[pair, RATE]:
         settle(pairs, pair, now_s)
+    if pairs[pair, MEMBERS] and pairs[pair, SERVED] * weight > SERVICE_BYTES_MAX:
+        _begin_anew(pairs, flows, pair)
     served = pairs[pair, SERVED]
     needs = served + (flows[flow, SIZE] - flows[flow, SENT_BEFORE]) / weight
     flows[flow, JOINED_AT], flows[flow, FLOW_NEEDS] = served, needs
@@ -202,8 +204,27 @@ def _less(pairs: Floats, flows: Floats, flow: int) -> None:
 @borrows
 def _keep_digits(pairs: Floats, flows: Floats, pair: int, weight: float, total: float) -> None:
     """Sum up a pair's flows anew, as they came, if little is left of what the sums were."""
-    if pairs[pair, WEIGHT] >= weight * KEEPS and pairs[pair, TOTAL] >= total * KEEPS:
-        return
+    if pairs[pair, WEIGHT] < weight * KEEPS or pairs[pair, TOTAL] < total * KEEPS:
+        _sum_anew(pairs, flows, pair)
+
+
+@borrows
+def _begin_anew(pairs: Floats, flows: Floats, pair: int) -> None:
+    """Count a pair's service, which is as of now, from 0 again; see ``SERVICE_BYTES_MAX``."""
+    served, flow = pairs[pair, SERVED], int(pairs[pair, FIRST])
+    while flow != NONE:
+        if flows[flow, FLOW_NEEDS] < np.inf:
+            flows[flow, JOINED_AT] -= served
+            flows[flow, FLOW_NEEDS] -= served
+        flow = int(flows[flow, NEXT])
+    pairs[pair, SERVED] = 0.0
+    pairs[pair, NEEDS] -= served
+    _sum_anew(pairs, flows, pair)
+
+
+@borrows
+def _sum_anew(pairs: Floats, flows: Floats, pair: int) -> None:
+    """Sum up a pair's flows, as they came."""
     pairs[pair, WEIGHT], pairs[pair, TOTAL], last = 0.0, 0.0, -1.0
     for _ in range(int(pairs[pair, MEMBERS])):
         flow, following, least = int(pairs[pair, FIRST]), NONE, np.inf

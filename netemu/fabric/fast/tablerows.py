@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.openflows import KEEPS, ROUNDING
+from railyard.netemu.model.openflows import KEEPS, ROUNDING, SERVICE_BYTES_MAX
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
 
 #: The numbers of a slot: the flow's name (-1: it has an object), its place among all flows, nodes
@@ -106,6 +106,39 @@ def begin_rows(first_row: int, count: int, now_s: float, table: Floats) -> None:
     for row in range(first_row, count):
         table[NEEDS, row] = table[FINISH_S, row] = np.inf
         table[SINCE_S, row] = now_s
+
+
+@njit(cache=True)
+def begin_anew(
+    rows: Numbers,
+    slots: Numbers,
+    now_s: float,
+    table: Floats,
+    places: Numbers,
+    needs: Floats,
+    ints: Numbers,
+    floats: Floats,
+) -> bool:
+    """Count the service of rows that these flows are to join from 0 if it is large for one.
+
+    Returns whether there is such a row; see ``SERVICE_BYTES_MAX``.
+    """
+    found = False
+    for number in range(len(rows)):
+        row = rows[number]
+        served = _served(table, row, now_s)
+        if served * floats[FLOW_WEIGHT, slots[number]] <= SERVICE_BYTES_MAX:
+            continue
+        for place in range(places.shape[1]):
+            slot = places[row, place]
+            if slot >= 0:
+                floats[FLOW_JOINED, slot] -= served
+                floats[FLOW_NEEDS, slot] -= served
+                needs[row, place] = floats[FLOW_NEEDS, slot]
+        table[SERVED, row], table[SINCE_S, row] = 0.0, now_s
+        _sum_anew(row, table, places, ints, floats)
+        found = True
+    return found
 
 
 @njit(cache=True)

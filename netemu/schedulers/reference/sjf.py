@@ -18,14 +18,10 @@ from collections.abc import Hashable
 import numpy as np
 
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.ties import SAME_BYTES, ranks
 from railyard.netemu.model.traffic import Traffic
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.netemu.schedulers.filling import fill
-
-#: Flows are equally long if their bytes left differ by less than this, or by rounding
-#: (``ties.SAME_SHARE``): after a day, the last digit of a time is worth .02 bytes at 8 Gbps.
-SAME_BYTES = 0.1
 
 
 class ShortestFirst(FlowScheduler):

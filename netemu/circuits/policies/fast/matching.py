@@ -137,6 +137,7 @@ class CompiledSunflowCircuits(SunflowCircuits):
                 occupy(self._index_of(demand), pair.src, pair.dst, self._state)
                 self.expect_end(pair, pair.ends_s)
         self._set_order([demand for demand in plain.order if demand.by_circuit])
+        self.look_again_s = plain.look_again_s  # booked or not, all ports count as freed
 
     def _pairs(self, row: int, many: int) -> list[RackPairDemand]:
         """So many pairs that the last choice wrote into this row of ``found``."""

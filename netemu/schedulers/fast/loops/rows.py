@@ -7,6 +7,7 @@ from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, NEEDS, RATE, SERVED, SINCE_S, TOTAL, WEIGHT
+from railyard.netemu.model.ties import SAME_BYTES, SAME_SHARE
 from railyard.netemu.schedulers.fast.loops.borrowing import borrows
 
 #: Bytes that a row still has to send at least, as long as it has not ended.
@@ -34,12 +35,16 @@ def differs(rate: float, before: float, rounding: float) -> bool:
 
 @borrows
 def change_rate(table: Floats, row: int, rate: float, now_s: float) -> None:
-    """Serve a row at these bytes/s per unit of weight from now on."""
-    table[SERVED, row] += sent_since(table, row, now_s)
+    """Serve a row at these bytes/s per unit of weight from now on; see ``ServedRows._finish_s``."""
+    sent, slower = sent_since(table, row, now_s), rate < table[RATE, row]
+    table[SERVED, row] += sent
     table[SINCE_S, row] = now_s
     table[RATE, row] = rate
-    if rate > 0:
-        table[FINISH_S, row] = now_s + max(table[NEEDS, row] - table[SERVED, row], 0.0) / rate
+    needed = max(table[NEEDS, row] - table[SERVED, row], 0.0)
+    if slower and needed <= sent * SAME_SHARE and needed * table[WEIGHT, row] <= SAME_BYTES:
+        table[FINISH_S, row] = now_s
+    elif rate > 0:
+        table[FINISH_S, row] = now_s + needed / rate
     else:
         table[FINISH_S, row] = np.inf
 

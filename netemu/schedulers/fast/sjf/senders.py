@@ -13,10 +13,9 @@ from numba import njit
 
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import FINISH_S, RATE, SERVED, TOTAL, WEIGHT
-from railyard.netemu.model.ties import SAME_SHARE
+from railyard.netemu.model.ties import SAME_BYTES, SAME_SHARE
 from railyard.netemu.schedulers.fast.loops.filling import Indices, fill
 from railyard.netemu.schedulers.fast.loops.rows import change_rate, differs, sent_since
-from railyard.netemu.schedulers.reference.sjf import SAME_BYTES
 
 #: A rate that would change by less than this share stays.
 _STAYS = 1e-13
