@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from railyard.cluster.accepted import Accepted, Effect, Entry, idle, refused, used
+from railyard.cluster.bounded import NAME_LETTERS_MAX
 from railyard.cluster.errors import UsageError
 
 #: {name of old: name now}
@@ -179,7 +180,7 @@ _MASTER = idle("no ApplicationMaster runs: the ResourceManager has jobs itself")
 _UBER = idle("each task is an attempt in a slot of its own")
 _KEPT = idle("an attempt's folder is removed with its job")
 _PROFILE = idle("profiling is off")
-_COUNTERS = idle("a job may have 1,000 counters, a task 500, names 120 letters")
+_COUNTERS = idle(f"a job may have 1,000 counters, a task 500, names {NAME_LETTERS_MAX} letters")
 _STAGING = idle("of where a client and its master keep a job's own files")
 _DAEMONS = idle("a daemon's own: no job sets it, in Hadoop neither")
 _CLASSES = refused("Java classes are not run")
