@@ -83,6 +83,8 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         reduces=reduces,
         map_attempts=settings.whole("mapreduce.map.maxattempts", 4, least=1),
         reduce_attempts=settings.whole("mapreduce.reduce.maxattempts", 4, least=1),
+        map_copies=_copies("mapreduce.map.speculative", settings),
+        reduce_copies=_copies("mapreduce.reduce.speculative", settings),
         files=_checked_files(request.files),
         environment=dict(request.environment),
         settings=_told(request, settings, reduces),
@@ -181,6 +183,14 @@ def _reduces(request: StreamingRequest, settings: Settings) -> int:
     if number > REDUCES_MAX:
         raise UsageError(f"-numReduceTasks {number}: need at most {REDUCES_MAX}")
     return 0 if request.reducer == _NONE else number
+
+
+def _copies(name: str, settings: Settings) -> bool:
+    """Whether the scheduler may copy tasks: not if it is false; true would not make it copy any."""
+    if settings.flag(name, False):
+        right = "false: copies are the scheduler's: railyard up --set speculation.on=true"
+        raise UsageError(f"-D {name}=true: need {right}")
+    return name not in settings.values
 
 
 def _words(option: str, command: str) -> tuple[str, ...]:

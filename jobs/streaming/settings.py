@@ -358,12 +358,8 @@ _NOW: dict[str, Entry] = {
     "yarn.app.mapreduce.am.job.reduce.preemption.limit": refused("the scheduler decides"),
     "mapreduce.job.reducer.preempt.delay.sec": refused("the scheduler decides"),
     "mapreduce.job.reducer.unconditional-preempt.delay.sec": refused("the scheduler decides"),
-    "mapreduce.map.speculative": _fixed(
-        "false", "copies are the scheduler's: railyard up --set speculation.on=true"
-    ),
-    "mapreduce.reduce.speculative": _fixed(
-        "false", "copies are the scheduler's: railyard up --set speculation.on=true"
-    ),
+    "mapreduce.map.speculative": used("false: no map has copies, whatever the scheduler does"),
+    "mapreduce.reduce.speculative": used("false: no reduce has copies"),
     "mapreduce.job.speculative.speculativecap": refused("the scheduler's: speculation.cap"),
     "mapreduce.job.speculative.speculative-cap-running-tasks": refused(
         "the scheduler's: speculation.cap"
