@@ -13,12 +13,8 @@ import pytest
 from railyard.cluster.accepted import Effect
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import accepted_keys, load_topology
-from railyard.jobs.workloads.samples import sample_workload
-from railyard.scripts.clusters.config import cluster_config
-from railyard.scripts.clusters.pairs import pair_of
 from railyard.scripts.documents.acceptedpage import TABLES
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.simulator.nodes.behaviour import Behaviour
+from tests.accepted.smallrun import small_run
 
 ROOT = Path(__file__).parents[2]
 _PLAIN = """
@@ -118,8 +114,6 @@ PROBES = {
         "without_nodes": (_PLAIN, 'liveness.without_nodes = "9s"', _ALL),
     },
 }
-#: What neither a change of the topology nor a run of it is compared by.
-_NAMES = ("topology", "cpu_s", "scheduling_s")
 
 
 def _with(text, change):
@@ -147,15 +141,6 @@ def _toml(value):
         inside = ", ".join(f'"{key}" = {_toml(each)}' for key, each in value.items())
         return f"{{{inside}}}"
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
-
-
-def _run(topology, faults):
-    """What a small run says: a sort whose flows cross racks."""
-    flows = "sunflow" if topology.ocs is not None else None
-    config = cluster_config(topology, pair=pair_of("fair", flows))
-    work = sample_workload("terasort", 2_000_000_000, topology.storage.block, 6)
-    run = VirtualRun(config=config, workload=work, behaviour=Behaviour(), faults=faults or None)
-    return {key: value for key, value in run_virtually(run).items() if key not in _NAMES}
 
 
 @cache
@@ -190,15 +175,15 @@ def test_each_used_key_changes_a_run_or_what_daemons_have(table, key):
     elif faults == "config":
         assert key in _read_by_daemons()
     else:
-        assert _run(before, faults) != _run(after, faults)
+        assert small_run(before, faults) != small_run(after, faults)
 
 
 def test_an_idle_key_changes_no_run():
     idle = {key: table for table in accepted_keys() for key in table.named(Effect.IDLE)}
     assert set(idle) == {"description", "source"}
-    plain = _run(_loaded(tomllib.loads(_PLAIN)), "")
+    plain = small_run(_loaded(tomllib.loads(_PLAIN)), "")
     for key in idle:
-        assert _run(_loaded(_with(_PLAIN, f'{key} = "x"')), "") == plain
+        assert small_run(_loaded(_with(_PLAIN, f'{key} = "x"')), "") == plain
 
 
 @pytest.mark.parametrize(
