@@ -1,7 +1,8 @@
 """The lists of words for completion: commands, options and all values that have names.
 
 Finding them takes all commands and schedulers, a second or two of CPU time.  So they are kept in a
-file of the home, until a file of Railyard's or an installed package changes.
+file of the home, until a file of Railyard's or an installed package changes; what finds them is
+imported within functions, for a word that is completed from the file does without it.
 """
 
 from __future__ import annotations
