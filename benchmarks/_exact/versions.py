@@ -88,7 +88,7 @@ class Run:
 
     def until(self, at_s: float) -> None:
         """Let time pass: many events at once where that can be, one by one where not."""
-        fabric, before_s = self.fabric, at_s - instant_s(at_s)
+        fabric, before_s = self.fabric, at_s - instant_s(at_s) if at_s < math.inf else at_s
         while (due_s := fabric.next_event_s()) < before_s:
             ended = fabric.go_ahead(before_s)
             self._take(fabric.advance(due_s) if ended is None else ended)

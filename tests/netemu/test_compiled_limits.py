@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from railyard.benchmarks._exact.versions import random_case
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import fast_version, flow_scheduler
@@ -97,6 +98,13 @@ for scheduler in sorted(FLOW_SCHEDULERS):
 for seed in range(60):
     assert not list(circuit_disagreements(seed))
 """
+
+
+@pytest.mark.parametrize("scheduler", ["maxmin", "sunflow"])
+def test_a_random_case_goes_on_until_its_flows_have_ended(scheduler: str):
+    cases = [random_case(scheduler, seed) for seed in range(20)]
+    late = [end_s > case.moments[-1][0] for case in cases for end_s in case.ends.values()]
+    assert sum(late) > len(late) / 4
 
 
 def test_no_compiled_loop_leaves_its_arrays(tmp_path: Path):
