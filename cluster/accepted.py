@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -91,6 +91,27 @@ class Accepted:
         if entry.effect is Effect.REFUSED:
             raise UsageError(f"{shown}: not supported: {entry.note}")
         return entry
+
+    def check_request(self, kind: str, names: Iterable[str]) -> None:
+        """Raise ``UsageError``, a line with the name, unless requests of a kind take all of them.
+
+        Where an interface has several kinds of requests (operations, lists, bodies), a row "apps
+        limit" is of one of them, and a row without a space of all.
+        """
+        begins = f"{kind} "
+        rows = {name: entry for name, entry in self.entries.items() if " " not in name} | {
+            name.removeprefix(begins): entry
+            for name, entry in self.entries.items()
+            if name.startswith(begins)
+        }
+        for name in names:
+            entry = rows.get(name)
+            if entry is None:
+                known = [each for each, row in rows.items() if row.effect is not Effect.REFUSED]
+                raise UsageError(f"{kind}: {unknown_name(self.noun, name, known)}")
+            if entry.effect is Effect.REFUSED:
+                shown = printable(name, _LETTERS_MAX)
+                raise UsageError(f"{kind}: {self.noun} {shown}: not supported: {entry.note}")
 
     def named(self, effect: Effect) -> list[str]:
         """The names that have an effect, sorted."""

@@ -56,7 +56,9 @@ BytesOrInf = Annotated[float, Meta(ge=0)]
 SecondsOrInf = Annotated[float, Meta(ge=0)]
 
 # Texts -------------------------------------------------------------------------------------------
-Name = Annotated[str, Meta(max_length=255)]
+#: Letters of a name: of a job, a queue, a counter with its group.
+NAME_LETTERS_MAX = 255
+Name = Annotated[str, Meta(max_length=NAME_LETTERS_MAX)]
 Path = Annotated[str, Meta(max_length=2**14)]  #: ``dfs.paths`` has a lower limit
 #: A reason in words; ``cluster.shown.shortened`` cuts longer ones.
 TEXT_LETTERS_MAX = 16_384

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 
 from railyard.cluster.shown import printable, shown_value
@@ -89,6 +90,22 @@ def require_count(name: str, count: int, least: int = 1, most: int = COUNT_MAX) 
     """Raise ``UsageError`` unless ``least <= count <= most``."""
     require(count >= least, name, count, f"a whole number >= {least}")
     require(count <= most, name, count, f"at most {most}")
+
+
+def require_part(where: str, share: float, count: int, of: str = "jobs") -> int:
+    """How many of ``count`` a share is, rounded; 0 and 1 are exact.
+
+    Raises ``UsageError`` for a share between them that would be none or all of so few.
+    """
+    part = round(share * count)
+    if count and 0 < share < 1 and part in (0, count):
+        enough = (n for n in range(count, COUNT_MAX + 1) if 0 < round(share * n) < n)
+        plain, word = (1, "all") if part else (0, "none")
+        right = " or ".join(
+            [str(plain), *(f"at least {n} {of}" for n in itertools.islice(enough, 1))]
+        )
+        require(False, where, share, f"{right}: of {count} it is {word}")
+    return part
 
 
 def require_once(names: Iterable[str], where: str = "") -> None:

@@ -6,6 +6,7 @@ the task of that split, even if the rest of it lies in later blocks.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -38,6 +39,7 @@ class InputFormat(Protocol):
 class Lines:
     """Text: each line is a record, a ``str`` without its line end (LF or CR LF).
 
+    A byte order mark at the beginning of a file is left out, as Hadoop's LineRecordReader does.
     Bytes that are not valid UTF-8 become lone surrogates, and the same bytes again in the output.
     """
 
@@ -50,6 +52,13 @@ class Lines:
 
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         """The lines that begin in the split, in blocks of about ``block_bytes``."""
+        at_beginning = split.stored_offset == 0
+        for block in self._blocks(file, split):
+            marked = at_beginning and block[: len(BOM_UTF8)] == BOM_UTF8
+            yield block[len(BOM_UTF8) :] if marked else block
+            at_beginning = False
+
+    def _blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         end = min(split.stored_offset + split.stored_length, file.stored_bytes)
         start = _first_line(file, split.stored_offset, end)
         unfinished: list[Buffer] = []  # the start of a line that was read without its end

@@ -104,6 +104,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     #: names of the job's inputs that it reads; () = all of its files, which have no names
     inputs: Annotated[tuple[Name, ...], FEW] = ()
     max_attempts: Tasks = 0  #: failures of one of its tasks that end the job; 0 = the job's
+    may_copy: bool = True  #: whether schedulers may run two attempts of one of its tasks at once
 
     @property
     def reads_files(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from railyard.cluster.bounded import COUNTER_MAX
+from railyard.cluster.bounded import COUNTER_MAX, NAME_LETTERS_MAX
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import TaskSpec
@@ -23,8 +23,6 @@ Buffer = bytes | bytearray | memoryview
 
 #: {counter: count} of a task; summed over the tasks of a job
 Counters = dict[str, int]
-#: Longest name of a counter.
-COUNTER_LETTERS_MAX = 255
 
 
 class BadInput(RailyardError):
@@ -38,8 +36,9 @@ class JobError(RailyardError):
 def check_counters(counters: Mapping[str, object]) -> None:
     """Raise ``JobError``, which names it, for a counter that is no whole number of 64 bits."""
     for name, count in counters.items():
-        if not isinstance(name, str) or len(name) > COUNTER_LETTERS_MAX:
-            raise JobError(f"counter {name!r:.80}: need a name of {COUNTER_LETTERS_MAX} letters")
+        if not isinstance(name, str) or len(name) > NAME_LETTERS_MAX:
+            right = f"a name of at most {NAME_LETTERS_MAX} letters"
+            raise JobError(f"counter {name!r:.80}: need {right}")
         if not isinstance(count, int):
             raise JobError(f"counter {name} is {count!r:.80}: need a whole number")
         if not -COUNTER_MAX - 1 <= count <= COUNTER_MAX:

@@ -182,6 +182,7 @@ class TinyCluster:
         queue: str = "default",
         weight: float = 1.0,
         max_attempts: int = 4,
+        may_copy: bool = True,
         output_racks: tuple[tuple[RackId, ...], ...] = (),
         forecast: Forecast | None = None,
     ) -> None:
@@ -192,9 +193,9 @@ class TinyCluster:
                 msgspec.structs.replace(task, nodes=block.nodes)
                 for task, block in zip(inputs, self.core.state.data[input], strict=True)
             )
-        plans = [StagePlan(name="m", tasks=len(inputs) or maps, inputs=inputs)]
+        plans = [StagePlan(name="m", tasks=len(inputs) or maps, inputs=inputs, may_copy=may_copy)]
         if reduces:
-            plans.append(StagePlan(name="r", reads=("m",), tasks=reduces))
+            plans.append(StagePlan(name="r", reads=("m",), tasks=reduces, may_copy=may_copy))
         by_stage = durations or {"m": map_s, "r": reduce_s}
         self._durations[job] = _Durations(by_stage, partition_bytes)
         self.feed(

@@ -10,26 +10,32 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from railyard.benchmarks._exact.cases import (
+    CLOSE_S,
+    CLOSE_SHARE,
+    RATES,
+    Cancel,
+    Case,
+    Change,
+    Limit,
+    Run,
+    Start,
+    random_links,
+)
 from railyard.benchmarks._exact.circuits import lower_bound_s, reserve
 from railyard.benchmarks._exact.rates import Act, Exact, ExactFlow, ExactNetwork, ends_s
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.model.flows import Finished, FlowSpec
-from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import fast_version, flow_scheduler
 from railyard.netemu.schedulers.base import Fast
 
-#: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
-CLOSE_S = 1e-6
-CLOSE_SHARE = 1e-6
 #: How many flows a case may have; exact fractions grow with each event.
 FLOWS_MAX = 14
-_RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
 _SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 5 * 10**6, 10**7, 2 * 10**7, 10**8)
 _LARGE = 3 * 10**15  # thirds of it are whole: two ends that are one instant on the clock are equal
 #: Sizes and weights that are far apart, in one case of three.
@@ -38,57 +44,16 @@ _FAR_WEIGHTS = (1e-3, 1.0, 1e3)
 _NEVER = Fraction(-1)
 
 
-@dataclass(frozen=True)
-class Start:
-    """A flow comes."""
-
-    spec: FlowSpec
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A link gets another capacity."""
-
-    link: str
-    bytes_per_s: Exact
-
-
-@dataclass(frozen=True)
-class Cancel:
-    """A flow is cancelled; it may have ended already."""
-
-    flow: FlowId
-
-
-Change = Start | Limit | Cancel
-
-
-@dataclass
-class Case:
-    """A network and its changes by time."""
-
-    topology: Topology
-    moments: list[tuple[Fraction, list[Change]]]
-
-    def __str__(self) -> str:
-        links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
-        moments = [f"at {float(at_s)!r} s: {changes}" for at_s, changes in self.moments]
-        return "\n".join([f"links: {links}", *moments])
-
-
-def random_case(scheduler: str, seed: int) -> Case:
+def random_case(scheduler: str, seed: int) -> Case[Fraction]:
     """The same seed, the same case."""
     dice = random.Random(seed)
     racks, nodes = dice.randint(2, 3), dice.randint(1, 2)
     data = {
         "name": "case",
         "racks": {"count": racks, "nodes": nodes},
-        "links": {
-            "nic": dice.choice(["unlimited", f"{dice.choice(_RATES) * 8}bps"]),
-            "uplink": "unlimited" if dice.random() < 0.1 else f"{dice.choice(_RATES) * 8}bps",
-        },
+        "links": random_links(dice),
     }
-    case = Case(build(data, Topology, "case"), [])
+    case = Case[Fraction](build(data, Topology, "case"), [])
     names = [NodeId(f"r{rack}n{node}") for rack in range(racks) for node in range(nodes)]
     links = list(Fabric(case.topology, flow_scheduler("maxmin")).network.number)
     sizes = dice.choice([_SIZES, _SIZES, _FAR_SIZES])
@@ -111,8 +76,8 @@ def random_case(scheduler: str, seed: int) -> Case:
                     )
                     flows += 1
             elif kind < 0.9:
-                rate = dice.choice([0, *_RATES, *_RATES, math.inf])
-                changes.append(Limit(dice.choice(links), _exact(rate)))
+                rate = dice.choice([0, *RATES, *RATES, math.inf])
+                changes.append(Limit(dice.choice(links), float(rate)))
             elif flows:
                 changes.append(Cancel(FlowId(f"f{dice.randrange(flows)}")))
         dice.shuffle(changes)
@@ -147,7 +112,9 @@ def _random_flow(
     )
 
 
-def _next_moment_s(scheduler: str, case: Case, after_s: Fraction, dice: random.Random) -> Fraction:
+def _next_moment_s(
+    scheduler: str, case: Case[Fraction], after_s: Fraction, dice: random.Random
+) -> Fraction:
     """Some time later, now, or as a flow ends by what has happened so far."""
     kind = dice.random()
     if kind < 0.5:
@@ -161,7 +128,7 @@ def _next_moment_s(scheduler: str, case: Case, after_s: Fraction, dice: random.R
 
 
 # The versions ------------------------------------------------------------------------------------
-def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
+def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
     """When each flow ends by exact fractions."""
     fabric = Fabric(case.topology, flow_scheduler("maxmin"))  # for its links and ways only
     named = {number: name for name, number in fabric.network.number.items()}
@@ -180,7 +147,7 @@ def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
 
         def limit(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
             assert isinstance(change, Limit)
-            network.capacities[change.link] = change.bytes_per_s
+            network.capacities[change.link] = _exact(change.bytes_per_s)
 
         def cancel(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
             assert isinstance(change, Cancel)
@@ -193,36 +160,9 @@ def exact_ends_s(scheduler: str, case: Case) -> dict[str, Fraction]:
     return ends_s(scheduler, capacities, moments)
 
 
-def fabric_ends_s(scheduler: str, case: Case, fast: Fast | None) -> dict[str, float]:
+def fabric_ends_s(scheduler: str, case: Case[Fraction], fast: Fast | None) -> dict[str, float]:
     """When each flow ends in the network; flows that never do are left out."""
-    ends: dict[str, float] = {}
-    fabric = Fabric(case.topology, flow_scheduler(scheduler), fast=fast)
-    known: set[CoflowId] = set()
-
-    def take(ended: list[Finished]) -> None:
-        ends.update({one.flow: one.finished_s for one in ended})
-
-    def run(before_s: float) -> None:
-        """Many events at once where that can be, one by one where not."""
-        while (due_s := fabric.next_event_s()) < before_s:
-            ended = fabric.go_ahead(before_s)
-            take(fabric.advance(due_s) if ended is None else ended)
-
-    for at_s, changes in case.moments:
-        run(float(at_s) - instant_s(float(at_s)))
-        take(fabric.advance(float(at_s)))
-        for change in changes:
-            if isinstance(change, Start):
-                if change.spec.coflow is not None and change.spec.coflow not in known:
-                    known.add(change.spec.coflow)
-                    fabric.register_coflow(change.spec.coflow)
-                fabric.start(change.spec)
-            elif isinstance(change, Limit):
-                fabric.set_capacity(change.link, float(change.bytes_per_s))
-            else:
-                fabric.cancel(change.flow)
-    run(math.inf)
-    return ends
+    return Run(case.topology, scheduler, fast).all_of(case.moments)
 
 
 def disagreements(scheduler: str, seed: int, *, fast: bool = True) -> Iterator[str]:
@@ -232,7 +172,7 @@ def disagreements(scheduler: str, seed: int, *, fast: bool = True) -> Iterator[s
 
 
 def _differences(
-    scheduler: str, case: Case, expected: Mapping[str, Fraction], seed: int, fast: bool
+    scheduler: str, case: Case[Fraction], expected: Mapping[str, Fraction], seed: int, fast: bool
 ) -> Iterator[str]:
     versions = {"reference": None, "fast": fast_version(scheduler, from_flows=0)}
     for version in ("reference", "fast")[: 1 + fast]:

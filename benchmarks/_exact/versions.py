@@ -22,154 +22,91 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from railyard.benchmarks._exact.cases import (
+    CLOSE_S,
+    CLOSE_SHARE,
+    RATES,
+    Cancel,
+    Case,
+    Change,
+    Grow,
+    Limit,
+    Moments,
+    Run,
+    Start,
+    random_links,
+)
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.model.flows import Finished, FlowSpec
-from railyard.netemu.model.instants import CLOCK_ROUNDING, instant_s
-from railyard.netemu.schedulers import fast_version, flow_scheduler
-from railyard.netemu.schedulers.base import Fast
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.instants import CLOCK_ROUNDING
+from railyard.netemu.schedulers import fast_version
 
-#: Ends may differ by what rounding makes of them.
-CLOSE_S = 1e-6
-CLOSE_SHARE = 1e-6
 #: What others leave of a link is a difference, known to the last digit of the link's capacity.  If
 #: it is a smaller share of it than this, the end of a flow that sends it is known less well than
 #: what is one instant, so that a change then may come before it for one version, and after it for
 #: the other.  By exact fractions, either of them was the one that was wrong, and by chance.
 KNOWN_SHARE = sys.float_info.epsilon / CLOCK_ROUNDING
+#: If it is less than this, its end is not known to ``CLOSE_SHARE``.
+UNKNOWN_SHARE = sys.float_info.epsilon / CLOSE_SHARE
 #: A case may take both versions so much CPU time, once its loops are compiled.
 CASE_S_MAX = 2.0
 #: Flows of a small case, and of one in fifty.
 _FLOWS, _FLOWS_MANY = 14, 60
-_RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
 _SIZES = (0, 1, 10, 1000, 10**5, 10**6, 3 * 10**6, 10**7, 10**8, 2 * 10**8, 10**9, 10**12, 10**15)
 _WEIGHTS = (1.0, 1.0, 1.0, 2.0, 0.5, 1e-6, 1e6, 1e3, 0.1)
 _PRIORITIES = ((), (), (1.0,), (2.0,), (1.0, 2.0), (9.0,))
 
 
-@dataclass(frozen=True)
-class Start:
-    """A flow comes."""
+@dataclass
+class SolvedCase(Case[float]):
+    """A case, and when its flows end under the reference."""
 
-    spec: FlowSpec
-
-
-@dataclass(frozen=True)
-class Grow:
-    """A flow that was started with ``more`` grows; it may have been cancelled."""
-
-    flow: FlowId
-    by_bytes: int
-    more: bool
+    ends: dict[str, float]
+    least_shares: dict[str, float]  #: see ``_NotingRun``
 
 
-@dataclass(frozen=True)
-class Cancel:
-    """A flow is cancelled; it may have ended already."""
+class _NotingRun(Run):
+    """A run that notes of each flow the least share that it has sent at of all links on its way."""
 
-    flow: FlowId
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A link gets another capacity."""
-
-    link: str
-    bytes_per_s: float
-
-
-Change = Start | Grow | Cancel | Limit
-
-
-class Run:
-    """A network to which changes happen, and when its flows end."""
-
-    def __init__(self, topology: Topology, scheduler: str, fast: Fast | None, **kind: bool) -> None:
-        self.fabric = Fabric(topology, flow_scheduler(scheduler), fast=fast, **kind)
-        self.ends: dict[str, float] = {}
-        #: flows that have sent at less than ``KNOWN_SHARE`` of each link on their way, by reference
-        self.on_leftovers: set[str] = set()
-        self._notes, self._specs = fast is None, dict[str, FlowSpec]()
-        self._known: set[CoflowId] = set()
-
-    def until(self, at_s: float) -> None:
-        """Let time pass: many events at once where that can be, one by one where not."""
-        fabric, before_s = self.fabric, at_s
-        if at_s < math.inf:
-            before_s -= instant_s(at_s)
-        while (due_s := fabric.next_event_s()) < before_s:
-            self._note_rates()
-            ended = fabric.go_ahead(before_s)
-            self._take(fabric.advance(due_s) if ended is None else ended)
-        if at_s < math.inf:
-            self._note_rates()
-            self._take(fabric.advance(max(at_s, fabric.now_s)))
+    def __init__(self, topology: Topology, scheduler: str) -> None:
+        super().__init__(topology, scheduler, None)
+        self.least_shares: dict[str, float] = {}
+        self._ways: dict[FlowId, tuple[int, ...]] = {}
 
     def do(self, changes: list[Change]) -> None:
         """Have these happen now."""
         for change in changes:
-            match change:
-                case Start(spec):
-                    self._specs[spec.flow] = spec
-                    if spec.coflow is not None and spec.coflow not in self._known:
-                        self._known.add(spec.coflow)
-                        self.fabric.register_coflow(spec.coflow)
-                    self.fabric.start(spec)
-                case Grow(flow, by_bytes, more):
-                    if self.fabric.is_open(flow):
-                        self.fabric.grow(flow, by_bytes, more)
-                case Cancel(flow):
-                    self.fabric.cancel(flow)
-                case Limit(link, bytes_per_s):
-                    self.fabric.set_capacity(link, bytes_per_s)
+            if isinstance(change, Start):
+                spec = change.spec
+                self._ways[spec.flow] = self.fabric.network.route(spec.src, spec.dst).links
+        super().do(changes)
 
-    def _note_rates(self) -> None:
-        if not self._notes:
-            return
-        network, named = self.fabric.network, self.fabric.capacities_bytes_per_s()
-        capacities = {network.number[name]: capacity for name, capacity in named.items()}
+    def look(self) -> None:
+        """Note the rates of now."""
+        number, named = self.fabric.network.number, self.fabric.capacities_bytes_per_s()
+        capacities = {number[name]: capacity for name, capacity in named.items()}
         for flow, rate in self.fabric.rates_bytes_per_s().items():
-            way = network.route(self._specs[flow].src, self._specs[flow].dst).links
-            if 0 < rate < KNOWN_SHARE * min((capacities[link] for link in way), default=0.0):
-                self.on_leftovers.add(flow)
-
-    def _take(self, ended: list[Finished]) -> None:
-        self.ends.update({one.flow: one.finished_s for one in ended})
+            least = min((capacities[link] for link in self._ways[flow]), default=0.0)
+            if 0 < rate < least:
+                known = self.least_shares.get(flow, 1.0)
+                self.least_shares[flow] = min(known, rate / least)
 
 
-@dataclass
-class Case:
-    """A network, its changes by time, and when flows end under the reference."""
-
-    topology: Topology
-    moments: list[tuple[float, list[Change]]]
-    ends: dict[str, float]
-    on_leftovers: set[str]  #: see ``Run``
-
-    def __str__(self) -> str:
-        links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
-        return "\n".join([f"links: {links}", *(f"at {at_s!r} s: {c}" for at_s, c in self.moments)])
-
-
-def random_case(scheduler: str, seed: int) -> Case:
+def random_case(scheduler: str, seed: int) -> SolvedCase:
     """The same seed, the same case."""
     return _Maker(scheduler, random.Random(f"{scheduler} {seed}")).case()
 
 
-def compiled_ends_s(scheduler: str, case: Case, seed: int = 0) -> dict[str, float]:
+def compiled_ends_s(scheduler: str, case: Case[float], seed: int = 0) -> dict[str, float]:
     """When each flow ends under the compiled version; flows that never do are left out."""
     kind = {"has_circuit_log": False, "has_table": scheduler == "maxmin" and seed % 3 == 0}
     run = Run(case.topology, scheduler, fast_version(scheduler, from_flows=0), **kind)
-    for at_s, changes in case.moments:
-        run.until(at_s)
-        run.do(changes)
-    run.until(math.inf)
-    return run.ends
+    return run.all_of(case.moments)
 
 
-def differences(case: Case, found: dict[str, float]) -> tuple[float, str]:
+def differences(case: SolvedCase, found: dict[str, float]) -> tuple[float, str]:
     """The largest share by which an end differs, and what differs by more than rounding."""
     worst, wrong, changes_s = 0.0, "", [at_s for at_s, _ in case.moments]
     for flow in sorted(case.ends.keys() | found.keys()):
@@ -178,7 +115,9 @@ def differences(case: Case, found: dict[str, float]) -> tuple[float, str]:
             continue
         off_s, first_s = abs(end_s - right_s), min(right_s, end_s)
         close_s = CLOSE_S + CLOSE_SHARE * first_s
-        if flow in case.on_leftovers and any(abs(at_s - first_s) <= close_s for at_s in changes_s):
+        share = case.least_shares.get(flow, 1.0)
+        at_a_change = any(abs(at_s - first_s) <= close_s for at_s in changes_s)
+        if share < UNKNOWN_SHARE or (share < KNOWN_SHARE and at_a_change):
             continue
         worst = max(worst, off_s / max(first_s, 1.0))
         if not off_s <= close_s and not wrong:
@@ -198,14 +137,14 @@ class _Maker:
         self._ties = dice.choice([(), (10**9,), (10**8, 2 * 10**8, 3 * 10**8)])
         self._nodes = [NodeId(f"r{rack}n{node}") for rack in range(racks) for node in range(nodes)]
         self._topology = build(self._network(racks, nodes), Topology, "case")
-        self._run = Run(self._topology, scheduler, None)
+        self._run = _NotingRun(self._topology, scheduler)
         self._links = list(self._run.fabric.network.number)
         self._growing: list[FlowId] = []
         self._flows = self._coflows = 0
 
-    def case(self) -> Case:
+    def case(self) -> SolvedCase:
         """Let things happen, and all flows end that can."""
-        moments: list[tuple[float, list[Change]]] = []
+        moments: Moments[float] = []
         at_s = 0.0
         for _ in range(self._dice.randint(2, 8)):
             at_s = max(self._next_s(at_s), at_s)
@@ -214,7 +153,7 @@ class _Maker:
             last: list[Change] = [Grow(flow, 0, False) for flow in self._growing]
             self._happen(moments, at_s + 1.0, last)
         self._run.until(math.inf)
-        return Case(self._topology, moments, self._run.ends, self._run.on_leftovers)
+        return SolvedCase(self._topology, moments, self._run.ends, self._run.least_shares)
 
     # Inside --------------------------------------------------------------------------------------
     def _network(self, racks: int, nodes: int) -> dict[str, Any]:
@@ -222,10 +161,7 @@ class _Maker:
         data: dict[str, Any] = {
             "name": "case",
             "racks": {"count": racks, "nodes": nodes},
-            "links": {
-                "nic": dice.choice(["unlimited", f"{dice.choice(_RATES) * 8}bps"]),
-                "uplink": "unlimited" if dice.random() < 0.1 else f"{dice.choice(_RATES) * 8}bps",
-            },
+            "links": random_links(dice),
         }
         if self._circuits:
             data["ocs"] = {
@@ -235,9 +171,7 @@ class _Maker:
             }
         return data
 
-    def _happen(
-        self, moments: list[tuple[float, list[Change]]], at_s: float, changes: list[Change]
-    ) -> None:
+    def _happen(self, moments: Moments[float], at_s: float, changes: list[Change]) -> None:
         self._run.until(at_s)
         self._run.do(changes)
         moments.append((at_s, changes))
@@ -262,7 +196,7 @@ class _Maker:
             if kind < 0.65 and self._flows < self._most:
                 self._come(changes)
             elif kind < 0.8:
-                rate = dice.choice([0, *_RATES, *_RATES, math.inf])
+                rate = dice.choice([0, *RATES, *RATES, math.inf])
                 link = dice.choice(self._links)
                 if not (".ocs." in link and rate == math.inf):  # no port is without a limit
                     changes.append(Limit(link, float(rate)))

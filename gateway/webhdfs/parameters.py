@@ -21,7 +21,6 @@ from railyard.cluster.shown import shortened
 from railyard.dfs.messages.files import FileStatus
 from railyard.dfs.paths import parse_path
 from railyard.gateway.http.errors import RemoteError, illegal
-from railyard.gateway.http.given import check_given
 from railyard.gateway.http.tokens import Tokens
 from railyard.gateway.webhdfs.accepted import PARAMETERS
 
@@ -68,7 +67,7 @@ class Call:
     def check_names(self) -> None:
         """Refuse a parameter that the operation has not got."""
         try:
-            check_given(PARAMETERS, self.operation, self._given)
+            PARAMETERS.check_request(self.operation, self._given)
         except UsageError as error:
             raise illegal(str(error)) from None
 

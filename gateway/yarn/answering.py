@@ -9,7 +9,6 @@ from aiohttp import web
 
 from railyard.cluster.errors import UsageError
 from railyard.gateway.http.errors import RemoteError, remote_error
-from railyard.gateway.http.given import check_given
 from railyard.gateway.yarn.accepted import FIELDS, FILTERS, PLAIN
 from railyard.gateway.yarn.xml import as_xml, wants_xml
 
@@ -25,7 +24,7 @@ def answering(
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             try:
-                check_given(FILTERS, of, request.query)
+                FILTERS.check_request(of, request.query)
             except UsageError as error:
                 raise bad(str(error)) from None
             answer = await handler(request)
@@ -51,7 +50,7 @@ def fields(of: str, body: object) -> Mapping[str, Any]:
     if not isinstance(body, Mapping):
         raise bad("the body: need an object with fields")
     try:
-        check_given(FIELDS, of, body)
+        FIELDS.check_request(of, body)
     except UsageError as error:
         raise bad(str(error)) from None
     return body

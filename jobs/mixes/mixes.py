@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from railyard.cluster.accepted import Accepted, declared
-from railyard.cluster.errors import UsageError, require, require_name, unknown_name
+from railyard.cluster.errors import UsageError, require, require_name, require_part, unknown_name
 from railyard.cluster.overrides import split_changes
 from railyard.cluster.shown import printable
 from railyard.cluster.tomlfile import Duration, Size, build, read_toml
@@ -237,10 +237,10 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     if name == MIX:
         shape = build(options, _RandomMix, word)
         drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
-        yield from _predicted(drawn, shape, f"{word} {seed}")
+        yield from _predicted(drawn, shape, f"{word} {seed}", word)
     else:
         asked = build(options | {"job": name}, _JobOptions, word)
-        yield from _predicted(_jobs(asked, defaults), asked, f"{word} {seed}")
+        yield from _predicted(_jobs(asked, defaults), asked, f"{word} {seed}", word)
 
 
 def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
@@ -250,8 +250,9 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
     for number, table in enumerate(file.job, start=1):
         if number > JOBS_MAX:
             raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
-        asked = _beside(path, build(table, _JobOptions, f"{path}: job {number}"))
-        yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}")
+        where = f"{path}: job {number}"
+        asked = _beside(path, build(table, _JobOptions, where))
+        yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}", where)
 
 
 def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
@@ -293,11 +294,15 @@ def _is_there(folder: Path, text: str) -> bool:
     return os.path.lexists(folder / text) or (glob.has_magic(text) and any(folder.glob(text)))
 
 
-def _predicted(jobs: list[MixJob], known: _CommonOptions, seed: str) -> Iterator[MixJob]:
+def _predicted(
+    jobs: list[MixJob], known: _CommonOptions, seed: str, where: str
+) -> Iterator[MixJob]:
     """The jobs with their forecasts; exactly the shares that are set are predicted and late."""
     dice = random.Random(f"foretold {seed}")
-    recurring = set(dice.sample(range(len(jobs)), round(known.recurring * len(jobs))))
-    late = set(dice.sample(sorted(recurring), round(known.late * len(recurring))))
+    predicted = require_part(f"{where}: recurring", known.recurring, len(jobs))
+    recurring = set(dice.sample(range(len(jobs)), predicted))
+    off_time = require_part(f"{where}: late", known.late, predicted, "predicted jobs")
+    late = set(dice.sample(sorted(recurring), off_time))
     for number, job in enumerate(jobs):
         ratio = 1 + dice.uniform(-2 * known.size_error, 2 * known.size_error)
         off_s = dice.uniform(-known.late_by, known.late_by) if number in late else 0.0

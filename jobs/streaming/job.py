@@ -24,10 +24,14 @@ class StreamingJob(Job):
             raise ValueError(f"its specification is none: {error}") from None
 
     def stage_specs(self, reduces: int = 1) -> tuple[StageSpec, ...]:
-        """The stages, each with the failures of one task that it allows."""
-        tries = {"m": self._streaming.map_attempts, "r": self._streaming.reduce_attempts}
+        """The stages, each with the failures of one task and the copies that it allows."""
+        job = self._streaming
+        allowed = {
+            "m": {"max_attempts": job.map_attempts, "may_copy": job.map_copies},
+            "r": {"max_attempts": job.reduce_attempts, "may_copy": job.reduce_copies},
+        }
         return tuple(
-            msgspec.structs.replace(spec, max_attempts=tries[spec.name])
+            msgspec.structs.replace(spec, **allowed[spec.name])
             for spec in super().stage_specs(reduces)
         )
 

@@ -10,13 +10,12 @@ beginning of a file.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 
 from railyard.cluster.messages.execution import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
-#: Three bytes at the beginning of a file that say that it is UTF-8.
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _END = re.compile(rb"\r\n?|\n")
 _BLOCK_BYTES = 2**20
 #: Bytes of a read that looks for the end of a line.
@@ -103,7 +102,7 @@ def records_of(block: bytes, at: int, delimiter: bytes = b"") -> Iterator[tuple[
 
 def without_mark(data: bytes) -> bytes:
     """The beginning of a file without its byte order mark."""
-    return data.removeprefix(BYTE_ORDER_MARK)
+    return data.removeprefix(BOM_UTF8)
 
 
 def _first_line(file: FileReader, offset: int, end: int) -> int:

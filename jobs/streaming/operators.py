@@ -259,6 +259,8 @@ def _delimited(data: bytes, delimiter: bytes) -> Iterator[bytes]:
 
 def _as_read(job: Streaming, block: bytes, at: int) -> tuple[int, bytes]:
     """How many records a block has that begins at offset ``at``, and the lines of these."""
+    if not at and not without_mark(block):  # all of its file
+        return 0, b""
     if not (job.delimiter or job.offsets or job.line_key_separator or job.line_bytes_max):
         lines = with_lf(block if at else without_mark(block))
         return lines.count(b"\n"), lines

@@ -8,7 +8,7 @@ from railyard.cluster.shown import printable
 from railyard.jobs.taskio import Counters, JobError, check_counters
 
 _AMOUNT = re.compile(r"[+-]?[0-9]+")
-#: Longest name of a counter's group, and of a counter.
+#: Letters of a status that are kept.
 _LETTERS_MAX = 120
 #: Most counters of a task.
 COUNTERS_MAX = 500
@@ -41,7 +41,7 @@ class Reporter:
             return False
         if not _AMOUNT.fullmatch(amount.strip()):
             return False
-        key = f"{printable(group, _LETTERS_MAX)},{printable(name, _LETTERS_MAX)}"
+        key = f"{printable(group)},{printable(name)}"
         if key not in self._counters and len(self._counters) >= COUNTERS_MAX:
             raise JobError(f"a task counted {COUNTERS_MAX} different things: need fewer")
         if len(amount) > _DIGITS_MAX:

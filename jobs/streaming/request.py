@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from railyard.cluster.bounded import FEW, Name, Path, Text
+from railyard.cluster.bounded import FEW, NAME_LETTERS_MAX, Name, Path, Text
 from railyard.cluster.errors import UsageError
 from railyard.cluster.programs import command_words
 from railyard.cluster.shown import printable
@@ -83,6 +83,8 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         reduces=reduces,
         map_attempts=settings.whole("mapreduce.map.maxattempts", 4, least=1),
         reduce_attempts=settings.whole("mapreduce.reduce.maxattempts", 4, least=1),
+        map_copies=_copies("mapreduce.map.speculative", settings),
+        reduce_copies=_copies("mapreduce.reduce.speculative", settings),
         files=_checked_files(request.files),
         environment=dict(request.environment),
         settings=_told(request, settings, reduces),
@@ -118,13 +120,21 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
 
 def job_name(request: StreamingRequest) -> str:
     """The job's name, as in Hadoop that of the streaming jar unless it is set."""
-    return Settings(request.settings).text("mapreduce.job.name", "streamjob")[:200] or "streamjob"
+    return _name(request, "mapreduce.job.name", "streamjob")
 
 
 def queue_name(request: StreamingRequest) -> str:
     """The queue that it is submitted to; all are below root, which need not be said."""
-    given = Settings(request.settings).text("mapreduce.job.queuename", "default")[:200]
-    return given.removeprefix("root.") or "default"
+    return _name(request, "mapreduce.job.queuename", "default").removeprefix("root.") or "default"
+
+
+def _name(request: StreamingRequest, setting: str, default: str) -> str:
+    """A setting's name, ``default`` for none; ``UsageError`` for one longer than messages have."""
+    given = Settings(request.settings).text(setting, default) or default
+    if len(given) > NAME_LETTERS_MAX:
+        shown = printable(given, 40)
+        raise UsageError(f"-D {setting}={shown}: need at most {NAME_LETTERS_MAX} letters")
+    return given
 
 
 def tags(request: StreamingRequest) -> tuple[str, ...]:
@@ -173,6 +183,14 @@ def _reduces(request: StreamingRequest, settings: Settings) -> int:
     if number > REDUCES_MAX:
         raise UsageError(f"-numReduceTasks {number}: need at most {REDUCES_MAX}")
     return 0 if request.reducer == _NONE else number
+
+
+def _copies(name: str, settings: Settings) -> bool:
+    """Whether the scheduler may copy tasks: not if it is false; true would not make it copy any."""
+    if settings.flag(name, False):
+        right = "false: copies are the scheduler's: railyard up --set speculation.on=true"
+        raise UsageError(f"-D {name}=true: need {right}")
+    return name not in settings.values
 
 
 def _words(option: str, command: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from railyard.cluster.accepted import Accepted, Effect, Entry, idle, refused, used
+from railyard.cluster.bounded import NAME_LETTERS_MAX
 from railyard.cluster.errors import UsageError
 
 #: {name of old: name now}
@@ -179,7 +180,7 @@ _MASTER = idle("no ApplicationMaster runs: the ResourceManager has jobs itself")
 _UBER = idle("each task is an attempt in a slot of its own")
 _KEPT = idle("an attempt's folder is removed with its job")
 _PROFILE = idle("profiling is off")
-_COUNTERS = idle("a job may have 1,000 counters, a task 500, names 120 letters")
+_COUNTERS = idle(f"a job may have 1,000 counters, a task 500, names {NAME_LETTERS_MAX} letters")
 _STAGING = idle("of where a client and its master keep a job's own files")
 _DAEMONS = idle("a daemon's own: no job sets it, in Hadoop neither")
 _CLASSES = refused("Java classes are not run")
@@ -357,12 +358,8 @@ _NOW: dict[str, Entry] = {
     "yarn.app.mapreduce.am.job.reduce.preemption.limit": refused("the scheduler decides"),
     "mapreduce.job.reducer.preempt.delay.sec": refused("the scheduler decides"),
     "mapreduce.job.reducer.unconditional-preempt.delay.sec": refused("the scheduler decides"),
-    "mapreduce.map.speculative": _fixed(
-        "false", "copies are the scheduler's: railyard up --set speculation.on=true"
-    ),
-    "mapreduce.reduce.speculative": _fixed(
-        "false", "copies are the scheduler's: railyard up --set speculation.on=true"
-    ),
+    "mapreduce.map.speculative": used("false: no map has copies, whatever the scheduler does"),
+    "mapreduce.reduce.speculative": used("false: no reduce has copies"),
     "mapreduce.job.speculative.speculativecap": refused("the scheduler's: speculation.cap"),
     "mapreduce.job.speculative.speculative-cap-running-tasks": refused(
         "the scheduler's: speculation.cap"

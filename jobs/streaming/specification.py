@@ -18,6 +18,8 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     reduces: int = 1  #: 0 = the mappers' lines are the output
     map_attempts: int = 4  #: failures of one task that end the job
     reduce_attempts: int = 4
+    map_copies: bool = True  #: whether the scheduler may copy tasks
+    reduce_copies: bool = True
     files: tuple[ProgramFile, ...] = ()
     environment: dict[str, str] = {}  #: of -cmdenv
     settings: dict[str, str] = {}  #: {Hadoop's name: value}

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from railyard.cluster.errors import UsageError, require, require_count
+from railyard.cluster.errors import UsageError, require, require_count, require_part
 from railyard.cluster.tomlfile import Duration
 from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
@@ -167,7 +167,7 @@ def _perturbed(
 ) -> np.ndarray:
     """Submission times: a share of the jobs is early or late, as in Corral, section 6.5."""
     count = len(predicted_s)
-    late = rng.permutation(count) < round(options.late * count)
+    late = rng.permutation(count) < _part(options, "late", count)
     delays_s = rng.uniform(-options.late_by, options.late_by, count)
     come_s: np.ndarray = np.maximum(0.0, predicted_s + np.where(late, delays_s, 0.0))
     return come_s
@@ -180,9 +180,16 @@ def _recurring(
 
     The jobs themselves do not depend on the error, only their forecasts do.
     """
-    recurs = rng.permutation(count) < round(options.recurring * count)
+    recurs = rng.permutation(count) < _part(options, "recurring", count)
     most = 2 * options.size_error
     return recurs.tolist(), (1 + rng.uniform(-most, most, count)).tolist()
+
+
+def _part(options: Population, name: str, count: int) -> int:
+    """How many jobs an option's share is; a default may be none of a few."""
+    share = getattr(options, name)
+    usual = {field.name: field.default for field in msgspec.structs.fields(options)}
+    return round(share * count) if share == usual[name] else require_part(name, share, count)
 
 
 def _require_share(value: float, name: str) -> None:

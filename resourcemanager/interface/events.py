@@ -71,6 +71,7 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     #: stage that nobody reads
     needed: Tasks = 0
     max_attempts: Tasks = 0  #: failures of one of its tasks that end the job; 0 = the job's
+    may_copy: bool = True  #: whether copies policies may run two attempts of a task at once
 
 
 class JobsPredicted(Event, frozen=True, kw_only=True):

@@ -180,7 +180,7 @@ class Late(Policy):
         """(Seconds left, attempt) of the slow tasks that have no copy."""
         for job in self.cluster.jobs.values():
             for stage in job.stages.values():
-                if stage.held and all(source.complete for source in stage.reads):
+                if stage.held and stage.may_copy and all(source.complete for source in stage.reads):
                     yield from self._slow_of(stage)
 
     def _slow_of(self, stage: StageView) -> Iterator[tuple[float, AttemptView]]:

@@ -250,6 +250,10 @@ class StageView(Protocol):
         """Whether its tasks may ask for slots."""
 
     @property
+    def may_copy(self) -> bool:
+        """Whether its tasks may have copies; not if their job is submitted without."""
+
+    @property
     def running(self) -> int:
         """Number of tasks with live attempts and no winner."""
 

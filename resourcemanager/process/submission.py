@@ -190,12 +190,16 @@ def submitted(job: JobId, wanted: SubmitJob, stages: tuple[StagePlan, ...]) -> J
 
 def _plan(stage: StageSpec, job: SubmitJob, inputs: Mapping[str, Sequence[TaskInput]]) -> StagePlan:
     """A stage with its tasks; ``inputs``: {path of an input: the inputs of tasks}."""
+    of_tasks: tuple[TaskInput, ...] = ()
     if stage.reads_files:
         of_tasks = tuple([each for path in _read_by(stage, job) for each in inputs[path]])
-        tries = stage.max_attempts
-        return StagePlan(name=stage.name, tasks=len(of_tasks), inputs=of_tasks, max_attempts=tries)
     return StagePlan(
-        name=stage.name, reads=stage.reads, tasks=stage.tasks, max_attempts=stage.max_attempts
+        name=stage.name,
+        reads=stage.reads,
+        tasks=len(of_tasks) if stage.reads_files else stage.tasks,
+        inputs=of_tasks,
+        max_attempts=stage.max_attempts,
+        may_copy=stage.may_copy,
     )
 
 

@@ -14,6 +14,7 @@ from railyard.jobs.mixes.mixes import MIX, accepted_options
 from railyard.jobs.streaming.settings import SETTINGS
 from railyard.jobs.workloads.catalog import FAMILIES
 from railyard.scripts.documents.markdown import WRITTEN, code, plain, table
+from railyard.simulator.faults.faultspec import FAULTS
 from railyard.simulator.nodes.behaviour import Behaviour
 
 #: All tables, in the order of the page.
@@ -33,6 +34,7 @@ TABLES: tuple[Accepted, ...] = (
     accepted_options("a job"),
     accepted_options(MIX),
     declared("nodes of a simulation: --behaviour", "key", Behaviour),
+    FAULTS,
     *accepted_keys(),
 )
 

@@ -19,7 +19,8 @@ import random
 import re
 from collections.abc import Mapping
 
-from railyard.cluster.errors import UsageError, require_once
+from railyard.cluster.accepted import Accepted, used
+from railyard.cluster.errors import UsageError, require, require_once
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.shown import printable
 from railyard.cluster.topologies.linknames import link_name, place_named
@@ -35,7 +36,20 @@ from railyard.simulator.faults.faults import (
     SlotsChange,
 )
 
-_FAULT = re.compile(r"(\w+):([\w. -]+)(?:[*/](\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
+#: The kinds of faults, and what one is like after its kind.
+FAULTS = Accepted(
+    "faults of a simulation: --faults",
+    "fault",
+    {
+        "node": used("r0n1@10s+20s: it is down"),
+        "rack": used("r2@30s+60s: all of its nodes are down"),
+        "slow": used("r1n0*4@5s+60s: it computes four times as long"),
+        "link": used("r3.up*0.2@5s+60s: it has a fifth of its capacity"),
+        "slots": used("r3n0*0.5@5s+60s: it has half of its slots"),
+        "blocks": used("r0n0/3@10s: every third replica is lost"),
+    },
+)
+_FAULT = re.compile(r"(\w+):([\w. -]+)(?:([*/])(\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = (
     "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.., slots:r3n0*0.5@.. "
     "or blocks:r0n0/3@10s"
@@ -102,11 +116,14 @@ def _parse(text: str, places: Mapping[str, str]) -> Fault:
     found = _FAULT.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"--faults {text}: need {_RIGHT}")
-    kind, what, number, at, lasts = found.groups()
-    if number is not None and len(number) > _NUMBER_LETTERS_MAX:
+    kind, what, sign, number, at, lasts = found.groups()
+    FAULTS.check(kind, f"--faults {text}")
+    is_long = number is not None and len(number) > _NUMBER_LETTERS_MAX
+    if is_long or sign not in (None, "/" if kind == "blocks" else "*"):
         raise UsageError(f"--faults {printable(text, _SHOWN_LETTERS_MAX)}: need {_RIGHT}")
     at_s = parse_duration(at, f"--faults {text}")
     lasts_s = math.inf if lasts is None else parse_duration(lasts, f"--faults {text}")
+    _require_effect(text, sign, number, lasts_s)
     match kind, number:
         case "node", None:
             return NodeDown(node=NodeId(what), at_s=at_s, lasts_s=lasts_s)
@@ -122,3 +139,11 @@ def _parse(text: str, places: Mapping[str, str]) -> Fault:
         case "blocks", _ if lasts is None and "." not in (number or ""):
             return BlocksLost(node=NodeId(what), every=int(number or 1), at_s=at_s)
     raise UsageError(f"--faults {text}: need {_RIGHT}")
+
+
+def _require_effect(text: str, sign: str | None, number: str | None, lasts_s: float) -> None:
+    """Raise ``UsageError`` for a fault that would change nothing."""
+    where = f"--faults {printable(text, _SHOWN_LETTERS_MAX)}"
+    if sign == "*" and number is not None:
+        require(float(number) != 1, f"{where}: factor", float(number), "another number than 1")
+    require(lasts_s > 0, f"{where}: lasts", lasts_s, "a time above 0, or none: for good")

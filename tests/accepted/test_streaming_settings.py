@@ -106,6 +106,8 @@ PROBES = {
     "mapreduce.map.maxattempts": Probe("7"),
     "mapreduce.reduce.maxattempts": Probe("7"),
     "mapreduce.task.timeout": Probe("5000"),
+    "mapreduce.map.speculative": Probe("false"),
+    "mapreduce.reduce.speculative": Probe("false"),
 }
 
 
@@ -158,7 +160,7 @@ def outcome(settings, data, options):
         "counters": dict(ran.counters),
         "programs": [(program.timeout_s, program.status_counts) for program in ran.programs],
         "variables": [[each.get(name) for name in WATCHED] for each in ran.environments],
-        "attempts": [stage.max_attempts for stage in stages],
+        "attempts": [(stage.max_attempts, stage.may_copy) for stage in stages],
         "job": (job_name(request), queue_name(request), tags(request)),
         "replicas": output_replication(request),
         "inputs": inputs(request),
@@ -233,6 +235,8 @@ def test_others_are_the_users_own():
     ("name", "value", "right"),
     [
         ("stream.map.input.ignoreKey", "yes", "need true or false"),
+        ("mapreduce.map.speculative", "true", "need false: copies are the scheduler's"),
+        ("mapreduce.reduce.speculative", "no", "need true or false"),
         ("mapreduce.job.reduces", "two", "need a whole number, 0 or more"),
         ("mapreduce.job.reduces", "0x10", "need a whole number, 0 or more"),
         ("mapreduce.task.timeout", "10s", "need a whole number, 0 or more"),

@@ -4,8 +4,8 @@ import ast
 import random
 import tempfile
 import tomllib
-from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -13,12 +13,12 @@ import pytest
 from railyard.cluster.accepted import Effect
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import accepted_keys, load_topology
-from railyard.jobs.workloads.samples import sample_workload
-from railyard.scripts.clusters.config import cluster_config
-from railyard.scripts.clusters.pairs import pair_of
+from railyard.dfs.datanode.scanner import Scanner
+from railyard.dfs.namenode.restart.safemode import SafeMode
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.schedulers import flow_scheduler
 from railyard.scripts.documents.acceptedpage import TABLES
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.simulator.nodes.behaviour import Behaviour
+from tests.accepted.smallrun import small_run
 
 ROOT = Path(__file__).parents[2]
 _PLAIN = """
@@ -35,9 +35,49 @@ links = {nic = "1Gbps"}
 tree = {tor = "2Gbps", aggregation = "1Gbps", root = "1Gbps", racks_per_aggregation = 2}
 storage = {block = "100MB"}
 """
+
+
+# What a part of a daemon does, without one ------------------------------------------------------
+def _places(topology):
+    """The names by which racks are called, in --faults and network set, say."""
+    return dict(topology.places())
+
+
+def _capacities(topology):
+    """Of the emulated links."""
+    return Fabric(topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
+
+
+def _needed_blocks(topology):
+    """How many of ten blocks have to be there before a NameNode leaves safe mode."""
+    block = SimpleNamespace(complete=True, sound=(), others=())
+    blocks = SimpleNamespace(blocks=dict.fromkeys(range(10), block), load={})
+    return SafeMode(blocks, topology, 0.0, on=True).status().needed
+
+
+def _scan_pauses_s(topology):
+    """The first pauses of a DataNode that verifies a block of 1 MB."""
+    pauses_s, waiting = [], []
+
+    def call_later(pause_s, action):
+        pauses_s.append(round(pause_s, 3))
+        waiting.append(action)
+
+    store = SimpleNamespace(
+        blocks=lambda: [0], has=lambda _: True, length=lambda _: 10**6, read=lambda *_: b""
+    )
+    reactor = SimpleNamespace(call_later=call_later)
+    Scanner(reactor, {"r0n0": store}, topology.storage, pauses_s.append)
+    waiting.pop()()
+    return pauses_s
+
+
+#: Nothing is done with it here: that it is read somewhere has to do.
+_READ = object()
 _RACK = "rack:r0@1s+30s"
 _ALL = "rack:r0@1s,rack:r1@1s,rack:r2@1s"
-#: {table: {key: (the topology, its table's text with the key, faults of the run)}}
+#: {table: {key: (the topology, its table's text with the key, how it is looked at: the faults of
+#: a run, what a part of a daemon does, or no more than that daemons read it)}}
 PROBES = {
     "before all tables": {
         "name": (_PLAIN, 'name = "u"', ""),
@@ -62,7 +102,7 @@ PROBES = {
         "way": (_PLAIN, 'links.way = "wan"', ""),
     },
     "[rack.r3]": {
-        "name": (_PLAIN, 'rack.r1.name = "Oslo"', "config"),
+        "name": (_PLAIN, 'rack.r1.name = "Oslo"', _places),
         "nodes": (_PLAIN, "rack.r1.nodes = 1", ""),
         "slots": (_PLAIN, "rack.r1.slots = 1", ""),
         "nic": (_PLAIN, 'rack.r1.nic = "100Mbps"', ""),
@@ -70,11 +110,11 @@ PROBES = {
         "downlink": (_PLAIN, 'rack.r1.downlink = "100Mbps"', ""),
     },
     "[client]": {
-        "uplink": (_PLAIN, 'client.uplink = "1Gbps"', "config"),
+        "uplink": (_PLAIN, 'client.uplink = "1Gbps"', _capacities),
         "downlink": (
             _PLAIN + 'client = {uplink = "1Gbps"}\n',
             'client.downlink = "2Gbps"',
-            "config",
+            _capacities,
         ),
     },
     "[ocs]": {
@@ -92,9 +132,9 @@ PROBES = {
     "[storage]": {
         "block": (_PLAIN, 'storage.block = "50MB"', ""),
         "replication": (_PLAIN, "storage.replication = 1", ""),
-        "scan_period": (_PLAIN, 'storage.scan_period = "1min"', "config"),
-        "scan_rate": (_PLAIN, 'storage.scan_rate = "1MB/s"', "config"),
-        "safe_mode_threshold": (_PLAIN, "storage.safe_mode_threshold = 0.5", "config"),
+        "scan_period": (_PLAIN, 'storage.scan_period = "1min"', _scan_pauses_s),
+        "scan_rate": (_PLAIN, 'storage.scan_rate = "1MB/s"', _scan_pauses_s),
+        "safe_mode_threshold": (_PLAIN, "storage.safe_mode_threshold = 0.5", _needed_blocks),
     },
     "[compute]": {
         "mode": (_PLAIN, 'compute.mode = "real"', ""),
@@ -107,19 +147,17 @@ PROBES = {
             "compute.straggler_factor = 9",
             "",
         ),
-        "memory": (_PLAIN, 'compute.memory = "1GB"', "config"),
+        "memory": (_PLAIN, 'compute.memory = "1GB"', _READ),
     },
     "[liveness]": {
         "heartbeat": (_PLAIN, 'liveness.heartbeat = "1900ms"', "node:r0n0@3s,node:r1n1@3s"),
         "assign_multiple": (_PLAIN, "liveness.assign_multiple = true", ""),
         "expiry_s": (_PLAIN, 'liveness.expiry_s = "9s"', _RACK),
-        "block_report": (_PLAIN, 'liveness.block_report = "9s"', "config"),
-        "task_timeout": (_PLAIN, 'liveness.task_timeout = "9s"', "config"),
+        "block_report": (_PLAIN, 'liveness.block_report = "9s"', _READ),
+        "task_timeout": (_PLAIN, 'liveness.task_timeout = "9s"', _READ),
         "without_nodes": (_PLAIN, 'liveness.without_nodes = "9s"', _ALL),
     },
 }
-#: What neither a change of the topology nor a run of it is compared by.
-_NAMES = ("topology", "cpu_s", "scheduling_s")
 
 
 def _with(text, change):
@@ -149,24 +187,17 @@ def _toml(value):
     return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
-def _run(topology, faults):
-    """What a small run says: a sort whose flows cross racks."""
-    flows = "sunflow" if topology.ocs is not None else None
-    config = cluster_config(topology, pair=pair_of("fair", flows))
-    work = sample_workload("terasort", 2_000_000_000, topology.storage.block, 6)
-    run = VirtualRun(config=config, workload=work, behaviour=Behaviour(), faults=faults or None)
-    return {key: value for key, value in run_virtually(run).items() if key not in _NAMES}
-
-
-@cache
-def _read_by_daemons():
-    """The attributes that the code of daemons, and of what they drive, reads."""
+def _is_read_by_daemons(key):
+    """Whether the code of daemons, or of what they drive, reads an attribute of this name."""
     folders = ("cluster", "dfs", "gateway", "netemu", "nodemanager", "resourcemanager")
     files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files if file.stem != "tables"]
-    return {
-        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-    }
+    texts = [file.read_text(encoding="utf-8") for file in files if file.stem != "tables"]
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == key
+        for text in texts
+        if f".{key}" in text
+        for node in ast.walk(ast.parse(text))
+    )
 
 
 def _tables():
@@ -182,23 +213,25 @@ def test_each_used_key_has_a_probe():
     ("table", "key"), [(table, key) for table, keys in PROBES.items() for key in keys]
 )
 def test_each_used_key_changes_a_run_or_what_daemons_have(table, key):
-    text, change, faults = PROBES[table][key]
+    text, change, how = PROBES[table][key]
     before, after = _loaded(tomllib.loads(text)), _loaded(_with(text, change))
     assert msgspec.to_builtins(before) != msgspec.to_builtins(after)
     if key == "name" and table == "before all tables":
         assert (before.name, after.name) == ("t", "u")
-    elif faults == "config":
-        assert key in _read_by_daemons()
+    elif how is _READ:
+        assert _is_read_by_daemons(key)
+    elif callable(how):
+        assert how(before) != how(after)
     else:
-        assert _run(before, faults) != _run(after, faults)
+        assert small_run(before, how) != small_run(after, how)
 
 
 def test_an_idle_key_changes_no_run():
     idle = {key: table for table in accepted_keys() for key in table.named(Effect.IDLE)}
     assert set(idle) == {"description", "source"}
-    plain = _run(_loaded(tomllib.loads(_PLAIN)), "")
+    plain = small_run(_loaded(tomllib.loads(_PLAIN)), "")
     for key in idle:
-        assert _run(_loaded(_with(_PLAIN, f'{key} = "x"')), "") == plain
+        assert small_run(_loaded(_with(_PLAIN, f'{key} = "x"')), "") == plain
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,16 @@ def run(act):
     async def take(request):
         return web.json_response(await json_body(request))
 
+    run_beside(act, {"/": handle, "/json": take})
+
+
+def run_beside(act, handlers):
+    """Run ``act(port)`` beside a server with {path: handler}."""
+
     async def main():
         app = web.Application(middlewares=[guard()])
-        app.router.add_route("*", "/", handle)
-        app.router.add_put("/json", take)
+        for path, handle in handlers.items():
+            app.router.add_route("*", path, handle)
         runner = web.AppRunner(app)
         listening = socket.create_server(("127.0.0.1", 0))
         [server] = await answer(runner, [listening])
@@ -153,19 +159,7 @@ def run_echo(act):
     async def handle(request):
         return web.json_response([request.path, (await request.read()).decode("latin-1")])
 
-    async def main():
-        app = web.Application(middlewares=[guard()])
-        app.router.add_route("*", "/{path:.*}", handle)
-        runner = web.AppRunner(app)
-        listening = socket.create_server(("127.0.0.1", 0))
-        [server] = await answer(runner, [listening])
-        try:
-            await act(listening.getsockname()[1])
-        finally:
-            server.close()
-            await runner.cleanup()
-
-    asyncio.run(main())
+    run_beside(act, {"/{path:.*}": handle})
 
 
 async def echoed(reader):

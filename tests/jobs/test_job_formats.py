@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +14,12 @@ from railyard.jobs import FixedRecords, Lines
 from railyard.jobs.formats import InputFormat
 from railyard.jobs.local import BytesReader, cut_into_splits
 from railyard.jobs.taskio import BadInput
+from tests.streaming import run
 
 TEXT = st.binary(max_size=200).map(lambda data: data.replace(b"\r", b"\n"))
-LINES = st.lists(st.sampled_from([b"", b"\n", b"a", b"bc\n", b"\xff\n", b"x" * 90]), max_size=12)
+LINES = st.lists(
+    st.sampled_from([b"", b"\n", b"a", b"bc\n", b"\xff\n", b"x" * 90, BOM_UTF8]), max_size=12
+)
 
 
 def read_all(form: InputFormat, data: bytes, split_bytes: int) -> list[object]:
@@ -27,7 +32,7 @@ def read_all(form: InputFormat, data: bytes, split_bytes: int) -> list[object]:
 
 @given(data=TEXT | LINES.map(b"".join), split=st.integers(1, 60), block=st.integers(1, 50))
 def test_any_cut_of_a_text_gives_each_line_once(data, split, block):
-    expected = data.decode("utf-8", "surrogateescape").split("\n")
+    expected = data.removeprefix(BOM_UTF8).decode("utf-8", "surrogateescape").split("\n")
     if not expected[-1]:
         expected.pop()
     assert read_all(Lines(block_bytes=block), data, split) == expected
@@ -56,6 +61,16 @@ def test_lines_longer_than_the_search_window_are_whole():
 
 def test_windows_line_ends_are_no_part_of_a_line():
     assert read_all(Lines(), b"one\r\ntwo\nthree\r\n", 100) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"one\n" + BOM_UTF8 + b"two", b"a\r\n\r\n"])
+def test_a_byte_order_mark_is_no_text_of_jobs_as_of_programs(data):
+    for block in (1, 2, 100):
+        lines = read_all(Lines(block_bytes=block), BOM_UTF8 + data, 100)
+        assert lines == read_all(Lines(), data, 100)
+    ran = run(BOM_UTF8 + data, mapper="cat", reduces="0")
+    assert b"".join(ran.files).decode("utf-8").split("\n") == [*lines, ""]
+    assert ran.counters.get("m.records_in", 0) == len(lines)
 
 
 def test_bytes_that_are_no_utf8_come_back_as_they_were():

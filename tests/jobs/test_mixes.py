@@ -124,6 +124,12 @@ WRONG = {
     "no times": ("terasort,times=0", "times: "),
     "no size": ("mix,sizes=1GB+", "mix,sizes=1GB+: sizes = '': need a size"),
     "no share": ("mix,recurring=2", "recurring = 2.0: need a share of 0 to 1"),
+    "no job late": ("mix,late=0.01,jobs=3", "late = 0.01: need 0 or at least 51 predicted jobs"),
+    "none predicted": (
+        "terasort,recurring=0.5",
+        "recurring = 0.5: need 0 or at least 2 jobs: of 1",
+    ),
+    "all predicted": ("mix,recurring=0.99,jobs=3", "= 0.99: need 1 or at least 51 jobs: of 3"),
     "no error": ("terasort,size_error=0.5", "size_error = 0.5: need 0 to below 0.5"),
     "no such input": ("terasort,inputs=mine", 'inputs = \'mine\': need "own" or "shared"'),
     "no kind": ("mix,of=terasort+", "of = 'terasort+': need names with +"),

@@ -18,7 +18,13 @@ from railyard.jobs.streaming.environment import hadoop_attempt_id
 from railyard.jobs.streaming.keys import pairs_of, partitioner, parts_of
 from railyard.jobs.streaming.lines import whole_lines
 from railyard.jobs.streaming.reporter import Reporter
-from railyard.jobs.streaming.request import StreamingRequest, streaming_of, tags
+from railyard.jobs.streaming.request import (
+    StreamingRequest,
+    job_name,
+    queue_name,
+    streaming_of,
+    tags,
+)
 from railyard.jobs.taskio import JobError
 from tests.streaming import BEGUN_MS, run
 
@@ -303,6 +309,30 @@ def test_lines_for_the_framework():
     for other in (*others, b"reporter:counter:g,a,1_0", "reporter:counter:g,a,\u0663".encode()):
         assert not reporter.note(other)
     assert counters == {"g,a b": 2}
+
+
+def test_names_of_counters_are_whole_or_refused():
+    counters: dict[str, int] = {}
+    reporter = Reporter(counters, b"reporter:")
+    group, name = "g" * 127, "n" * 126
+    for ending in "ab":
+        reporter.note(f"reporter:counter:{group},{name}{ending},1".encode())
+    assert counters == {f"{group},{name}a": 1, f"{group},{name}b": 1}
+    with pytest.raises(JobError, match=r"^counter 'ggg.*: need a name of at most 255 letters"):
+        reporter.note(f"reporter:counter:{group},{name}ab,1".encode())
+
+
+def test_names_of_jobs_and_queues_are_whole_or_refused():
+    def named(setting, letters):
+        given = {setting: "x" * letters}
+        return StreamingRequest(input=("/i",), output="/o", mapper="cat", settings=given)
+
+    assert job_name(named("mapred.job.name", 255)) == "x" * 255
+    assert queue_name(named("mapreduce.job.queuename", 255)) == "x" * 255
+    with pytest.raises(UsageError, match=r"^-D mapreduce\.job\.name=xx.*need at most 255 letters"):
+        job_name(named("mapred.job.name", 256))
+    with pytest.raises(UsageError, match=r"^-D mapreduce\.job\.queuename=xx.*need at most 255"):
+        queue_name(named("mapreduce.job.queuename", 256))
 
 
 @pytest.mark.parametrize("sign", ["", "-"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from railyard.benchmarks._exact.versions import check, compiled_ends_s, random_case
+from railyard.benchmarks._exact.versions import check, random_case
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
@@ -139,10 +139,11 @@ def test_a_small_weight_beside_a_large_one_does_not_slow_it_down(scheduler):
     assert ends == pytest.approx({"f0": each_s, "f1": 2 * each_s, "f2": 2 * each_s}, rel=1e-9)
 
 
-def test_random_cases_go_on_after_their_last_change():
-    case = random_case("aalo", 0)
-    assert max(case.ends.values()) > case.moments[-1][0]
-    assert compiled_ends_s("aalo", case) == pytest.approx(case.ends)
+@pytest.mark.parametrize("scheduler", ["maxmin", "sunflow"])
+def test_a_random_case_goes_on_until_its_flows_have_ended(scheduler: str):
+    cases = [random_case(scheduler, seed) for seed in range(20)]
+    late = [end_s > case.moments[-1][0] for case in cases for end_s in case.ends.values()]
+    assert sum(late) > len(late) / 4
 
 
 @njit(cache=True)

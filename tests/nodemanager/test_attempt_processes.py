@@ -465,7 +465,7 @@ def test_an_attempt_that_says_it_is_due_in_the_far_future_is_not_kept_back(clust
         ("{'x': 9**9999}", "counter x is a longer number: need"),
         ("{'x': 'many'}", "counter x is 'many': need a whole number"),
         ("{'x': 1.5}", "counter x is 1.5: need a whole number"),
-        ("{'x' * 256: 1}", "need a name of 255 letters"),
+        ("{'x' * 256: 1}", "need a name of at most 255 letters"),
         ("{str(n): n for n in range(20_000)}", "its outcome is none: attempt-succeeded: "),
     ],
 )

@@ -194,6 +194,9 @@ def on(node: str, job: str = "j0", index: int = 0, instead_of: str = "") -> Prop
             id="no node",
         ),
         pytest.param(on("r0n0"), "but j0.m0.0 runs there", id="beside its attempt"),
+        pytest.param(
+            on("r0n2", "j2"), "but j2.m was submitted without copies: StageView", id="no copies"
+        ),
         pytest.param(on("r0n2", "j3"), "but j3.m0 is pending, not running", id="not running"),
         pytest.param(on("r0n3"), r"but r0n3 is lost \(no heartbeat\)", id="a lost node"),
         pytest.param(
@@ -220,7 +223,7 @@ def test_an_impossible_proposal_is_refused(propose: Propose, error: str):
     c = tiny_cluster(nodes=4, slots=1, scheduler=proposing(at(1.0, propose)))
     c.lose("r0n3")
     for job in ("j0", "j1", "j2"):
-        c.submit(job, maps=1, map_s=9)
+        c.submit(job, maps=1, map_s=9, may_copy=job != "j2")
     c.submit("j3", maps=1)
     c.at(1.0, lambda: c.submit("j4", maps=1))
     with pytest.raises(InvalidDecision, match=error):

@@ -32,11 +32,11 @@ def stretched(c: TinyCluster, *factors: float) -> None:
     c.stretch = lambda: next(rest, 1.0)
 
 
-def ten_maps(**more: object) -> TinyCluster:
+def ten_maps(*, may_copy: bool = True, **more: object) -> TinyCluster:
     """Ten maps of 10 s on ten of fourteen nodes, of which two take 4 and 5 times as long."""
     c = tiny_cluster(nodes=14, slots=1, options={**ON, **more})
     stretched(c, *[1.0] * 7, 4.0, 5.0, 1.0)
-    c.submit("j0", maps=10, map_s=10)
+    c.submit("j0", maps=10, map_s=10, may_copy=may_copy)
     c.report_progress(every_s=0.5, until_s=60.0)
     return c
 
@@ -70,6 +70,12 @@ def test_nothing_is_copied_unless_it_is_on():
     assert c.run(until_s=60.0).ended_s == {"j0": 50.0}
     assert c.core.state.policies.overriding("propose") == ()
     assert c.core.state.policies.overriding("figures") == ()
+
+
+def test_a_job_that_is_submitted_without_copies_has_none():
+    c = ten_maps(may_copy=False)
+    assert c.run(until_s=60.0).ended_s == {"j0": 50.0}
+    assert copies(c) == []
 
 
 def test_no_attempt_is_judged_before_its_time():

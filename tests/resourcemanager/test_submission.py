@@ -6,6 +6,7 @@ import msgspec
 
 from railyard.cluster.ids import JobId
 from railyard.dfs.messages.files import BlockLocation, BlocksLocated, FileBlocks
+from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from railyard.resourcemanager.process.messages import SubmitJob
@@ -38,6 +39,14 @@ def test_a_job_that_looks_up_its_input_hears_of_a_block_that_moves_meanwhile():
     assert [task.nodes for task in stages[0].inputs] == [("r2n0",), ("r0n0",)]
     assert [found.blocks[0].nodes for found in files] == [("r2n0",), ("r0n0",)]
     assert ended == [True]
+
+
+def test_what_a_stage_allows_reaches_its_plan():
+    stage = StageSpec(name="m", tasks=2, max_attempts=7, may_copy=False)
+    job = SubmitJob(name="w", package=PACKAGE, stages=(stage,))
+    ready: list[object] = []
+    Submission(job, 10, lambda stages, _: ready.extend(stages), print).begin(object())
+    assert ready == [StagePlan(name="m", tasks=2, max_attempts=7, may_copy=False)]
 
 
 def test_a_forecast_of_other_stages_is_left_aside_with_a_warning(caplog):

@@ -153,6 +153,8 @@ def test_the_text_of_faults_is_parsed():
         "slow:r0n0*1.2.3@1s",
         "link:r0.up*.@1s",
         "slots:r0n0@1s",
+        "slots:r0n0/2@1s",
+        "blocks:r0n0*3@1s",
     ],
 )
 def test_what_is_no_fault_is_refused(text: str):

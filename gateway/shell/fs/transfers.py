@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import posixpath
+import pwd
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +16,6 @@ from typing import IO, Any
 from railyard.gateway.shell.addresses import local_path
 from railyard.gateway.shell.fs.command import Command, entries
 from railyard.gateway.shell.fs.destinations import Destination, LocalDestination
-from railyard.gateway.shell.fs.keeping import keep_local, keep_stored
 from railyard.gateway.shell.fs.reading import copy_out
 from railyard.gateway.shell.paths import Found, Wrong, status_of
 
@@ -35,7 +36,7 @@ def _get(command: Command, found: Found, target: Path) -> None:
         for entry in entries(command, found):
             _get(command, entry, target / entry.status["pathSuffix"])
         if command.has("p"):
-            keep_local(target, found)
+            _keep_local(target, found)
         return
     if target.exists() and not command.has("f"):
         command.failed(f"`{target}': File exists")
@@ -45,7 +46,7 @@ def _get(command: Command, found: Found, target: Path) -> None:
         with open(partial, "wb") as file:
             copy_out(command, found, file)
         if command.has("p"):
-            keep_local(partial, found)
+            _keep_local(partial, found)
         partial.replace(target)
 
 
@@ -83,7 +84,7 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
         for each in sorted(Path(local).iterdir()):
             below = posixpath.join(path, each.name), posixpath.join(shown, each.name)
             _put(command, str(each), *below)
-        keep_stored(command, path, shown, Path(local))
+        _keep_stored(command, path, shown, Path(local))
         return
     if not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
@@ -91,7 +92,7 @@ def _put(command: Command, local: str, path: str, shown: str) -> None:
     with command.about(shown), _opened(local) as file:
         command.web.write(path, file, overwrite=str(command.has("f")).lower())
         if local != "-":
-            keep_stored(command, path, shown, Path(local))
+            _keep_stored(command, path, shown, Path(local))
 
 
 def append_to_file(command: Command) -> None:
@@ -147,13 +148,13 @@ def _cp(command: Command, found: Found, path: str, shown: str) -> None:
         for entry in entries(command, found):
             name = entry.status["pathSuffix"]
             _cp(command, entry, posixpath.join(path, name), posixpath.join(shown, name))
-        keep_stored(command, path, shown, found)
+        _keep_stored(command, path, shown, found)
     elif not command.has("f") and status_of(command.web, path) is not None:
         command.failed(f"`{shown}': File exists")
     else:
         with command.about(shown):
             _copy(command, found, path)
-            keep_stored(command, path, shown, found)
+            _keep_stored(command, path, shown, found)
 
 
 def _copy(command: Command, found: Found, path: str) -> None:
@@ -233,3 +234,40 @@ def _status_or_room(command: Command, typed: str) -> dict[str, Any] | None:
 def _make_empty(command: Command, typed: str) -> None:
     with command.about(typed), open(os.devnull, "rb") as nothing:
         command.web.write(command.path(typed), nothing, overwrite="true")
+
+
+# What -p keeps: times and permission, and in the store owner and group ----------------------------
+def _keep_local(target: Path, found: Found) -> None:
+    """Give a local file or folder the times and the permission of one of the block store."""
+    status = found.status
+    target.chmod(int(status["permission"], 8))
+    times_ms = status["accessTime"], status["modificationTime"]
+    os.utime(target, ns=(times_ms[0] * 10**6, times_ms[1] * 10**6))
+
+
+def _keep_stored(command: Command, path: str, shown: str, source: Path | Found) -> None:
+    """With -p, give what was written those of its source, and owner and group, too."""
+    if not command.has("p"):
+        return
+    kept = _of_local(source) if isinstance(source, Path) else source.status
+    times = {"modificationtime": kept["modificationTime"], "accesstime": kept["accessTime"]}
+    with command.about(shown):
+        web = command.web
+        web.ask("PUT", path, "SETPERMISSION", permission=kept["permission"])
+        web.ask("PUT", path, "SETOWNER", owner=kept["owner"], group=kept["group"])
+        web.ask("PUT", path, "SETTIMES", **times)
+
+
+def _of_local(path: Path) -> dict[str, Any]:
+    status = path.stat()
+    try:
+        owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
+    except KeyError:  # as others see them who have no name for them
+        owner, group = str(status.st_uid), str(status.st_gid)
+    return {
+        "owner": owner,
+        "group": group,
+        "permission": f"{status.st_mode & 0o1777:o}",
+        "modificationTime": int(status.st_mtime * 1000),
+        "accessTime": int(status.st_atime * 1000),
+    }

@@ -77,6 +77,8 @@ def _why_not_copied(task: Task | None, node: Node | None) -> str:
         return node.why_not_free
     if task.state not in ("running", "kept") or task.stage.job.state != "running":
         return f"{task.id} is {task.state}, not running"
+    if not task.stage.may_copy:
+        return f"{task.stage.id} was submitted without copies: StageView.may_copy is false"
     if task in node.promised:
         return "it gets a copy there already"
     # Nor does Hadoop since MAPREDUCE-7169: what is wrong with one attempt may be the node.

@@ -209,6 +209,7 @@ class Stage:
         self.needed: int = plan.needed or plan.tasks  #: how many of them have to be done
         #: failures of one of them that end the job
         self.max_attempts: int = plan.max_attempts or job.submission.max_attempts
+        self.may_copy: bool = plan.may_copy  #: whether a task may have two attempts at once
         self.tasks = [Task(self, index, now_s) for index in range(plan.tasks)]
         self.pending = PendingTasks(plan.tasks, plan.inputs)
         self.running = 0  #: tasks with live attempts and no winner

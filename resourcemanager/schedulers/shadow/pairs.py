@@ -5,8 +5,8 @@ are wanted; their launches wait for free slots until all originals have ended.  
 are kept until one is chosen.  A duplicate may replace its original at once; that is asked to end
 then, and if it succeeds all the same, its output is kept in case the duplicate fails.
 
-Left open there, chosen here: a stage of which some tasks are enough, and one that nobody reads, has
-no duplicates.
+Left open there, chosen here: a stage of which some tasks are enough, one that nobody reads, and one
+that was submitted without copies have no duplicates.
 
 Never here: which tasks are duplicated, and which output counts; see ``scheduler`` and ``kmn``.
 """
@@ -259,7 +259,7 @@ class Pairs(CopyPolicy):
         stage = attempt.task.stage
         if stage.pending.count or stage.reads or len(attempt.task.live) > 1:
             return
-        if stage.readers and stage.needed == stage.size:
+        if stage.may_copy and stage.readers and stage.needed == stage.size:
             self._last[stage.id] = stage
             self.quiet = False
 

@@ -1,7 +1,8 @@
 """The lists of words for completion: commands, options and all values that have names.
 
 Finding them takes all commands and schedulers, a second or two of CPU time.  So they are kept in a
-file of the home, until a file of Railyard's or an installed package changes.
+file of the home, until a file of Railyard's or an installed package changes; what finds them is
+imported within functions, for a word that is completed from the file does without it.
 """
 
 from __future__ import annotations
@@ -165,6 +166,7 @@ def _values() -> dict[str, dict[str, str]]:
     from railyard.scripts.commands.bench import benchmark_names, parts_of
     from railyard.scripts.commands.lists.settings import settings_of_recipe
     from railyard.scripts.reproduce.papers import PAPERS, paper
+    from railyard.simulator.faults.faultspec import FAULTS
     from railyard.simulator.nodes.behaviour import Behaviour
 
     recipes = all_recipes()
@@ -192,14 +194,7 @@ def _values() -> dict[str, dict[str, str]]:
         "job": jobs,
         "workload": families | jobs,
         "behaviour": {f"{key}=": text for key, text in meanings(Behaviour).items()},
-        "fault": {
-            "node:": "r0n1@10s+20s: it is down",
-            "rack:": "r2@30s+60s: all of its nodes are down",
-            "slow:": "r1n0*4@5s+60s: it computes four times as long",
-            "link:": "r3.up*0.2@5s+60s: it has a fifth of its capacity",
-            "slots:": "r3n0*0.5@5s+60s: it has half of its slots",
-            "blocks:": "r0n0/3@10s: every third replica is lost",
-        },
+        "fault": {f"{kind}:": entry.note for kind, entry in FAULTS.entries.items()},
         "kind of fault": dict.fromkeys(GROUPS, "") | KINDS,
         "paper": dict.fromkeys(PAPERS, ""),
         "benchmark": dict.fromkeys(benchmarks, ""),

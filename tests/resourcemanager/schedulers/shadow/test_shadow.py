@@ -74,6 +74,13 @@ def test_fig_6_duplicates_that_end_first_are_taken_outright():
     assert figures == {"duplicates": 2, "duplicates_chosen": 2, "replaced": 0, "taken_early": 2}
 
 
+def test_a_job_that_is_submitted_without_copies_has_no_duplicates():
+    c = fig_6("shadow", *ORIGINALS, 0.5, 0.5)
+    c.submit("j0", input="in", reduces=3, map_s=10, reduce_s=10, may_copy=False)
+    assert c.run().ended == {"j0": ""}
+    assert copies(c) == []
+
+
 def test_a_duplicate_beside_its_input_replaces_its_original_at_once():
     blocks = [[*nodes, "r1n1", "r2n1"] if nodes[0][:2] == "r0" else nodes for nodes in FIG_6]
     c = fig_6(blocks=blocks, slots=1)

@@ -1,0 +1,135 @@
+"""What random cases are made of: a small network, and what happens to it; and a run of one.
+
+``versions`` and ``differential`` draw them, each in its own way.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from railyard.cluster.ids import CoflowId, FlowId
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import Fast
+
+#: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
+CLOSE_S = 1e-6
+CLOSE_SHARE = 1e-6
+RATES = (10**6, 3 * 10**6, 7 * 10**6, 10**7, 125 * 10**6, 10**9)
+
+Time = TypeVar("Time", bound=float | Fraction)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A flow comes."""
+
+    spec: FlowSpec
+
+
+@dataclass(frozen=True)
+class Grow:
+    """A flow that was started with ``more`` grows; it may have been cancelled."""
+
+    flow: FlowId
+    by_bytes: int
+    more: bool
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """A flow is cancelled; it may have ended already."""
+
+    flow: FlowId
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A link gets another capacity."""
+
+    link: str
+    bytes_per_s: float
+
+
+Change = Start | Grow | Cancel | Limit
+Moments = list[tuple[Time, list[Change]]]
+
+
+@dataclass
+class Case(Generic[Time]):
+    """A network and its changes by time."""
+
+    topology: Topology
+    moments: list[tuple[Time, list[Change]]]
+
+    def __str__(self) -> str:
+        links = Fabric(self.topology, flow_scheduler("maxmin")).capacities_bytes_per_s()
+        moments = [f"at {float(at_s)!r} s: {changes}" for at_s, changes in self.moments]
+        return "\n".join([f"links: {links}", *moments])
+
+
+def random_links(dice: random.Random) -> dict[str, str]:
+    """A topology's table of links, some of them without a limit."""
+    return {
+        "nic": dice.choice(["unlimited", f"{dice.choice(RATES) * 8}bps"]),
+        "uplink": "unlimited" if dice.random() < 0.1 else f"{dice.choice(RATES) * 8}bps",
+    }
+
+
+class Run:
+    """A network to which changes happen, and when its flows end."""
+
+    def __init__(self, topology: Topology, scheduler: str, fast: Fast | None, **kind: bool) -> None:
+        self.fabric = Fabric(topology, flow_scheduler(scheduler), fast=fast, **kind)
+        self.ends: dict[str, float] = {}  #: {flow: when it ended}; flows that never do are left out
+        self._known: set[CoflowId] = set()
+
+    def all_of(self, moments: Iterable[tuple[float | Fraction, list[Change]]]) -> dict[str, float]:
+        """Have all of it happen, and return when each flow ends."""
+        for at_s, changes in moments:
+            self.until(float(at_s))
+            self.do(changes)
+        self.until(math.inf)
+        return self.ends
+
+    def until(self, at_s: float) -> None:
+        """Let time pass: many events at once where that can be, one by one where not."""
+        fabric, before_s = self.fabric, at_s - instant_s(at_s) if at_s < math.inf else at_s
+        while (due_s := fabric.next_event_s()) < before_s:
+            self.look()
+            ended = fabric.go_ahead(before_s)
+            self._take(fabric.advance(due_s) if ended is None else ended)
+        if at_s < math.inf:
+            self.look()
+            self._take(fabric.advance(max(at_s, fabric.now_s)))
+
+    def do(self, changes: list[Change]) -> None:
+        """Have these happen now."""
+        for change in changes:
+            match change:
+                case Start(spec):
+                    if spec.coflow is not None and spec.coflow not in self._known:
+                        self._known.add(spec.coflow)
+                        self.fabric.register_coflow(spec.coflow)
+                    self.fabric.start(spec)
+                case Grow(flow, by_bytes, more):
+                    if self.fabric.is_open(flow):
+                        self.fabric.grow(flow, by_bytes, more)
+                case Cancel(flow):
+                    self.fabric.cancel(flow)
+                case Limit(link, bytes_per_s):
+                    self.fabric.set_capacity(link, bytes_per_s)
+
+    def look(self) -> None:
+        """Nothing, for subclasses: rates are set, and time is about to pass."""
+
+    def _take(self, ended: list[Finished]) -> None:
+        self.ends.update({one.flow: one.finished_s for one in ended})

@@ -1,0 +1,20 @@
+"""A small simulated run, of which an option is to change something: a sort that crosses racks."""
+
+from railyard.cluster.topology import Topology
+from railyard.jobs.workloads.samples import sample_workload
+from railyard.scripts.clusters.config import cluster_config
+from railyard.scripts.clusters.pairs import pair_of
+from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
+from railyard.simulator.nodes.behaviour import Behaviour
+
+#: What runs are not compared by.
+_NAMES = ("topology", "cpu_s", "scheduling_s")
+
+
+def small_run(topology: Topology, faults: str = "", behaviour: Behaviour | None = None):
+    """What the run says at its end."""
+    flows = "sunflow" if topology.ocs is not None else None
+    config = cluster_config(topology, pair=pair_of("fair", flows))
+    work = sample_workload("terasort", 2_000_000_000, topology.storage.block, 6)
+    run = VirtualRun(config=config, workload=work, behaviour=behaviour, faults=faults or None)
+    return {key: value for key, value in run_virtually(run).items() if key not in _NAMES}
