@@ -249,8 +249,8 @@ class _Maker:
 def check(scheduler: str, seed: int) -> dict[str, Any]:
     """What a case has come to."""
     begun_s = time.process_time()
-    case = random_case(scheduler, seed)
     try:
+        case = random_case(scheduler, seed)
         worst, wrong = differences(case, compiled_ends_s(scheduler, case, seed))
     except Exception as error:  # whatever it is, it is what is looked for
         worst, wrong = math.inf, f"{type(error).__name__}: {error}"

@@ -90,6 +90,7 @@ class FlowGroup(SharedRows):
                 continue
             flow.flow_class = joined = self._class_of(found)
             if joined.row < first_row:
+                flow.needs = np.inf  # not known yet: what the class noted of it before is void
                 joining.append(flow)
                 continue
             if joined is not found:

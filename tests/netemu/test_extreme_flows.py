@@ -161,3 +161,13 @@ def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(kind: str, f
     assert fabric.sent_bytes("light") == pytest.approx(19 * 10**6, abs=1)
     ends = ends_of_all(fabric)
     assert ends == pytest.approx({"heavy": 2.0001, "light": 100.1001}, rel=1e-12)
+
+
+def test_a_flow_that_grows_counts_once_where_service_is_counted_from_0_again():
+    fabric = Fabric(network_of(2, 1, "unlimited", "8Gbps"), flow_scheduler("maxmin"))
+    ends = {"src": "r0n0", "dst": "r1n0"}
+    fabric.start(FlowSpec(flow="small", size_bytes=19 * 10**6, weight=1e-6, **ends))
+    fabric.start(FlowSpec(flow="large", size_bytes=10**13, weight=0.5, more=True, **ends))
+    fabric.advance(9000.0)  # it has sent more than SERVICE_BYTES_MAX
+    fabric.grow("large", 0, more=True)
+    assert fabric.rate_bytes_per_s("large") == pytest.approx(1e9 * 0.5 / 0.500001)
