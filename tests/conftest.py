@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from tests.command_line import command_line
 
-pytest_plugins = ("tests.leaks",)
+pytest_plugins = ("tests.leaks", "tests.examples")
 
 # No deadline: how long an example takes depends on what else the machine does.
 settings.register_profile("railyard", deadline=None)
