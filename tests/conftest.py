@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from tests.command_line import command_line
 
-pytest_plugins = ("tests.leaks",)
+pytest_plugins = ("tests.leaks", "tests.examples")
 
 # Compiled loops check their indices in all tests, also in processes that tests start.
 os.environ["NUMBA_BOUNDSCHECK"] = "1"

@@ -6,14 +6,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    invariant,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.ids import rack_of
@@ -177,10 +170,8 @@ class AnyHistory(RuleBasedStateMachine):
         return found, {n: (file.opened, dict(file.blocks)) for n, file in files.items()}
 
 
-def test_after_any_history_a_restart_changes_nothing():
-    run_state_machine_as_test(
-        AnyHistory, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
-    )
+AnyHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+TestAnyHistoryAndARestart = AnyHistory.TestCase
 
 
 # Safe mode ---------------------------------------------------------------------------------------
