@@ -32,13 +32,23 @@ _SILENT_S_MAX = 300.0
 def run(quick: bool = False, cases: int | None = None) -> list[Row]:
     """Go through so many cases, the same number for each flow scheduler."""
     each = -(-(cases or (CASES_QUICK if quick else CASES)) // len(FLOW_SCHEDULERS))
+    going: dict[str, subprocess.Popen[str]] = {}
+    stopped = threading.Event()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda name: _check(name, each), FLOW_SCHEDULERS)
-        return [
-            row
-            for name, results in zip(FLOW_SCHEDULERS, found, strict=True)
-            for row in _rows(name, results)
-        ]
+        found = pool.map(lambda name: _check(name, each, going, stopped), FLOW_SCHEDULERS)
+        try:
+            results = list(found)
+        except BaseException:  # interrupted: the others are not waited for
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(going.values()):
+                process.kill()
+            raise
+    return [
+        row
+        for name, each in zip(FLOW_SCHEDULERS, results, strict=True)
+        for row in _rows(name, each)
+    ]
 
 
 def _rows(scheduler: str, results: list[dict[str, Any]]) -> list[Row]:
@@ -66,28 +76,37 @@ def _rows(scheduler: str, results: list[dict[str, Any]]) -> list[Row]:
     ]
 
 
-def _check(scheduler: str, cases: int) -> list[dict[str, Any]]:
-    """What each case has come to."""
+def _check(
+    scheduler: str, cases: int, going: dict[str, subprocess.Popen[str]], stopped: threading.Event
+) -> list[dict[str, Any]]:
+    """What each case has come to; ``going`` has the process meanwhile."""
     results: list[dict[str, Any]] = []
-    while (seed := len(results)) < cases:
+    while (seed := len(results)) < cases and not stopped.is_set():
         print(f"  {scheduler}, from case {seed} of {cases} ...", file=sys.stderr)
-        how = _go_on(scheduler, seed, cases - seed, results)
+        going[scheduler] = process = _start(scheduler, seed, cases - seed)
+        how = _take_all(process, results)
         if len(results) < cases:
             lost = {"seed": len(results), "worst": math.inf, "wrong": how, "took_s": 0.0}
             results.append(lost)
     return results
 
 
-def _go_on(scheduler: str, seed: int, cases: int, results: list[dict[str, Any]]) -> str:
-    """Add results until all are there or the process is lost; returns how it was lost."""
+def _start(scheduler: str, seed: int, cases: int) -> subprocess.Popen[str]:
+    """A process that goes through so many cases."""
     command = [sys.executable, "-m", "railyard.benchmarks._exact.versions"]
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with subprocess.Popen(
+    return subprocess.Popen(
         [*command, scheduler, str(seed), str(cases)],
         env=os.environ | {"NUMBA_BOUNDSCHECK": "1"},
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:
+    )
+
+
+def _take_all(process: subprocess.Popen[str], results: list[dict[str, Any]]) -> str:
+    """Add results until all are there or the process is lost; returns how it was lost."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    how = ""
+    with process:
         output = process.stdout
         assert output is not None
 
@@ -98,16 +117,12 @@ def _go_on(scheduler: str, seed: int, cases: int, results: list[dict[str, Any]])
 
         reader = threading.Thread(target=read)
         reader.start()
-        how = ""
         try:
             while line := lines.get(timeout=_SILENT_S_MAX):
                 results.append(json.loads(line))
         except queue.Empty:
             how = f"no end after {_SILENT_S_MAX:g} s"
             process.kill()
-        except BaseException:
-            process.kill()
-            raise
         finally:
             reader.join()
     status = process.returncode
