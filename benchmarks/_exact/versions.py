@@ -42,14 +42,16 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.instants import CLOCK_ROUNDING
 from railyard.netemu.schedulers import fast_version
+from railyard.netemu.schedulers.filling import NOTHING
 
 #: What others leave of a link is a difference, known to the last digit of the link's capacity.  If
 #: it is a smaller share of it than this, the end of a flow that sends it is known less well than
 #: what is one instant, so that a change then may come before it for one version, and after it for
 #: the other.  By exact fractions, either of them was the one that was wrong, and by chance.
 KNOWN_SHARE = sys.float_info.epsilon / CLOCK_ROUNDING
-#: If it is less than this, its end is not known to ``CLOSE_SHARE``.
-UNKNOWN_SHARE = sys.float_info.epsilon / CLOSE_SHARE
+#: Shares of links that differ by less than ``NOTHING`` are equal, and what is left of a link is
+#: nothing: the end of a flow that sends at less than this share is not known to ``CLOSE_SHARE``.
+UNKNOWN_SHARE = NOTHING / CLOSE_SHARE
 #: A case may take both versions so much CPU time, once its loops are compiled.
 CASE_S_MAX = 2.0
 #: Flows of a small case, and of one in fifty.
@@ -87,8 +89,13 @@ class _NotingRun(Run):
         """Note the rates of now."""
         number, named = self.fabric.network.number, self.fabric.capacities_bytes_per_s()
         capacities = {number[name]: capacity for name, capacity in named.items()}
+        free = {number[name]: rest for name, rest in self.fabric.free_bytes_per_s().items()}
         for flow, rate in self.fabric.rates_bytes_per_s().items():
-            least = min((capacities[link] for link in self._ways[flow]), default=0.0)
+            way = self._ways[flow]
+            least = min((capacities[link] for link in way), default=0.0)
+            if not rate and way:  # what is left may be nothing, or be handed out
+                rate = min(free[link] for link in way)
+                rate = rate if rate > least * NOTHING / 2 else 0.0
             if 0 < rate < least:
                 known = self.least_shares.get(flow, 1.0)
                 self.least_shares[flow] = min(known, rate / least)
@@ -183,7 +190,8 @@ class _Maker:
         if kind < 0.15:
             return at_s
         if kind < 0.6 and due_s < math.inf:
-            close_s = dice.choice([0.0, 0.0, 0.0, 1e-10, -1e-10, 1e-7, -1e-7, 0.01])
+            # not 1e-7: of our rates that is .1 bytes, which just are, or are not, what has ended
+            close_s = dice.choice([0.0, 0.0, 0.0, 1e-10, -1e-10, 1.3e-7, -1.3e-7, 0.01])
             return due_s if kind < 0.4 else due_s + close_s
         if kind < 0.7 and due_s < math.inf:
             return at_s + (due_s - at_s) * dice.random()

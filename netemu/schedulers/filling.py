@@ -17,7 +17,7 @@ from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.traffic import Group
 
 #: What is left of a link is rounding if it is less than this share of its capacity.
-_NOTHING = 1e-12
+NOTHING = 1e-12
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
 #: Up to so many rows are filled one by one: one takes 10 us, with arrays 37; four take 28, and 50.
@@ -142,4 +142,4 @@ def by_arrival(group: Group) -> tuple[float, str]:
 
 def rounding_of(capacities: Floats) -> Floats:
     """[link]: this many bytes/s of a link are rounding."""
-    return np.where(np.isfinite(capacities), capacities * _NOTHING, 0.0)
+    return np.where(np.isfinite(capacities), capacities * NOTHING, 0.0)

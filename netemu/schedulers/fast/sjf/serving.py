@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.rows import RATE
 from railyard.netemu.schedulers.fast.loops.filling import scratch
@@ -54,6 +55,8 @@ CAPACITY, ROUNDING, REST, FULL_AT, NOW_FULL_AT, LOAD = AMOUNTS = range(6)
 #: Then lists of links: those that were full after the last decision, in the order in which they
 #: were filled, with -1 behind the last one; those that are now; and reopened ones.
 AT, FULL, NOW_FULL, REOPENED = NUMBERS = range(4)
+#: Each turn takes a row or passes over one at a link, but for one turn for each tie.
+_TURNS = 4
 
 
 class Links(NamedTuple):
@@ -108,6 +111,7 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
             now_full_count += 1
     next_full, place, total, bytes_per_s, first_s = 0, 0, 0, 0.0, np.inf
     chosen, next_key = -1, np.inf  # the reopened link with the shortest row, and that row's bytes
+    turns = _TURNS * (row_count + 1) * (positions + 1) + links
     while True:
         first, longest, end = total, -1.0, place
         while full[next_full] >= 0 and left[full[next_full]] == 0:
@@ -139,6 +143,9 @@ def serve(  # noqa: C901 (in parts, it takes 1.5 times as long: numba copies all
                 total += 1
             place = end
         while not is_same:
+            turns -= 1
+            if turns < 0:
+                raise InvariantError("sjf: rows are served without an end")
             while place < count and is_closed(marks, order[place], left):
                 paused[paused_count] = order[place]
                 paused_count, place = paused_count + 1, place + 1
