@@ -19,7 +19,7 @@ def own(hadoop):
     return hadoop.url.removeprefix("http://")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kept(hadoop):
     """A file that every test must leave where it is."""
     stored(hadoop, b"kept\n", "/addressed/t1")

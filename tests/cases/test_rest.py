@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 IDLE = ("-mapper", "cat", "-reducer", "cat")
 
 
-@pytest.fixture(scope="module", name="store")
+@pytest.fixture(scope="session", name="store")
 def _store(hadoop):
     """Requests to WebHDFS: ``store(verb, path, op, data, ...)``."""
 
@@ -28,7 +28,7 @@ def _store(hadoop):
     return ask
 
 
-@pytest.fixture(scope="module", name="cluster")
+@pytest.fixture(scope="session", name="cluster")
 def _cluster(hadoop):
     """Requests to what is below /ws/v1/."""
 
@@ -38,7 +38,7 @@ def _cluster(hadoop):
     return ask
 
 
-@pytest.fixture(scope="module", name="job")
+@pytest.fixture(scope="session", name="job")
 def _job(hadoop):
     """The application of a job that has ended, in the queue default, with a setting of its user."""
     hadoop.ok("hadoop", "fs", "-mkdir", "/rest")
