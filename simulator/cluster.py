@@ -48,9 +48,11 @@ from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
+from railyard.simulator.silence.network import FaultyNetwork
 from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions
 
@@ -106,14 +108,16 @@ class Simulation:
             rows = mean_fetches(workload) >= _ROWS_FROM_FETCHES
         rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
         fast = fast_version(name, fast_from_flows)
-        fabric = (
-            ResumableFabric(topology, flows, fast=fast)
-            if has_restarts
-            else Fabric(topology, flows, fast=fast, has_table=rows)
-        )
+        self.network: SimulatedNetwork
+        if has_restarts:
+            resumable = ResumableFabric(topology, flows, fast=fast)
+            self.network = FaultyNetwork(resumable, self.heap, behaviour.fetch_s)
+        else:
+            fabric = Fabric(topology, flows, fast=fast, has_table=rows)
+            self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.core.fetch_rows.are_used = rows
+        fabric = self.network.fabric
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
-        self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
         self.workers = Workers(
@@ -138,17 +142,25 @@ class Simulation:
         self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
         links = self.core.state.policies.links
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
-        if isinstance(self.driver, RestartableDriver):
+        if isinstance(self.network, FaultyNetwork):
+            assert isinstance(self.driver, RestartableDriver)
+            half = self.workers.half = HalfHeard(self.workers, self.network)
 
             def make_fabric() -> ResumableFabric:
                 return ResumableFabric(
                     topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
                 )
 
-            Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
-            slots_of = self.faults.slots_of
+            Settling(topology, self.heap, self.driver, half, self.workers, self.jobs, self._links)
             DaemonFaults(
-                daemon_faults, topology, self.heap, self.driver, self.workers, make_fabric, slots_of
+                daemon_faults,
+                topology,
+                self.heap,
+                self.driver,
+                half,
+                self.workers,
+                make_fabric,
+                self.faults.slots_of,
             )
         self._standstill = Standstill(topology, self.heap, self.driver, self.workers)
         self._take_commands()
@@ -165,12 +177,14 @@ class Simulation:
     @property
     def is_whole(self) -> bool:
         """Whether all daemons and nodes are up, and have said what they have."""
-        driver = self.driver
+        driver, network = self.driver, self.network
         if isinstance(driver, RestartableDriver) and (
             driver.is_down or driver.away or driver.stopped
         ):
             return False
-        return not (self.store.is_down or self.store.stopped or self.network.is_down)
+        if isinstance(network, FaultyNetwork) and network.is_down:
+            return False
+        return not (self.store.is_down or self.store.stopped)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.
@@ -260,8 +274,7 @@ class Simulation:
         driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
-        if isinstance(driver, RestartableDriver):
-            half = workers.half
+        if isinstance(driver, RestartableDriver) and (half := workers.half) is not None:
             driver.on_half(StartFlow, network=half.open, node_manager=half.fetch)
             driver.on_half(CancelFlow, network=half.close, node_manager=half.forget)
             driver.on_half(OpenCoflow, network=workers.open_coflow)

@@ -163,7 +163,13 @@ ROOMS = (
     ("gateway.http", "gateway.page"),
     ("gateway.http", "gateway.webhdfs", "gateway.yarn"),
     ("gateway.shell.fs",),
-    ("simulator.nodes", "simulator.restarts", "simulator.faults"),
+    (
+        "simulator.network",
+        "simulator.silence",
+        "simulator.nodes",
+        "simulator.restarts",
+        "simulator.faults",
+    ),
     (
         "scripts.terminal",
         "scripts.clusters",

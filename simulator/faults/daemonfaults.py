@@ -40,6 +40,7 @@ from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
 from railyard.simulator.nodes import blockstore
+from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts import driver as restarts
 from railyard.simulator.restarts.resourcemanager import tell_network
@@ -122,6 +123,7 @@ class DaemonFaults:
         topology: Topology,
         heap: EventHeap,
         driver: restarts.RestartableDriver,
+        half: HalfHeard,
         workers: Workers,
         make_fabric: Callable[[], ResumableFabric],
         slots_of: Callable[[NodeId], int],
@@ -131,6 +133,8 @@ class DaemonFaults:
         self._heap = heap
         self._driver = driver
         self._workers = workers
+        self._network = half.network
+        self._half = half
         self._make_fabric = make_fabric
         self._expiry_s = topology.liveness.expiry_s
         self._nodes = [node.id for node in topology.nodes()]
@@ -143,7 +147,7 @@ class DaemonFaults:
     def _arm(self, fault: DaemonFault) -> None:
         armed = _Armed(fault, fault.flows)
         self._armed.append(armed)
-        self._workers.network.on_start = self._flows_start
+        self._network.on_start = self._flows_start
         self._heap.after(_ARMED_S, self._fire, armed)
 
     def _fire(self, armed: _Armed, lag_s: float = 0.0) -> None:
@@ -151,7 +155,7 @@ class DaemonFaults:
             self._armed.remove(armed)
             self._heap.after(lag_s, self._begin, armed.fault)
         if not self._armed:
-            self._workers.network.on_start = None
+            self._network.on_start = None
 
     def _flows_start(self, flows: Sequence[FlowSpec]) -> None:
         for armed in list(self._armed):
@@ -192,21 +196,21 @@ class DaemonFaults:
         elif fault.daemon == "namenode":
             workers.store.stop(fault.lasts_s)
         elif fault.daemon == "network":
-            workers.network.stop(fault.lasts_s, hears_first=fault.hears_first)
+            self._network.stop(fault.lasts_s, hears_first=fault.hears_first)
         elif fault.daemon.startswith(NODE_MANAGER):
             self._node_manager_stopped(fault)
         else:
             self._data_node_stopped(fault)
 
     def _network_down(self, fault: DaemonDown) -> None:
-        network = self._workers.network
+        network = self._network
         if not network.is_dead:
             network.go_down(self._make_fabric())
             self._heap.after(fault.lasts_s, self._network_back)
 
     def _network_back(self) -> None:
         """Those who send tell it their flows, and the ResourceManager what there is."""
-        workers, network = self._workers, self._workers.network
+        workers, network = self._workers, self._network
         dice = random.Random(f"{workers.seed} {workers.chance} network {network.deaths}")
         self._heap.after(dice.uniform(0.0, _TOLD_S), self._tell_network, network.deaths)
         for sender in network.come_back():
@@ -215,18 +219,18 @@ class DaemonFaults:
 
     def _tells(self, sender: str, deaths: int) -> None:
         """One that is stopped does so when it goes on."""
-        if self._workers.network.deaths == deaths:
-            self._workers.network.tells(sender)
+        if self._network.deaths == deaths:
+            self._network.tells(sender)
 
     def _tell_network(self, deaths: int) -> None:
         """A ResourceManager that is restarted meanwhile does so by itself."""
-        network, driver = self._workers.network, self._driver
+        network, driver = self._network, self._driver
         if network.deaths != deaths or not network.awaits_coflows:
             return
         if driver.is_down:
             self._heap.after(_AGAIN_S, self._tell_network, deaths)
         else:
-            tell_network(driver.core, self._workers)
+            tell_network(driver.core, self._half)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
         """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
@@ -243,7 +247,7 @@ class DaemonFaults:
         for node in nodes:
             workers.end_work(node)
             workers.outputs.damage(node, fault.lost)
-        workers.network.daemon_is_gone(fault.daemon)
+        self._network.daemon_is_gone(fault.daemon)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
 
@@ -251,13 +255,13 @@ class DaemonFaults:
         driver, rack = self._driver, rack_of(self._nodes_of(fault.daemon)[0])
         if rack not in driver.stopped and rack not in self._workers.unregistered:
             orders = driver.stop_manager(rack)
-            self._workers.network.daemon_stops(fault.daemon)
+            self._network.daemon_stops(fault.daemon)
             self._heap.after(fault.lasts_s, self._node_manager_goes_on, rack, orders)
 
     def _node_manager_goes_on(self, rack: RackId, orders: list[Command]) -> None:
         if self._driver.stopped.get(rack) is orders:  # otherwise it has died since
             self._driver.manager_goes_on(rack, self._is_wanted)
-            self._workers.network.daemon_goes_on(NODE_MANAGER + rack)
+            self._network.daemon_goes_on(NODE_MANAGER + rack)
 
     def _is_wanted(self, order: Command) -> bool:
         """Whether an order that a NodeManager hears late is to be carried out.
@@ -314,14 +318,14 @@ class DaemonFaults:
         rack = rack_of(nodes[0])
         if rack not in store.stopped and not all(n in store.down for n in nodes):
             stopped = store.stop_datanode(rack)
-            self._workers.network.daemon_stops(fault.daemon)
+            self._network.daemon_stops(fault.daemon)
             self._heap.after(fault.lasts_s, self._data_node_goes_on, rack, stopped)
 
     def _data_node_goes_on(self, rack: RackId, stopped: blockstore.StoppedDataNode) -> None:
         store = self._workers.store
         if store.stopped.get(rack) is stopped:  # otherwise it has died since
             store.datanode_goes_on(rack)
-            self._workers.network.daemon_goes_on(DATA_NODE + rack)
+            self._network.daemon_goes_on(DATA_NODE + rack)
 
     def _data_node_down(self, fault: DaemonDown) -> None:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)
@@ -329,8 +333,8 @@ class DaemonFaults:
             store.down.begin(node)
         for node in nodes:
             reason = f"the DataNode of {node} is gone"
-            self._workers.network.end_flows_of(node, reason, lambda end: not is_fetch(end))
-        self._workers.network.daemon_is_gone(fault.daemon)
+            self._network.end_flows_of(node, reason, lambda end: not is_fetch(end))
+        self._network.daemon_is_gone(fault.daemon)
         store.datanode_is_gone(rack_of(nodes[0]))
         self._heap.after(fault.lasts_s, self._data_node_back, nodes)
 

@@ -47,7 +47,7 @@ class LinkWatch:
 
     def _answer(self, known: Mapping[str, LinkState], asked: int) -> None:
         if self._network.is_stopped:  # it hears later what it was asked
-            self._network.when_heard(partial(self._heap.after, 0.0, self._answer, known, asked))
+            self._network.hears(partial(self._heap.after, 0.0, self._answer, known, asked))
             return
         if asked != self._asked:
             return  # whoever asked is dead

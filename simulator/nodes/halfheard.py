@@ -17,14 +17,13 @@ from typing import Protocol
 
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import CancelFlow, StartFlow
-from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.outages import Outages
+from railyard.simulator.silence.network import FaultyNetwork
 
 
 class Fetching(Protocol):
     """Who carries out what both have heard; see ``Workers``."""
 
-    network: SimulatedNetwork
     down: Outages
 
     def start_flow(self, command: StartFlow) -> None:
@@ -43,13 +42,13 @@ class Fetching(Protocol):
 class HalfHeard:
     """The fetches that are known to one of the two."""
 
-    def __init__(self, workers: Fetching) -> None:
+    def __init__(self, workers: Fetching, network: FaultyNetwork) -> None:
         self._workers = workers
-        self._network = workers.network
+        self.network = network
         self._unopened: dict[FlowId, StartFlow] = {}  #: known to the NodeManager alone
 
     def __bool__(self) -> bool:
-        return bool(self._unopened or self._network.has_held)
+        return bool(self._unopened or self.network.has_held)
 
     # What the network alone hears ----------------------------------------------------------------
     def open(self, order: StartFlow) -> None:
@@ -57,23 +56,23 @@ class HalfHeard:
         if self._unopened.pop(order.flow, None) is not None:
             self._workers.start_flow(order)
             return
-        if _crosses(order) and self._has_ends(order) and not self._network.is_down:
+        if _crosses(order) and self._has_ends(order) and not self.network.is_down:
             self._workers.carry((order,))
-            self._network.hold(order.flow)
+            self.network.hold(order.flow)
 
     def close(self, order: CancelFlow) -> None:
         """The network hears that a fetch is cancelled: nothing more comes."""
         fetch = self._workers.fetch_order(order.flow)
-        if fetch is None or not _crosses(fetch) or self._network.is_down:
+        if fetch is None or not _crosses(fetch) or self.network.is_down:
             return
-        if not self._network.is_held(order.flow):
+        if not self.network.is_held(order.flow):
             self._unopened[order.flow] = fetch
-        self._network.cancel(order.flow)
+        self.network.cancel(order.flow)
 
     # What the NodeManager alone hears ------------------------------------------------------------
     def fetch(self, order: StartFlow) -> None:
         """The NodeManager hears of a fetch; it finds out by itself that the source is gone."""
-        if _crosses(order) and self._has_ends(order) and not self._network.is_held(order.flow):
+        if _crosses(order) and self._has_ends(order) and not self.network.is_held(order.flow):
             self._unopened[order.flow] = order
         else:
             self._workers.start_flow(order)
@@ -82,7 +81,7 @@ class HalfHeard:
         """The NodeManager hears that a fetch is cancelled."""
         fetch = self._workers.fetch_order(order.flow)
         if fetch is not None and _crosses(fetch):
-            self._network.hold(order.flow)
+            self.network.hold(order.flow)
         else:
             self._workers.cancel_flow(order)
 
@@ -90,12 +89,12 @@ class HalfHeard:
     def completes(self, order: StartFlow) -> bool:
         """Whether an order for both is the NodeManager's to a fetch that the network knows."""
         self._unopened.pop(order.flow, None)
-        if not self._network.is_held(order.flow):
+        if not self.network.is_held(order.flow):
             return False
         if self._has_ends(order):
-            self._network.release(order.flow)
+            self.network.release(order.flow)
             return True
-        self._network.cancel(order.flow)  # nobody will send
+        self.network.cancel(order.flow)  # nobody will send
         return False
 
     def cancel(self, flow: FlowId) -> None:
@@ -107,6 +106,10 @@ class HalfHeard:
         """The network is told which fetches there are."""
         for order in [order for order in orders if order.flow in self._unopened]:
             self.open(order)
+
+    def is_unheard(self, flow: FlowId) -> bool:
+        """Whether the network alone knows a fetch."""
+        return self.network.is_held(flow)
 
     def unopened_in(self, rack: RackId) -> list[FlowId]:
         """Those that a rack's NodeManager alone knows."""

@@ -117,7 +117,7 @@ class Workers:
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
         self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
-        self.half = HalfHeard(self)
+        self.half: HalfHeard | None = None  #: if a ResourceManager may die
         #: fetches that were rows, and whose flows have ended, but not for their readers so far
         self._named: dict[int, FlowId] = {}
 
@@ -201,7 +201,8 @@ class Workers:
         damaged = self.outputs.damaged_among(command.outputs)
         if not damaged or command.src in self.down or command.dst in self.down:
             return False
-        self.half.cancel(command.flow)
+        if self.half:
+            self.half.cancel(command.flow)
         self.network.cancel(command.flow)
         self.heap.after(0.0, self._refused, command, damaged)
         return True
@@ -248,7 +249,8 @@ class Workers:
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
         self._waiting.pop(command.flow, None)
-        self.half.cancel(command.flow)
+        if self.half:
+            self.half.cancel(command.flow)
         self.network.cancel(command.flow)
 
     def fetch_order(self, flow: FlowId) -> StartFlow | None:
@@ -311,9 +313,10 @@ class Workers:
     def _end_flows(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
     ) -> None:
-        self.half.reader_is_gone(node)
+        if self.half:
+            self.half.reader_is_gone(node)
         self.network.end_flows_of(node, reason, which)
-        for order in self.half.source_is_gone(node):
+        for order in self.half.source_is_gone(node) if self.half else ():
             _Fetch(self, order, self.heap.now_s)(order.size_bytes, reason)
 
     def end_attempts(self, node: NodeId) -> None:
@@ -356,9 +359,9 @@ class Workers:
             for flow, (spec, on_end) in self.network.flows().items()
             if isinstance(on_end, _Fetch)
             and rack_of(spec.dst) == rack
-            and not self.network.is_held(flow)
+            and not (self.half and self.half.is_unheard(flow))
         ]
-        flows += self.half.unopened_in(rack)
+        flows += self.half.unopened_in(rack) if self.half else ()
         flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
         flows += [
             flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early

@@ -23,6 +23,7 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.linkwatch import LinkWatch
+from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers, flow_of
 from railyard.simulator.restarts.driver import Crash, RestartableDriver
 from railyard.simulator.submissions import Submissions
@@ -31,12 +32,12 @@ from railyard.simulator.submissions import Submissions
 _AGAIN_S = 0.1
 
 
-def tell_network(core: Core, workers: Workers) -> None:
+def tell_network(core: Core, half: HalfHeard) -> None:
     """Tell a successor what there is, as ``resourcemanager.process.network.orders`` does."""
     orders = [fetch.start_order for fetch in core.fetches.values()]
     flows = [flow_of(order) for order in orders if order.src != order.dst]
-    workers.network.resume(core.open_coflows, flows)
-    workers.half.open_all(orders)
+    half.network.resume(core.open_coflows, flows)
+    half.open_all(orders)
 
 
 class Settling:
@@ -47,6 +48,7 @@ class Settling:
         topology: Topology,
         heap: EventHeap,
         driver: RestartableDriver,
+        half: HalfHeard,
         workers: Workers,
         jobs: Submissions,
         links: LinkWatch | None,
@@ -55,6 +57,7 @@ class Settling:
         self._heap = heap
         self._driver = driver
         self._workers = workers
+        self._half = half
         self._jobs = jobs
         self._links = links
         driver.on_restarted = self._begin
@@ -72,7 +75,7 @@ class Settling:
 
     def _settle_network(self, core: Core) -> None:
         """Close what jobs have in the network that should not be there, and open coflows."""
-        network, wanted = self._workers.network, core.open_coflows
+        network, wanted = self._half.network, core.open_coflows
         fetches, there = core.fetches, network.coflows()
         for coflow in there:
             if coflow not in wanted:
@@ -83,7 +86,7 @@ class Settling:
         for coflow in wanted:
             if coflow not in there:
                 network.open_coflow(coflow)
-        tell_network(core, self._workers)
+        tell_network(core, self._half)
 
     def _rejoin(self, rack: RackId, epoch: int) -> None:
         """The NodeManager of a rack tells what has happened, and what it has."""

@@ -15,7 +15,7 @@ from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of, sender_of
-from railyard.simulator.network.network import SimulatedNetwork
+from railyard.simulator.silence.network import FaultyNetwork
 from tests.netemu.topologies import network_of
 from tests.simulator.test_stopped_manager import seen, shuffling, with_faults
 
@@ -40,7 +40,7 @@ class World:
 
     def __init__(self) -> None:
         self.heap = EventHeap()
-        self.network = SimulatedNetwork(self.fabric(), self.heap)
+        self.network = FaultyNetwork(self.fabric(), self.heap)
         self.network.open_coflow(COFLOW)
         self.ends_s: dict[FlowId, float] = {}
         self.network.carry_all([(spec, self.ending(spec)) for spec in (FETCH, READ)])

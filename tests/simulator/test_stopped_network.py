@@ -10,7 +10,7 @@ from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.network.network import SimulatedNetwork
+from railyard.simulator.silence.network import FaultyNetwork
 from tests.netemu.topologies import network_of
 from tests.simulator.test_stopped_manager import with_faults
 
@@ -25,7 +25,7 @@ class World:
 
     def __init__(self, *, stops: bool = True, hears_first: bool = False) -> None:
         self.heap = EventHeap()
-        self.network = SimulatedNetwork(self.fabric(), self.heap)
+        self.network = FaultyNetwork(self.fabric(), self.heap)
         self.ended: dict[str, tuple[float, int, str]] = {}
         if stops:
             self.heap.at(STOP_S, lambda: self.network.stop(LASTS_S, hears_first=hears_first))

@@ -32,7 +32,10 @@ class Untold(msgspec.Struct, frozen=True):
 
 
 class Successor:
-    """It knows no flows at first; ``waiting`` are those that there are."""
+    """It is not there at first, and then knows no flows; ``waiting`` are those that there are.
+
+    Whatever is new before it is there is told to it then.
+    """
 
     def __init__(
         self,
@@ -45,14 +48,15 @@ class Successor:
         self._untold = {each.spec.flow: each for each in waiting}
         self.flows = {flow: each.spec for flow, each in self._untold.items()}  #: not over yet
         #: processes that have yet to tell it their flows
-        self.silent = dict.fromkeys(sender_of(spec) for spec in self.flows.values())
+        self._silent: dict[str, None] = {}
         self._granted = {flow: each.sent_bytes for flow, each in self._untold.items()}
+        self.is_there = False
         self.is_resumed = False  #: whether the ResourceManager has told it its coflows
 
     @property
     def knows_all(self) -> bool:
         """Whether it is from now on as if there had been no other before."""
-        return self.is_resumed and not self.silent
+        return self.is_resumed and not self._silent
 
     def pasts(self) -> dict[CoflowId, CoflowPast]:
         """What another network should know of coflows, if it comes in place of this one."""
@@ -63,10 +67,16 @@ class Successor:
         return self._untold
 
     # What it is told -----------------------------------------------------------------------------
+    def begin(self) -> list[str]:
+        """It is there; returns who has to tell it flows."""
+        self.is_there = True
+        self._silent = dict.fromkeys(sender_of(spec) for spec in self.flows.values())
+        return list(self._silent)
+
     def tells(self, sender: str) -> None:
         """A sender tells all its flows; does nothing if it has done so."""
-        if sender in self.silent:
-            del self.silent[sender]
+        if sender in self._silent:
+            del self._silent[sender]
             for each in [u for u in self._untold.values() if sender_of(u.spec) == sender]:
                 self._tell(each)
             self._check_grants()
@@ -77,31 +87,32 @@ class Successor:
         self.is_resumed = True
         self._check_grants()
 
-    def carry(self, spec: FlowSpec) -> None:
-        """A flow is new."""
-        self.flows[spec.flow] = spec
-        each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
-        if sender_of(spec) not in self.silent:
-            self._tell(each)
+    def start_all(self, specs: Iterable[FlowSpec]) -> None:
+        """Flows are new."""
+        for spec in specs:
+            self.flows[spec.flow] = spec
+            each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
+            if self.is_there and sender_of(spec) not in self._silent:
+                self._tell(each)
 
-    def close(self, flow: FlowId) -> bool:
+    def cancel(self, flow: FlowId) -> bool:
         """A flow is cancelled; returns whether it was not over."""
         self._untold.pop(flow, None)
         self._granted.pop(flow, None)
         self._ledger.close(flow)
         return self.flows.pop(flow, None) is not None
 
-    def open_coflow(self, coflow: CoflowId) -> None:
+    def register_coflow(self, coflow: CoflowId) -> None:
         """A coflow is new; one that the ResourceManager has yet to tell will be among all."""
         if self.is_resumed:
             self._ledger.register_coflow(coflow)
 
-    def close_coflow(self, coflow: CoflowId) -> None:
+    def finish_coflow(self, coflow: CoflowId) -> None:
         """A coflow, whose flows are closed, is over."""
         if coflow in self._ledger.coflows:
             self._ledger.finish_coflow(coflow)
 
-    def advance(self, now_s: float) -> list[Finished]:
+    def advance_all(self, now_s: float) -> list[Finished]:
         """Let time pass; returns the flows that were granted all their bytes."""
         self._ledger.advance(now_s)
         granted = self._ledger.take_grants().values()

@@ -1,0 +1,259 @@
+"""A simulated network that may be stopped or die, as may daemons that hold ends of its flows.
+
+the network is stopped   It hears its orders when it goes on.  Its clock has gone on, so what
+                         would have been granted is so then (``netemu.emulator.process``).
+the network dies         Its flows stop where they are, and are told to its successor by those
+                         who send, with what they have sent (``successor.py``).
+a daemon is stopped      It moves no bytes: a flow of which it holds an end is granted, and ends
+                         when it goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.simulator.heap import EventHeap
+from railyard.simulator.network.ends import daemons_of
+from railyard.simulator.network.network import OnEnd, SimulatedNetwork
+from railyard.simulator.silence.mailbox import Mailbox
+from railyard.simulator.silence.successor import Successor, Untold
+
+#: A network that was late by so much counts orders within this share of it as given together, as
+#: ``netemu.emulator.process`` does.
+_TOGETHER_LATE = 0.1
+
+
+class FaultyNetwork(SimulatedNetwork):
+    """The network, or what there is of it."""
+
+    fabric: ResumableFabric
+
+    def __init__(self, fabric: ResumableFabric, heap: EventHeap, latency_s: float = 0.0) -> None:
+        super().__init__(fabric, heap, latency_s)
+        self._mail = Mailbox()  #: of the network, since it was stopped last
+        self._closing: set[FlowId] = set()  #: flows that it has yet to hear are cancelled
+        self._stopped: dict[str, Mailbox] = {}  #: of daemons that are stopped
+        #: {flow of which its reader's NodeManager has not heard: whether it was granted}
+        self._held: dict[FlowId, bool] = {}
+
+    @property
+    def _successor(self) -> Successor | None:
+        """Since the network died, until its successor knows all."""
+        return self._carrier if isinstance(self._carrier, Successor) else None
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it is dead, stopped, or was not told yet what there is."""
+        return self.is_stopped or self._successor is not None
+
+    # What is heard late ---------------------------------------------------------------------------
+    def stop(self, lasts_s: float, *, hears_first: bool) -> None:
+        """It is stopped for a while; does nothing if it is dead, or stopped already.
+
+        ``hears_first``: once it goes on, it hears orders before it looks at its clock, so that
+        flows count from when they were opened; otherwise all count from then on.
+        """
+        if not self.is_down:
+            self.is_stopped, self._mail = True, Mailbox()
+            self._heap.after(lasts_s, self._go_on, self._mail, hears_first)
+
+    def _go_on(self, mail: Mailbox, hears_first: bool) -> None:
+        """Hear all orders, in turn; those given close together count as given together."""
+        if self._mail is not mail or not self.is_stopped:
+            return  # it has died since
+        self.is_stopped = False
+        now_s = self._heap.now_s
+        ended = [] if hears_first else self._caught_up(now_s)
+        granted_s = self.fabric.now_s
+        for number, (order, given_s) in enumerate(mail.orders):
+            at_s = min(given_s, now_s)
+            close_s = (now_s - at_s) * _TOGETHER_LATE if number else 0.0
+            if at_s > granted_s + close_s and (number == 0 or given_s < math.inf):
+                ended += self._caught_up(at_s)
+                granted_s = at_s
+            order()
+        ended += self._caught_up(now_s)
+        self._report(ended)
+
+    def _caught_up(self, now_s: float) -> list[Finished | Numbers]:
+        """Advance the fabric; returns the flows that have ended and that somebody waits for."""
+        return [
+            end
+            for end in self._advanced(now_s)
+            if not (isinstance(end, Finished) and end.flow in self._closing)
+        ]
+
+    def hears(self, order: Callable[[], object]) -> None:
+        """Have an order carried out when the network hears of it."""
+        if self.is_stopped:
+            self._mail.tell(order)
+        else:
+            order()
+
+    def _start(self, flows: Sequence[FlowSpec]) -> None:
+        if self.is_stopped:
+            self._mail.tell(partial(super()._start, flows), given_s=self._heap.now_s)
+        else:
+            super()._start(flows)
+
+    def _close(self, spec: FlowSpec) -> None:
+        if self.is_stopped:
+            self._closing.add(spec.flow)
+            self._mail.tell(partial(self._close, spec))
+        else:
+            self._closing.discard(spec.flow)
+            super()._close(spec)
+
+    def next_s(self) -> float:
+        """As of a network that is up; inf while it is stopped."""
+        return math.inf if self.is_stopped else super().next_s()
+
+    def advance(self) -> None:
+        """As of a network that is up; does nothing while it is stopped."""
+        if not self.is_stopped:
+            super().advance()
+
+    # How it dies and comes back -------------------------------------------------------------------
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is, and there is no successor yet."""
+        return self._successor is not None and not self._successor.is_there
+
+    def go_down(self, fresh: ResumableFabric) -> None:
+        """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
+        if self.is_stopped:
+            self.is_stopped = False
+            self._mail.go_on()  # nothing is sent any more: its successor is told what there is
+        for flow in list(self._held):
+            self.cancel(flow)  # nobody will tell its successor of these
+        dead, before = self.fabric, self._successor
+        self.fabric = fresh
+        self.counts.dead.append(dead)
+        fresh.advance(self._heap.now_s)
+        for link, bytes_per_s in dead.capacities_bytes_per_s().items():
+            if math.isfinite(bytes_per_s):
+                fresh.set_capacity(link, bytes_per_s)
+        untold = {} if before is None else before.untold()
+        waiting = list[Untold]()
+        for flow, (spec, _) in self._flows.items():
+            if dead.is_open(flow):
+                self.counts.note_sent(flow, dead.sent_bytes(flow))
+            elif before is None or flow not in before.flows:
+                continue  # all of it was sent, or it needs no network
+            is_known = flow not in untold or untold[flow].is_known
+            waiting.append(Untold(spec, self.counts.sent_before_bytes(flow), is_known))
+        pasts = dead.pasts() if before is None else before.pasts()
+        self._carrier = Successor(fresh, pasts, waiting)
+
+    def come_back(self) -> list[str]:
+        """There is a successor; returns who has to tell it flows, beside the ResourceManager."""
+        assert self._successor is not None, "it has not died"
+        return self._successor.begin()
+
+    @property
+    def awaits_coflows(self) -> bool:
+        """Whether it is a successor that the ResourceManager has yet to tell what there is."""
+        return self._successor is not None and not self._successor.is_resumed
+
+    def resume(self, coflows: Iterable[CoflowId], flows: Iterable[FlowSpec]) -> None:
+        """The ResourceManager tells a successor which coflows and flows of them there are.
+
+        Does nothing where it has been told all by everybody.
+        """
+        if self._successor is not None and self._successor.is_there:
+            self._successor.resume(coflows, flows)
+            self._look_if_told()
+
+    def tells(self, sender: str) -> None:
+        """A sender tells a successor its flows, unless it has, or is stopped."""
+        if self._successor is not None and sender not in self._stopped:
+            self._successor.tells(sender)
+            self._look_if_told()
+
+    def _look_if_told(self) -> None:
+        if self._successor is not None and self._successor.knows_all:
+            self._carrier = self.fabric
+
+    # Daemons that are stopped ---------------------------------------------------------------------
+    def daemon_stops(self, daemon: str) -> None:
+        """A daemon that may hold ends of flows is stopped."""
+        self._stopped[daemon] = Mailbox()
+
+    def daemon_goes_on(self, daemon: str) -> None:
+        """It goes on: at once, it sends or takes what was granted meanwhile."""
+        self._stopped.pop(daemon).go_on()
+        self.tells(daemon)
+
+    def daemon_is_gone(self, daemon: str) -> None:
+        """It has died, stopped or not, and its flows were ended."""
+        self._stopped.pop(daemon, None)
+        self.tells(daemon)
+
+    def _arrived(self, flow: FlowId) -> None:
+        if not self._stands_still(flow):
+            super()._arrived(flow)
+
+    def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
+        moving = (
+            end for end in ended if not (isinstance(end, Finished) and self._stands_still(end.flow))
+        )
+        return super()._known(moving)
+
+    def _stands_still(self, flow: FlowId) -> bool:
+        """Whether a flow that was granted ends later, as whoever holds an end does nothing now."""
+        if flow in self._held:
+            self._held[flow] = True
+            return True
+        if self._stopped and flow in self._flows:
+            spec, _ = self._flows[flow]
+            for daemon in daemons_of(spec):
+                if daemon in self._stopped:
+                    self._stopped[daemon].tell(partial(self._moves, spec))
+                    return True
+        return False
+
+    def _moves(self, spec: FlowSpec) -> None:
+        """The bytes of a flow that stood still move, unless it is cancelled."""
+        known = self._flows.get(spec.flow)
+        if known is not None and known[0] is spec:
+            self._arrived(spec.flow)
+
+    # Flows whose bytes nobody takes yet -----------------------------------------------------------
+    @property
+    def has_held(self) -> bool:
+        """Whether any flow is held."""
+        return bool(self._held)
+
+    def hold(self, flow: FlowId) -> None:
+        """Do not report the end of an open flow before it is released."""
+        self._held.setdefault(flow, False)
+
+    def is_held(self, flow: FlowId) -> bool:
+        """Whether it is."""
+        return flow in self._held
+
+    def release(self, flow: FlowId) -> None:
+        """Report the end of a flow that is held from now on."""
+        if self._held.pop(flow):
+            self._heap.after(0.0, self._arrived, flow)
+
+    def cancel(self, flow: FlowId) -> None:
+        """Cancel a flow; does nothing if it is not open."""
+        self._held.pop(flow, None)
+        super().cancel(flow)
+
+    def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
+        known = [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]
+        if self.is_down:
+            return known
+        return [flow for flow in known if self.fabric.is_open(flow) or flow in self._held]
+
+    def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
+        """Those that are held go on: nobody but the network has any part in them."""
+        return [flow for flow in super()._at_node(node, which) if flow not in self._held]
