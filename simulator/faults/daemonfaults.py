@@ -44,6 +44,7 @@ from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts import driver as restarts
 from railyard.simulator.restarts.resourcemanager import tell_network
+from railyard.simulator.silence.mailbox import Mailbox
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
@@ -321,7 +322,7 @@ class DaemonFaults:
             self._network.daemon_stops(fault.daemon)
             self._heap.after(fault.lasts_s, self._data_node_goes_on, rack, stopped)
 
-    def _data_node_goes_on(self, rack: RackId, stopped: blockstore.StoppedDataNode) -> None:
+    def _data_node_goes_on(self, rack: RackId, stopped: Mailbox) -> None:
         store = self._workers.store
         if store.stopped.get(rack) is stopped:  # otherwise it has died since
             store.datanode_goes_on(rack)

@@ -208,7 +208,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             workers.heap.after(workers.behaviour.fetch_s, self._read_here, rest_bytes)
             return
         if (stopped := workers.store.stopped_at(source)) is not None:
-            stopped.waiting.append(partial(self._read_rest, rest_bytes))
+            stopped.when_over(partial(self._read_rest, rest_bytes))
             return
         self._reading = workers.store.new_name("read")
         ended = partial(self._read_ended, source, rest_bytes)

@@ -46,6 +46,7 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 from railyard.simulator.nodes.outages import Outages
+from railyard.simulator.silence.mailbox import Mailbox
 
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
@@ -61,14 +62,6 @@ class Crash(msgspec.Struct, frozen=True):
     lasts_s: float  #: until its successor runs
     after_requests: int = 0  #: it answers so many more requests before the one at which it dies
     is_journaled: bool = False  #: whether that one is done, and only its answer is missing
-
-
-class StoppedDataNode(msgspec.Struct, eq=False):
-    """What a DataNode that is stopped has yet to hear and to tell, and who waits for it."""
-
-    orders: list[Callable[[], None]] = []  #: they are lost if it dies
-    #: what others do once it goes on, or has died
-    waiting: list[Callable[[], None]] = []
 
 
 class BlockStore:
@@ -96,7 +89,7 @@ class BlockStore:
         self._waiting: list[Callable[[], None]] = []  #: what is asked once there is one again
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
-        self.stopped: dict[RackId, StoppedDataNode] = {}  #: {rack: its DataNode}
+        self.stopped: dict[RackId, Mailbox] = {}  #: {rack: of its DataNode}
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
         #: racks whose DataNode was stopped, and may have to register again because of that
@@ -152,7 +145,7 @@ class BlockStore:
     def register(self, rack: RackId) -> None:
         """Register a rack's DataNode, with the replicas of those of its nodes that are up."""
         if rack in self.stopped:
-            self.stopped[rack].orders.append(partial(self.register, rack))
+            self.stopped[rack].tell(partial(self.register, rack))
             return
         held = self.disks.held([node for node in self._racks[rack] if node not in self.down])
         self.send(RegisterDataNode(rack=rack, pid=0, nodes=held))
@@ -223,8 +216,7 @@ class BlockStore:
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
             if each.rack in self.stopped:
-                hear = partial(self._carry_out, each.rack, each.command)
-                self.stopped[each.rack].orders.append(hear)
+                self.stopped[each.rack].tell(partial(self._carry_out, each.rack, each.command))
             else:
                 self._carry_out(each.rack, each.command)
         for moved, answer in outcome.moved:
@@ -268,30 +260,24 @@ class BlockStore:
             on_end(answer)
 
     # DataNodes that are stopped -------------------------------------------------------------------
-    def stop_datanode(self, rack: RackId) -> StoppedDataNode:
+    def stop_datanode(self, rack: RackId) -> Mailbox:
         """The DataNode of a rack is stopped, just after a heartbeat."""
         self.send_heartbeat(rack)
-        stopped = self.stopped[rack] = StoppedDataNode()
         self._silent.add(rack)
-        return stopped
+        return self.stopped.setdefault(rack, Mailbox())
 
     def datanode_goes_on(self, rack: RackId) -> None:
         """It hears what it was told, and tells what it has to tell."""
-        stopped = self.stopped.pop(rack)
-        for order in stopped.orders:
-            order()
-        self.send_heartbeat(rack)
-        for call in stopped.waiting:
-            call()
+        mail = self.stopped.pop(rack)
+        mail.tell(partial(self.send_heartbeat, rack))
+        mail.go_on()
 
     def datanode_is_gone(self, rack: RackId) -> None:
-        """It has died: what it was told is lost, and who waits for it knows."""
-        stopped = self.stopped.pop(rack, None)
-        for call in () if stopped is None else stopped.waiting:
-            call()
+        """It has died."""
+        self.stopped.pop(rack, Mailbox()).die()
 
-    def stopped_at(self, node: NodeId) -> StoppedDataNode | None:
-        """The DataNode of a node, if it is stopped."""
+    def stopped_at(self, node: NodeId) -> Mailbox | None:
+        """Of the DataNode of a node, if it is stopped."""
         return self.stopped.get(rack_of(node)) if self.stopped else None
 
     # How the NameNode dies -----------------------------------------------------------------------
@@ -362,7 +348,7 @@ class BlockStore:
         def ended(_: int, reason: str) -> None:
             stopped = self.stopped_at(command.source)
             if stopped is not None:  # it notices when it goes on
-                stopped.orders.append(partial(ended, 0, reason))
+                stopped.tell(partial(ended, 0, reason))
                 return
             if not reason and command.target in self.down:
                 reason = f"{command.target} is down"

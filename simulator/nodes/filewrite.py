@@ -158,7 +158,7 @@ class FileWrite:
             if hop:
                 source = nodes[hop - 1]
                 if (stopped := store.stopped_at(source)) is not None:
-                    stopped.waiting.append(partial(self._start, hops))
+                    stopped.when_over(partial(self._start, hops))
                     return
             del hops[hop]
             ended = partial(self._hop_ended, hop)

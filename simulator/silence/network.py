@@ -38,9 +38,9 @@ class FaultyNetwork(SimulatedNetwork):
         super().__init__(fabric, heap, latency_s)
         self._mail = Mailbox()  #: of the network, since it was stopped last
         self._closing: set[FlowId] = set()  #: flows that it has yet to hear are cancelled
-        self._stopped: dict[str, Mailbox] = {}  #: of daemons that are stopped
-        #: {flow of which its reader's NodeManager has not heard: whether it was granted}
-        self._held: dict[FlowId, bool] = {}
+        #: of daemons that are stopped; by a flow's name, of its reader's NodeManager, which has
+        #: not heard of that flow
+        self._stopped: dict[str, Mailbox] = {}
 
     @property
     def _successor(self) -> Successor | None:
@@ -130,7 +130,7 @@ class FaultyNetwork(SimulatedNetwork):
         if self.is_stopped:
             self.is_stopped = False
             self._mail.go_on()  # nothing is sent any more: its successor is told what there is
-        for flow in list(self._held):
+        for flow in [flow for flow in self._flows if flow in self._stopped]:
             self.cancel(flow)  # nobody will tell its successor of these
         dead, before = self.fabric, self._successor
         self.fabric = fresh
@@ -207,12 +207,9 @@ class FaultyNetwork(SimulatedNetwork):
 
     def _stands_still(self, flow: FlowId) -> bool:
         """Whether a flow that was granted ends later, as whoever holds an end does nothing now."""
-        if flow in self._held:
-            self._held[flow] = True
-            return True
         if self._stopped and flow in self._flows:
             spec, _ = self._flows[flow]
-            for daemon in daemons_of(spec):
+            for daemon in (flow, *daemons_of(spec)):
                 if daemon in self._stopped:
                     self._stopped[daemon].tell(partial(self._moves, spec))
                     return True
@@ -228,32 +225,31 @@ class FaultyNetwork(SimulatedNetwork):
     @property
     def has_held(self) -> bool:
         """Whether any flow is held."""
-        return bool(self._held)
+        return any(flow in self._flows for flow in self._stopped)
 
     def hold(self, flow: FlowId) -> None:
         """Do not report the end of an open flow before it is released."""
-        self._held.setdefault(flow, False)
+        self._stopped.setdefault(flow, Mailbox())
 
     def is_held(self, flow: FlowId) -> bool:
         """Whether it is."""
-        return flow in self._held
+        return flow in self._stopped
 
     def release(self, flow: FlowId) -> None:
         """Report the end of a flow that is held from now on."""
-        if self._held.pop(flow):
-            self._heap.after(0.0, self._arrived, flow)
+        self._heap.after(0.0, self._stopped.pop(flow).go_on)
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow; does nothing if it is not open."""
-        self._held.pop(flow, None)
+        self._stopped.pop(flow, None)
         super().cancel(flow)
 
     def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
         known = [flow for flow, (spec, _) in self._flows.items() if spec.coflow == coflow]
         if self.is_down:
             return known
-        return [flow for flow in known if self.fabric.is_open(flow) or flow in self._held]
+        return [flow for flow in known if self.fabric.is_open(flow) or flow in self._stopped]
 
     def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
         """Those that are held go on: nobody but the network has any part in them."""
-        return [flow for flow in super()._at_node(node, which) if flow not in self._held]
+        return [flow for flow in super()._at_node(node, which) if flow not in self._stopped]
