@@ -41,8 +41,8 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.coarsening import mean_fetches
 from railyard.simulator.driver import VirtualDriver
-from railyard.simulator.faults.daemonfaults import DaemonFault, DaemonFaults
-from railyard.simulator.faults.faults import Fault, Faults
+from railyard.simulator.faults.daemonfaults import DaemonFaults
+from railyard.simulator.faults.faults import Faults
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.network.network import SimulatedNetwork
@@ -52,6 +52,7 @@ from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
+from railyard.simulator.silence.deaths import DaemonFault, Fault
 from railyard.simulator.silence.network import FaultyNetwork
 from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions

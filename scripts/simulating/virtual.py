@@ -21,10 +21,10 @@ from railyard.scripts.terminal.notices import notice
 from railyard.scripts.terminal.watching import Watch
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.coarsening import Coarse, coarsened
-from railyard.simulator.faults.faults import Fault
 from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.silence.deaths import Fault
 
 #: Random faults end at most so many seconds after the last job came.
 _FAULTS_AFTER_S = 60.0

@@ -36,14 +36,13 @@ from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.simulator.faults.faults import Fault
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
-from railyard.simulator.nodes import blockstore
 from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers, is_fetch
-from railyard.simulator.restarts import driver as restarts
+from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import tell_network
+from railyard.simulator.silence.deaths import DaemonDown, DaemonFault, DaemonStopped
 from railyard.simulator.silence.mailbox import Mailbox
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
@@ -53,41 +52,6 @@ _AGAIN_S = 0.1
 _TOLD_S = 0.1
 #: A fault that waits for flows to start begins after this time without them.
 _ARMED_S = 1.0
-
-
-class DaemonFault(Fault, frozen=True, kw_only=True):
-    """A fault of one daemon, by its name.
-
-    It may begin while bytes move: ``lag_s`` after so many more ``flows`` have started, from
-    ``at_s`` on, of which the daemon holds an end; any, for the network.  It waits a second at most.
-    """
-
-    daemon: str
-    flows: int = 0
-    lag_s: float = 0.0
-
-
-class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
-    """A daemon dies, and its successor runs ``lasts_s`` later.
-
-    The ResourceManager dies at an event, the NameNode at a request: the n-th from ``at_s`` on.
-    See ``simulator.restarts.driver.Crash`` and ``simulator.nodes.blockstore.Crash``.
-    """
-
-    after: int = 0  #: events or requests that are handled before
-    sent: int = 0  #: of the last event's commands, or of the last request, whether it is journaled
-    to_network: int | None = None  #: of these commands, those among so many that are for it
-    #: events that are in no journal; of a NodeManager, map outputs of each node that are damaged
-    lost: int = 0
-    again: int = 0  #: journaled facts that are told again
-    rejoin_s: float = 0.0  #: from one NodeManager's return to the next one's
-
-
-class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
-    """A daemon does nothing for a while.  One of a rack goes on before it counts as lost."""
-
-    #: whether the network, when it goes on, hears orders before it looks at its clock
-    hears_first: bool = False
 
 
 def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> None:
@@ -123,7 +87,7 @@ class DaemonFaults:
         faults: Sequence[DaemonFault],
         topology: Topology,
         heap: EventHeap,
-        driver: restarts.RestartableDriver,
+        driver: RestartableDriver,
         half: HalfHeard,
         workers: Workers,
         make_fabric: Callable[[], ResumableFabric],
@@ -174,15 +138,9 @@ class DaemonFaults:
             return
         assert isinstance(fault, DaemonDown)
         if fault.daemon == "resourcemanager":
-            self._driver.die(_crash(fault))
+            self._driver.die(fault)
         elif fault.daemon == "namenode":
-            store.die(
-                blockstore.Crash(
-                    lasts_s=fault.lasts_s,
-                    after_requests=fault.after,
-                    is_journaled=bool(fault.sent),
-                )
-            )
+            store.die(fault)
         elif fault.daemon == "network":
             self._network_down(fault)
         elif fault.daemon.startswith(NODE_MANAGER):
@@ -348,15 +306,3 @@ class DaemonFaults:
     def _nodes_of(self, daemon: str) -> list[NodeId]:
         rack = daemon.split("-", 1)[1]
         return [node for node in self._nodes if rack_of(node) == rack]
-
-
-def _crash(fault: DaemonDown) -> restarts.Crash:
-    return restarts.Crash(
-        lasts_s=fault.lasts_s,
-        after_events=fault.after,
-        sent_commands=fault.sent,
-        sent_to_network=fault.to_network,
-        lost_events=fault.lost,
-        told_again=fault.again,
-        rejoin_s=fault.rejoin_s,
-    )

@@ -10,24 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from railyard.cluster.errors import require, unknown_name
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import NodeJoined, NodeLost, SlotsChanged
 from railyard.cluster.topology import Topology
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.silence.deaths import Fault
 
 #: Interval at which the NameNode retries failed commands while there are faults.
 _TICK_S = 1.0
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault that begins at ``at_s`` and ends ``lasts_s`` later."""
-
-    at_s: float
-    lasts_s: float = 0.0
 
 
 class NodeDown(Fault, frozen=True, kw_only=True, tag="node-down"):

@@ -29,12 +29,12 @@ from railyard.cluster.units import parse_duration, whole_number
 from railyard.simulator.faults.faults import (
     BlocksLost,
     CapacityDrop,
-    Fault,
     NodeDown,
     NodeSlow,
     RackDown,
     SlotsChange,
 )
+from railyard.simulator.silence.deaths import Fault
 
 #: The kinds of faults, and what one is like after its kind.
 FAULTS = Accepted(

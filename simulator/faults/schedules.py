@@ -23,11 +23,10 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe, option_nam
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.faults import drawing, toys
-from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
-from railyard.simulator.faults.faults import Fault
 from railyard.simulator.faults.faultspec import random_fault, random_faults
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped, Fault
 
 #: All faults have ended by this time, in seconds.
 LARGE_END_S, SMALL_END_S = 30.0, 4.0

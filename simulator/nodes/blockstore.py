@@ -46,6 +46,7 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 from railyard.simulator.nodes.outages import Outages
+from railyard.simulator.silence.deaths import DaemonDown
 from railyard.simulator.silence.mailbox import Mailbox
 
 #: Larger than any block of a workload's files.
@@ -54,14 +55,6 @@ _NO_HINT = PlacementHint()
 #: Pause before a NameNode that can't do something yet is asked again.
 _AGAIN_S = 0.25
 OnMoved = Callable[[ReplicaMoved | Refusal], None]
-
-
-class Crash(msgspec.Struct, frozen=True):
-    """How a NameNode dies."""
-
-    lasts_s: float  #: until its successor runs
-    after_requests: int = 0  #: it answers so many more requests before the one at which it dies
-    is_journaled: bool = False  #: whether that one is done, and only its answer is missing
 
 
 class BlockStore:
@@ -85,7 +78,7 @@ class BlockStore:
         self.namenode = NameNode(self._topology, self._journal, heap.now_s, seed)
         self.is_down = False  #: whether there is no NameNode just now
         self._is_stopped = False
-        self._crash: Crash | None = None  #: the next of the NameNode
+        self._crash: DaemonDown | None = None  #: the next of the NameNode
         self._waiting: list[Callable[[], None]] = []  #: what is asked once there is one again
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
@@ -182,7 +175,7 @@ class BlockStore:
             self.when_back(partial(self.ask, message, then))
             return
         if (crash := self._dies()) is not None:
-            if crash.is_journaled:  # but not answered
+            if crash.sent:  # done, but not answered
                 with contextlib.suppress(PeerError):
                     self.namenode.handle(message, self.heap.now_s)
             if not isinstance(message, MoveReplica):  # moves are asked for again in any case
@@ -281,7 +274,7 @@ class BlockStore:
         return self.stopped.get(rack_of(node)) if self.stopped else None
 
     # How the NameNode dies -----------------------------------------------------------------------
-    def die(self, crash: Crash) -> None:
+    def die(self, crash: DaemonDown) -> None:
         """Have the NameNode die at a request to come, unless it is about to, or is dead."""
         if self._crash is None and not self.is_down:
             self._crash = crash
@@ -292,15 +285,15 @@ class BlockStore:
             self.is_down = self._is_stopped = True
             self.heap.after(lasts_s, self._go_on)
 
-    def _dies(self) -> Crash | None:
+    def _dies(self) -> DaemonDown | None:
         crash = self._crash
-        if crash is not None and crash.after_requests:
-            self._crash = msgspec.structs.replace(crash, after_requests=crash.after_requests - 1)
+        if crash is not None and crash.after:
+            self._crash = msgspec.structs.replace(crash, after=crash.after - 1)
             return None
         self._crash = None
         return crash
 
-    def _go_down(self, crash: Crash) -> None:
+    def _go_down(self, crash: DaemonDown) -> None:
         self.is_down = True
         self.heap.after(crash.lasts_s, self._restart)
 

@@ -46,6 +46,7 @@ from railyard.resourcemanager.process.restart.settling import reader_of
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.restarts.replay import Journaled, check_same, rebuilt
+from railyard.simulator.silence.deaths import DaemonDown
 
 #: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
 _LOST_WITH_IT = (
@@ -61,20 +62,6 @@ _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
 
 
 C = TypeVar("C", bound=Command)
-
-
-class Crash(msgspec.Struct, frozen=True):
-    """How a ResourceManager dies."""
-
-    lasts_s: float  #: until its successor runs
-    after_events: int = 0  #: it handles so many more events before the one at which it dies
-    #: so many of that event's commands go out; with none, the event may be lost, too
-    sent_commands: int = 0
-    sent_to_network: int | None = None  #: those among so many that are for it; None: as many
-    #: events that led to nothing are not journaled at once: so many of the last are lost
-    lost_events: int = 0
-    told_again: int = 0  #: so many of the last that are journaled are told again
-    rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
 
 
 class _Recipients(NamedTuple):
@@ -110,12 +97,12 @@ class RestartableDriver(VirtualDriver):
         #: {rack whose NodeManager is stopped: the orders that it has yet to hear}
         self.stopped: dict[RackId, list[Command]] = {}
         self._kept: list[Event] = []  #: what others have to tell, in order
-        self._crash: Crash | None = None  #: the next
+        self._crash: DaemonDown | None = None  #: the next
         self._recipients: dict[type[Command], _Recipients] = {}
         #: called with the journal once a core has been rebuilt from it
         self.on_rebuilt: Callable[[Sequence[Journaled]], None] = lambda _: None
         #: called then, to settle the rest with others
-        self.on_restarted: Callable[[Crash], None] = lambda _: None
+        self.on_restarted: Callable[[DaemonDown], None] = lambda _: None
 
     def on_half(
         self,
@@ -127,7 +114,7 @@ class RestartableDriver(VirtualDriver):
         self._recipients[kind] = _Recipients(network, node_manager)
 
     # How it dies ---------------------------------------------------------------------------------
-    def die(self, crash: Crash) -> None:
+    def die(self, crash: DaemonDown) -> None:
         """Have it die at an event to come; does nothing if it is to die already, or is dead."""
         if self._crash is None and not self.is_down:
             self._crash = crash
@@ -219,8 +206,8 @@ class RestartableDriver(VirtualDriver):
         crash = self._crash
         if crash is None:
             self._carry_out(commands)
-        elif crash.after_events:
-            self._crash = msgspec.structs.replace(crash, after_events=crash.after_events - 1)
+        elif crash.after:
+            self._crash = msgspec.structs.replace(crash, after=crash.after - 1)
             self._carry_out(commands)
         else:
             self._crash = None
@@ -237,14 +224,14 @@ class RestartableDriver(VirtualDriver):
             elif type(command) in self._recipients:
                 self._recipients[type(command)].network(command)
 
-    def _carry_out_some(self, commands: Sequence[Command], crash: Crash) -> None:
+    def _carry_out_some(self, commands: Sequence[Command], crash: DaemonDown) -> None:
         """Carry out what went out before it died, of which the network may have heard more or less.
 
         Each connection is in order, but none waits for another.
         """
         many = len(commands)
-        others = min(crash.sent_commands, many)
-        network = others if crash.sent_to_network is None else min(crash.sent_to_network, many)
+        others = min(crash.sent, many)
+        network = others if crash.to_network is None else min(crash.to_network, many)
         self._carry_out(commands[: min(others, network)])
         for command in commands[others:network]:
             if type(command) in self._recipients:
@@ -271,7 +258,7 @@ class RestartableDriver(VirtualDriver):
             return False
         return True
 
-    def _die(self, crash: Crash) -> None:
+    def _die(self, crash: DaemonDown) -> None:
         self.is_down = True
         self.epoch += 1
         self._timers.clear()
@@ -279,21 +266,21 @@ class RestartableDriver(VirtualDriver):
         for orders in self.stopped.values():
             orders.clear()  # of a connection that is broken
         journal, lost = self.journal, list[Event]()
-        if crash.lost_events and not crash.sent_commands and not crash.sent_to_network:
+        if crash.lost and not crash.sent and not crash.to_network:
             lost.append(journal.pop().event)
-        while len(lost) < crash.lost_events and journal and not journal[-1].commands:
+        while len(lost) < crash.lost and journal and not journal[-1].commands:
             lost.append(journal.pop().event)
-        again = [each.event for each in journal[max(0, len(journal) - crash.told_again) :]]
+        again = [each.event for each in journal[max(0, len(journal) - crash.again) :]]
         before, self._kept = self._kept, []
         facts = [event for event in again if isinstance(event, FACTS)]
         for event in (*facts, *reversed(lost), *before):
             self._keep(event)
         self._heap.after(crash.lasts_s, self._restart, crash)
 
-    def _restart(self, crash: Crash) -> None:
+    def _restart(self, crash: DaemonDown) -> None:
         dead = self.core
         self.core = rebuilt(self._make_core(), self.journal)
-        if crash.lost_events == 0:
+        if crash.lost == 0:
             check_same(dead, self.core)
         self.on_rebuilt(self.journal)
         timers_s: dict[str, float] = {}

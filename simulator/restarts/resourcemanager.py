@@ -25,7 +25,8 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers, flow_of
-from railyard.simulator.restarts.driver import Crash, RestartableDriver
+from railyard.simulator.restarts.driver import RestartableDriver
+from railyard.simulator.silence.deaths import DaemonDown
 from railyard.simulator.submissions import Submissions
 
 #: How long a NodeManager waits before it registers again with one that does not answer.
@@ -62,7 +63,7 @@ class Settling:
         self._links = links
         driver.on_restarted = self._begin
 
-    def _begin(self, crash: Crash) -> None:
+    def _begin(self, crash: DaemonDown) -> None:
         driver = self._driver
         driver.away.update(dict.fromkeys(self._racks))
         self._settle_network(driver.core)

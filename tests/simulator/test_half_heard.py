@@ -12,12 +12,12 @@ import pytest
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.messages.execution import CancelFlow, FlowFinished, StartFlow
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.simulator.faults.daemonfaults import DaemonDown
-from railyard.simulator.faults.faults import Fault, NodeDown
+from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.replay import Journaled
+from railyard.simulator.silence.deaths import DaemonDown, Fault
 from tests.simulator.test_stopped_manager import shuffling
 from tests.simulator.test_stopped_network import MB, World
 

@@ -14,13 +14,13 @@ from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import (
     BlocksLost,
     CapacityDrop,
-    Fault,
     NodeDown,
     NodeSlow,
     RackDown,
     SlotsChange,
 )
 from railyard.simulator.faults.faultspec import parse_faults
+from railyard.simulator.silence.deaths import Fault
 from tests.simulator.test_simulation import MB, ended_s, job, simulation, topology
 
 

@@ -15,9 +15,9 @@ from railyard.benchmarks._faults.running import (
     schedulers,
 )
 from railyard.benchmarks.faults import found_by
-from railyard.simulator.faults.daemonfaults import DaemonDown
 from railyard.simulator.faults.schedules import Schedule, small_schedule
 from railyard.simulator.faults.shrinking import parts_of, shrunk
+from railyard.simulator.silence.deaths import DaemonDown
 
 
 @pytest.mark.parametrize(

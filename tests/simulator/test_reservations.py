@@ -25,8 +25,9 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults import toys
-from railyard.simulator.faults.faults import Fault, NodeDown
+from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.silence.deaths import Fault
 from tests.resourcemanager.toys import ReservesReduces, reserving
 from tests.workloads import MB, job_of, topology, workload
 

@@ -13,12 +13,12 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.schedules import Schedule
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
 from tests.simulator.test_stopped_manager import seen, with_faults
 
 BLOCK_BYTES = 50_000_000

@@ -23,10 +23,10 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
-from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.faults.schedules import Schedule, small_schedule
 from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
 
 NAME = "nodemanager-r0"
 STOP_S, LASTS_S = 0.8, 0.5

@@ -7,9 +7,9 @@ import pytest
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.daemonfaults import DaemonDown, DaemonStopped
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
 from railyard.simulator.silence.network import FaultyNetwork
 from tests.netemu.topologies import network_of
 from tests.simulator.test_stopped_manager import with_faults

@@ -1,0 +1,52 @@
+"""How daemons die or are stopped, as data.
+
+Not here: faults of nodes, disks and links (``simulator.faults.faults``).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault that begins at ``at_s`` and ends ``lasts_s`` later."""
+
+    at_s: float
+    lasts_s: float = 0.0
+
+
+class DaemonFault(Fault, frozen=True, kw_only=True):
+    """A fault of one daemon, by its name.
+
+    It may begin while bytes move: ``lag_s`` after so many more ``flows`` have started, from
+    ``at_s`` on, of which the daemon holds an end; any, for the network.  It waits a second at most.
+    """
+
+    daemon: str
+    flows: int = 0
+    lag_s: float = 0.0
+
+
+class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
+    """A daemon dies, and its successor runs ``lasts_s`` later.
+
+    The ResourceManager dies at an event, the NameNode at a request: the n-th from ``at_s`` on.
+    """
+
+    after: int = 0  #: events or requests that are handled before
+    #: so many of the last event's commands go out; with none, the event may be lost, too.  Of a
+    #: NameNode: whether the last request is done, and only its answer is missing
+    sent: int = 0
+    to_network: int | None = None  #: of these commands, those among so many for it; None: ``sent``
+    #: events that led to nothing are not journaled at once: so many of the last are in no journal;
+    #: of a NodeManager, map outputs of each node that are damaged
+    lost: int = 0
+    again: int = 0  #: so many of the last that are journaled are told again, if they are facts
+    rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
+
+
+class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
+    """A daemon does nothing for a while.  One of a rack goes on before it counts as lost."""
+
+    #: whether the network, when it goes on, hears orders before it looks at its clock
+    hears_first: bool = False
