@@ -276,10 +276,12 @@ class Simulation:
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
         if isinstance(driver, RestartableDriver) and (half := workers.half) is not None:
-            driver.on_half(StartFlow, network=half.open, node_manager=half.fetch)
-            driver.on_half(CancelFlow, network=half.close, node_manager=half.forget)
-            driver.on_half(OpenCoflow, network=workers.open_coflow)
-            driver.on_half(CloseCoflow, network=workers.close_coflow)
+            driver.halves = {
+                StartFlow: (half.open, half.fetch),
+                CancelFlow: (half.close, half.forget),
+                OpenCoflow: (workers.open_coflow, None),
+                CloseCoflow: (workers.close_coflow, None),
+            }
 
     def _fail_waiting_jobs(self) -> None:
         """Nothing can change any more: all jobs fail with what they wait for."""

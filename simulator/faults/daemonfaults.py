@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from railyard.cluster.errors import require, unknown_name
-from railyard.cluster.ids import NodeId, RackId, job_of, rack_of
+from railyard.cluster.ids import NodeId, job_of, rack_of
 from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeJoined,
@@ -43,7 +44,6 @@ from railyard.simulator.nodes.workers import Workers, is_fetch
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import tell_network
 from railyard.simulator.silence.deaths import DaemonDown, DaemonFault, DaemonStopped
-from railyard.simulator.silence.mailbox import Mailbox
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
@@ -105,6 +105,17 @@ class DaemonFaults:
         self._nodes = [node.id for node in topology.nodes()]
         self._slots_of = slots_of
         self._armed: list[_Armed] = []
+        store = workers.store
+        #: {kind of daemon: how it dies, how it is stopped}
+        self._kinds: dict[
+            str, tuple[Callable[[DaemonDown], None], Callable[[DaemonStopped], None]]
+        ] = {
+            "resourcemanager": (driver.die, driver.stop),
+            "namenode": (store.die, store.stop),
+            "network": (self._network_down, half.network.stop),
+            "nodemanager": (self._node_manager_down, self._node_manager_stopped),
+            "datanode": (self._data_node_down, self._data_node_stopped),
+        }
         for fault in faults:
             call = self._arm if fault.flows else self._begin
             heap.at(fault.at_s, call, fault, priority=EventPriority.FAULT)
@@ -132,34 +143,12 @@ class DaemonFaults:
                 self._fire(armed, fault.lag_s)
 
     def _begin(self, fault: DaemonFault) -> None:
-        store = self._workers.store
+        dies, stops = self._kinds[fault.daemon.split("-")[0]]
         if isinstance(fault, DaemonStopped):
-            self._stopped(fault)
-            return
-        assert isinstance(fault, DaemonDown)
-        if fault.daemon == "resourcemanager":
-            self._driver.die(fault)
-        elif fault.daemon == "namenode":
-            store.die(fault)
-        elif fault.daemon == "network":
-            self._network_down(fault)
-        elif fault.daemon.startswith(NODE_MANAGER):
-            self._node_manager_down(fault)
+            stops(fault)
         else:
-            self._data_node_down(fault)
-
-    def _stopped(self, fault: DaemonStopped) -> None:
-        workers = self._workers
-        if fault.daemon == "resourcemanager":
-            self._driver.stop(fault.lasts_s)
-        elif fault.daemon == "namenode":
-            workers.store.stop(fault.lasts_s)
-        elif fault.daemon == "network":
-            self._network.stop(fault.lasts_s, hears_first=fault.hears_first)
-        elif fault.daemon.startswith(NODE_MANAGER):
-            self._node_manager_stopped(fault)
-        else:
-            self._data_node_stopped(fault)
+            assert isinstance(fault, DaemonDown)
+            dies(fault)
 
     def _network_down(self, fault: DaemonDown) -> None:
         network = self._network
@@ -213,14 +202,9 @@ class DaemonFaults:
     def _node_manager_stopped(self, fault: DaemonStopped) -> None:
         driver, rack = self._driver, rack_of(self._nodes_of(fault.daemon)[0])
         if rack not in driver.stopped and rack not in self._workers.unregistered:
-            orders = driver.stop_manager(rack)
-            self._network.daemon_stops(fault.daemon)
-            self._heap.after(fault.lasts_s, self._node_manager_goes_on, rack, orders)
-
-    def _node_manager_goes_on(self, rack: RackId, orders: list[Command]) -> None:
-        if self._driver.stopped.get(rack) is orders:  # otherwise it has died since
-            self._driver.manager_goes_on(rack, self._is_wanted)
-            self._network.daemon_goes_on(NODE_MANAGER + rack)
+            driver.stop_manager(rack)
+            goes_on = partial(driver.manager_goes_on, rack, self._is_wanted)
+            self._network.daemon_stops(fault, goes_on)
 
     def _is_wanted(self, order: Command) -> bool:
         """Whether an order that a NodeManager hears late is to be carried out.
@@ -276,15 +260,8 @@ class DaemonFaults:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)
         rack = rack_of(nodes[0])
         if rack not in store.stopped and not all(n in store.down for n in nodes):
-            stopped = store.stop_datanode(rack)
-            self._network.daemon_stops(fault.daemon)
-            self._heap.after(fault.lasts_s, self._data_node_goes_on, rack, stopped)
-
-    def _data_node_goes_on(self, rack: RackId, stopped: Mailbox) -> None:
-        store = self._workers.store
-        if store.stopped.get(rack) is stopped:  # otherwise it has died since
-            store.datanode_goes_on(rack)
-            self._network.daemon_goes_on(DATA_NODE + rack)
+            store.stop_datanode(rack)
+            self._network.daemon_stops(fault, partial(store.datanode_goes_on, rack))
 
     def _data_node_down(self, fault: DaemonDown) -> None:
         store, nodes = self._workers.store, self._nodes_of(fault.daemon)

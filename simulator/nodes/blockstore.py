@@ -46,7 +46,7 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 from railyard.simulator.nodes.outages import Outages
-from railyard.simulator.silence.deaths import DaemonDown
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
 from railyard.simulator.silence.mailbox import Mailbox
 
 #: Larger than any block of a workload's files.
@@ -79,7 +79,7 @@ class BlockStore:
         self.is_down = False  #: whether there is no NameNode just now
         self._is_stopped = False
         self._crash: DaemonDown | None = None  #: the next of the NameNode
-        self._waiting: list[Callable[[], None]] = []  #: what is asked once there is one again
+        self._mail = Mailbox()  #: what is asked once there is one again
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
         self.stopped: dict[RackId, Mailbox] = {}  #: {rack: of its DataNode}
@@ -194,7 +194,7 @@ class BlockStore:
 
     def when_back(self, call: Callable[[], None]) -> None:
         """Have this called once there is a NameNode again."""
-        self._waiting.append(call)
+        self._mail.tell(call)
 
     def send(self, message: Message) -> Message | None:
         """Send the NameNode a message, carry out its commands, and return its reply.
@@ -253,11 +253,11 @@ class BlockStore:
             on_end(answer)
 
     # DataNodes that are stopped -------------------------------------------------------------------
-    def stop_datanode(self, rack: RackId) -> Mailbox:
+    def stop_datanode(self, rack: RackId) -> None:
         """The DataNode of a rack is stopped, just after a heartbeat."""
         self.send_heartbeat(rack)
         self._silent.add(rack)
-        return self.stopped.setdefault(rack, Mailbox())
+        self.stopped[rack] = Mailbox()
 
     def datanode_goes_on(self, rack: RackId) -> None:
         """It hears what it was told, and tells what it has to tell."""
@@ -279,11 +279,11 @@ class BlockStore:
         if self._crash is None and not self.is_down:
             self._crash = crash
 
-    def stop(self, lasts_s: float) -> None:
+    def stop(self, fault: DaemonStopped) -> None:
         """It is stopped, and goes on later with what it is asked meanwhile."""
         if not self.is_down:
             self.is_down = self._is_stopped = True
-            self.heap.after(lasts_s, self._go_on)
+            self.heap.after(fault.lasts_s, self._go_on)
 
     def _dies(self) -> DaemonDown | None:
         crash = self._crash
@@ -310,9 +310,8 @@ class BlockStore:
 
     def _go_on(self) -> None:
         self.is_down = self._is_stopped = False
-        waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            call()
+        mail, self._mail = self._mail, Mailbox()
+        mail.go_on()
 
     def new_name(self, what: Literal["read", "write", "copy"]) -> FlowId:
         """A new id for a flow of the block store; see ``simulator.ends``."""

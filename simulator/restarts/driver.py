@@ -9,7 +9,7 @@ Never here: what is settled after a restart; see ``resourcemanager.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -46,7 +46,7 @@ from railyard.resourcemanager.process.restart.settling import reader_of
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.restarts.replay import Journaled, check_same, rebuilt
-from railyard.simulator.silence.deaths import DaemonDown
+from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
 
 #: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
 _LOST_WITH_IT = (
@@ -57,21 +57,9 @@ _LOST_WITH_IT = (
     InputMoved,
     InputNotMoved,
 )
+_Hears = Callable[[Any], None]
 #: Orders for a NodeManager, which are not sent while that has not said what it has.
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
-
-
-C = TypeVar("C", bound=Command)
-
-
-class _Recipients(NamedTuple):
-    """How an order that concerns the network is carried out where one has heard it, not the other.
-
-    None: it is not for that one.
-    """
-
-    network: Callable[[Any], None]
-    node_manager: Callable[[Any], None] | None
 
 
 class RestartableDriver(VirtualDriver):
@@ -98,20 +86,13 @@ class RestartableDriver(VirtualDriver):
         self.stopped: dict[RackId, list[Command]] = {}
         self._kept: list[Event] = []  #: what others have to tell, in order
         self._crash: DaemonDown | None = None  #: the next
-        self._recipients: dict[type[Command], _Recipients] = {}
+        #: {class of orders that concern the network: how one is carried out that the network alone
+        #: has heard, and one that the NodeManager alone has; None: it is for no NodeManager}
+        self.halves: dict[type[Command], tuple[_Hears, _Hears | None]] = {}
         #: called with the journal once a core has been rebuilt from it
         self.on_rebuilt: Callable[[Sequence[Journaled]], None] = lambda _: None
         #: called then, to settle the rest with others
         self.on_restarted: Callable[[DaemonDown], None] = lambda _: None
-
-    def on_half(
-        self,
-        kind: type[C],
-        network: Callable[[C], None],
-        node_manager: Callable[[C], None] | None = None,
-    ) -> None:
-        """Have orders of a class that one of the two hears alone carried out by these."""
-        self._recipients[kind] = _Recipients(network, node_manager)
 
     # How it dies ---------------------------------------------------------------------------------
     def die(self, crash: DaemonDown) -> None:
@@ -119,11 +100,11 @@ class RestartableDriver(VirtualDriver):
         if self._crash is None and not self.is_down:
             self._crash = crash
 
-    def stop(self, lasts_s: float) -> None:
+    def stop(self, fault: DaemonStopped) -> None:
         """It is stopped, and goes on later with all that was told meanwhile."""
         if not self.is_down:
             self.is_down = self._is_stopped = True
-            self._heap.after(lasts_s, self._go_on)
+            self._heap.after(fault.lasts_s, self._go_on)
 
     # What the simulation tells it -----------------------------------------------------------------
     def feed(self, event: Event) -> None:
@@ -155,22 +136,16 @@ class RestartableDriver(VirtualDriver):
             else:
                 super().feed(event)
 
-    def take_kept(self, rack: RackId) -> list[Event]:
-        """What the NodeManager of a rack has kept."""
+    def take_kept(self, rack: RackId | None) -> list[Event]:
+        """What the NodeManager of a rack has kept; None: what anybody but NodeManagers has."""
         its = [event for event in self._kept if self._rack_of(event) == rack]
         self._kept = [event for event in self._kept if self._rack_of(event) != rack]
         return its
 
-    def take_others(self) -> list[Event]:
-        """What anybody but NodeManagers has kept."""
-        others = [event for event in self._kept if self._rack_of(event) is None]
-        self._kept = [event for event in self._kept if self._rack_of(event) is not None]
-        return others
-
     # NodeManagers that are stopped ----------------------------------------------------------------
-    def stop_manager(self, rack: RackId) -> list[Command]:
-        """The NodeManager of a rack is stopped; returns the orders that it will have to hear."""
-        return self.stopped.setdefault(rack, [])
+    def stop_manager(self, rack: RackId) -> None:
+        """The NodeManager of a rack is stopped."""
+        self.stopped[rack] = []
 
     def manager_goes_on(self, rack: RackId, is_wanted: Callable[[Command], bool]) -> None:
         """It goes on: it hears its orders, and tells what has happened meanwhile.
@@ -221,8 +196,8 @@ class RestartableDriver(VirtualDriver):
         for command in commands:
             if self._is_heard(command):
                 super()._carry_out([command])
-            elif type(command) in self._recipients:
-                self._recipients[type(command)].network(command)
+            elif type(command) in self.halves:
+                self.halves[type(command)][0](command)
 
     def _carry_out_some(self, commands: Sequence[Command], crash: DaemonDown) -> None:
         """Carry out what went out before it died, of which the network may have heard more or less.
@@ -234,14 +209,12 @@ class RestartableDriver(VirtualDriver):
         network = others if crash.to_network is None else min(crash.to_network, many)
         self._carry_out(commands[: min(others, network)])
         for command in commands[others:network]:
-            if type(command) in self._recipients:
-                self._recipients[type(command)].network(command)
+            if type(command) in self.halves:
+                self.halves[type(command)][0](command)
         for command in commands[network:others]:
-            if type(command) not in self._recipients:
+            if type(command) not in self.halves:
                 self._carry_out([command])
-                continue
-            hears = self._recipients[type(command)].node_manager
-            if hears is not None and self._is_heard(command):
+            elif (hears := self.halves[type(command)][1]) is not None and self._is_heard(command):
                 hears(command)
 
     def _is_heard(self, command: Command) -> bool:

@@ -70,7 +70,7 @@ class Settling:
         self._jobs.resume()
         if self._links is not None:
             self._links.begin_again(driver.core.state.links)
-        driver.tell(driver.take_others())
+        driver.tell(driver.take_kept(None))
         for number, rack in enumerate(self._racks):
             self._heap.after(number * crash.rejoin_s, self._rejoin, rack, driver.epoch)
 

@@ -21,6 +21,7 @@ from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of
 from railyard.simulator.network.network import OnEnd, SimulatedNetwork
+from railyard.simulator.silence.deaths import DaemonStopped
 from railyard.simulator.silence.mailbox import Mailbox
 from railyard.simulator.silence.successor import Successor, Untold
 
@@ -53,15 +54,15 @@ class FaultyNetwork(SimulatedNetwork):
         return self.is_stopped or self._successor is not None
 
     # What is heard late ---------------------------------------------------------------------------
-    def stop(self, lasts_s: float, *, hears_first: bool) -> None:
+    def stop(self, fault: DaemonStopped) -> None:
         """It is stopped for a while; does nothing if it is dead, or stopped already.
 
-        ``hears_first``: once it goes on, it hears orders before it looks at its clock, so that
-        flows count from when they were opened; otherwise all count from then on.
+        If it hears orders before it looks at its clock, flows count from when they were opened;
+        otherwise all count from when it goes on.
         """
         if not self.is_down:
             self.is_stopped, self._mail = True, Mailbox()
-            self._heap.after(lasts_s, self._go_on, self._mail, hears_first)
+            self._heap.after(fault.lasts_s, self._go_on, self._mail, fault.hears_first)
 
     def _go_on(self, mail: Mailbox, hears_first: bool) -> None:
         """Hear all orders, in turn; those given close together count as given together."""
@@ -181,14 +182,20 @@ class FaultyNetwork(SimulatedNetwork):
             self._carrier = self.fabric
 
     # Daemons that are stopped ---------------------------------------------------------------------
-    def daemon_stops(self, daemon: str) -> None:
-        """A daemon that may hold ends of flows is stopped."""
-        self._stopped[daemon] = Mailbox()
+    def daemon_stops(self, fault: DaemonStopped, goes_on: Callable[[], object]) -> None:
+        """A daemon that may hold ends of flows is stopped; ``goes_on`` is called when it goes on.
 
-    def daemon_goes_on(self, daemon: str) -> None:
-        """It goes on: at once, it sends or takes what was granted meanwhile."""
-        self._stopped.pop(daemon).go_on()
-        self.tells(daemon)
+        Then, at once, it sends or takes what was granted meanwhile.
+        """
+        mail = self._stopped[fault.daemon] = Mailbox()
+        mail.tell(goes_on)
+        self._heap.after(fault.lasts_s, self._daemon_goes_on, fault.daemon, mail)
+
+    def _daemon_goes_on(self, daemon: str, mail: Mailbox) -> None:
+        if self._stopped.get(daemon) is mail:  # otherwise it has died since
+            del self._stopped[daemon]
+            mail.go_on()
+            self.tells(daemon)
 
     def daemon_is_gone(self, daemon: str) -> None:
         """It has died, stopped or not, and its flows were ended."""

@@ -113,11 +113,13 @@ def test_what_is_cancelled_before_it_is_told_is_never_told():
 
 def test_a_sender_that_is_stopped_tells_when_it_goes_on():
     world = World()
-    world.at(0.8, lambda: world.network.daemon_stops("nodemanager-r0"))
+    stop = DaemonStopped(daemon="nodemanager-r0", at_s=0.8, lasts_s=2.2)
+    told = []
+    world.at(0.8, lambda: world.network.daemon_stops(stop, lambda: told.append(world.heap.now_s)))
     world.at(1.0, world.network.come_back, world.resume)
     world.at(1.1, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
-    world.at(3.0, lambda: world.network.daemon_goes_on("nodemanager-r0"))
     assert world.run() == pytest.approx({FETCH.flow: 3.5, READ.flow: 1.6})
+    assert told == [3.0]
 
 
 def test_one_that_dies_before_it_knows_all_loses_nothing():

@@ -28,7 +28,10 @@ class World:
         self.network = FaultyNetwork(self.fabric(), self.heap)
         self.ended: dict[str, tuple[float, int, str]] = {}
         if stops:
-            self.heap.at(STOP_S, lambda: self.network.stop(LASTS_S, hears_first=hears_first))
+            stop = DaemonStopped(
+                daemon="network", at_s=STOP_S, lasts_s=LASTS_S, hears_first=hears_first
+            )
+            self.heap.at(STOP_S, lambda: self.network.stop(stop))
 
     def fabric(self) -> ResumableFabric:
         return ResumableFabric(TOPOLOGY, flow_scheduler("maxmin"))
