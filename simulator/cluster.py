@@ -48,10 +48,10 @@ from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
-from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
+from railyard.simulator.restarts.workers import FaultyWorkers
 from railyard.simulator.silence.deaths import DaemonFault, Fault
 from railyard.simulator.silence.network import FaultyNetwork
 from railyard.simulator.standstill import Standstill
@@ -121,7 +121,8 @@ class Simulation:
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
-        self.workers = Workers(
+        kind = FaultyWorkers if has_restarts else Workers
+        self.workers = kind(
             self.heap,
             self.network,
             self.store,
@@ -143,22 +144,20 @@ class Simulation:
         self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
         links = self.core.state.policies.links
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
-        if isinstance(self.network, FaultyNetwork):
+        if isinstance(self.workers, FaultyWorkers):
             assert isinstance(self.driver, RestartableDriver)
-            half = self.workers.half = HalfHeard(self.workers, self.network)
 
             def make_fabric() -> ResumableFabric:
                 return ResumableFabric(
                     topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
                 )
 
-            Settling(topology, self.heap, self.driver, half, self.workers, self.jobs, self._links)
+            Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
             DaemonFaults(
                 daemon_faults,
                 topology,
                 self.heap,
                 self.driver,
-                half,
                 self.workers,
                 make_fabric,
                 self.faults.slots_of,
@@ -275,10 +274,10 @@ class Simulation:
         driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
-        if isinstance(driver, RestartableDriver) and (half := workers.half) is not None:
+        if isinstance(driver, RestartableDriver) and isinstance(workers, FaultyWorkers):
             driver.halves = {
-                StartFlow: (half.open, half.fetch),
-                CancelFlow: (half.close, half.forget),
+                StartFlow: (workers.network_opens, workers.reader_fetches),
+                CancelFlow: (workers.network_closes, workers.reader_forgets),
                 OpenCoflow: (workers.open_coflow, None),
                 CloseCoflow: (workers.close_coflow, None),
             }

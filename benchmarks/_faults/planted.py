@@ -22,10 +22,10 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts import resourcemanager as settling
 from railyard.simulator.restarts.driver import RestartableDriver
+from railyard.simulator.restarts.workers import FaultyWorkers
 
 Patch = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
 
@@ -156,7 +156,7 @@ PLANTED: dict[str, Patch] = {
     "an output used twice": (Workers, "news_of", _output_used_twice),
     "an order told twice": (settling, "settle_with", _order_told_twice),
     "an order never told": (settling, "settle_with", _order_not_told),
-    "a fetch that the network never opens": (HalfHeard, "open_all", _network_not_told),
+    "a fetch that the network never opens": (FaultyWorkers, "open_all", _network_not_told),
     "a fetch of which its reader is never told": (settling, "settle_with", _reader_not_told),
     "a commit called failed": (
         "railyard.simulator.submissions",

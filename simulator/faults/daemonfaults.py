@@ -39,10 +39,10 @@ from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
-from railyard.simulator.nodes.halfheard import HalfHeard
-from railyard.simulator.nodes.workers import Workers, is_fetch
+from railyard.simulator.nodes.workers import is_fetch
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import tell_network
+from railyard.simulator.restarts.workers import FaultyWorkers
 from railyard.simulator.silence.deaths import DaemonDown, DaemonFault, DaemonStopped
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
@@ -88,8 +88,7 @@ class DaemonFaults:
         topology: Topology,
         heap: EventHeap,
         driver: RestartableDriver,
-        half: HalfHeard,
-        workers: Workers,
+        workers: FaultyWorkers,
         make_fabric: Callable[[], ResumableFabric],
         slots_of: Callable[[NodeId], int],
     ) -> None:
@@ -98,8 +97,7 @@ class DaemonFaults:
         self._heap = heap
         self._driver = driver
         self._workers = workers
-        self._network = half.network
-        self._half = half
+        self._network = workers.network
         self._make_fabric = make_fabric
         self._expiry_s = topology.liveness.expiry_s
         self._nodes = [node.id for node in topology.nodes()]
@@ -112,7 +110,7 @@ class DaemonFaults:
         ] = {
             "resourcemanager": (driver.die, driver.stop),
             "namenode": (store.die, store.stop),
-            "network": (self._network_down, half.network.stop),
+            "network": (self._network_down, workers.network.stop),
             "nodemanager": (self._node_manager_down, self._node_manager_stopped),
             "datanode": (self._data_node_down, self._data_node_stopped),
         }
@@ -178,7 +176,7 @@ class DaemonFaults:
         if driver.is_down:
             self._heap.after(_AGAIN_S, self._tell_network, deaths)
         else:
-            tell_network(driver.core, self._half)
+            tell_network(driver.core, self._workers)
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
         """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""

@@ -16,7 +16,6 @@ from railyard.cluster.ids import (
     RackId,
     TaskId,
     job_of,
-    rack_of,
     stage_of,
     task_index,
     task_of,
@@ -27,10 +26,8 @@ from railyard.cluster.messages.execution import (
     CancelFlow,
     FlowFailed,
     FlowFinished,
-    HeldAttempt,
     KillAttempt,
     LaunchAttempt,
-    NodeManagerHolds,
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Event
@@ -43,14 +40,13 @@ from railyard.simulator.network.network import OnEnd, SimulatedNetwork
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 from railyard.simulator.nodes.behaviour import NO_DEVIATION, Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
-from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.nodes.jobwork import JobWork
 from railyard.simulator.nodes.mapoutputs import MapOutputs
 from railyard.simulator.nodes.outages import Outages
 from railyard.simulator.nodes.reports import Reports
 
 
-class _Fetch(msgspec.Struct, eq=False):
+class Fetch(msgspec.Struct, eq=False):
     """Called when a fetch's flow ends.  There may be hundreds of thousands at a time."""
 
     workers: Workers
@@ -117,7 +113,6 @@ class Workers:
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
         self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
-        self.half: HalfHeard | None = None  #: if a ResourceManager may die
         #: fetches that were rows, and whose flows have ended, but not for their readers so far
         self._named: dict[int, FlowId] = {}
 
@@ -173,17 +168,14 @@ class Workers:
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
         down, now_s = self.down, self.heap.now_s
-        if self.outputs.any_damaged:
-            commands = [each for each in commands if not self._is_refused(each)]
-        if self.half:
-            commands = [each for each in commands if not self.half.completes(each)]
+        commands = self.accepted(commands)
         if not down:
             self.carry(commands)
             return
         for command in commands:
             if command.dst in down:
                 continue  # its reader is gone
-            ended = _Fetch(self, command, now_s)
+            ended = Fetch(self, command, now_s)
             if command.src in self.unserved:
                 self._waiting[command.flow] = command
             elif command.src in down:
@@ -191,19 +183,23 @@ class Workers:
             else:
                 self.network.carry_all(((flow_of(command), ended),))
 
+    def accepted(self, commands: Sequence[StartFlow]) -> Sequence[StartFlow]:
+        """Those that the NodeManagers of the sources do not refuse."""
+        if not self.outputs.any_damaged:
+            return commands
+        return [each for each in commands if not self._is_refused(each)]
+
     def carry(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches between nodes that are up."""
         now_s = self.heap.now_s
-        self.network.carry_all([(flow_of(each), _Fetch(self, each, now_s)) for each in commands])
+        self.network.carry_all([(flow_of(each), Fetch(self, each, now_s)) for each in commands])
 
     def _is_refused(self, command: StartFlow) -> bool:
         """Whether the NodeManager of a fetch's source finds that output is damaged, and says so."""
         damaged = self.outputs.damaged_among(command.outputs)
         if not damaged or command.src in self.down or command.dst in self.down:
             return False
-        if self.half:
-            self.half.cancel(command.flow)
-        self.network.cancel(command.flow)
+        self.cancel(command.flow)
         self.heap.after(0.0, self._refused, command, damaged)
         return True
 
@@ -225,7 +221,7 @@ class Workers:
         specs: dict[int, FlowSpec] = {}
         for fetch, started_s, start in command.named:
             specs[fetch] = spec = flow_of(start)
-            self.network.know(spec, _Fetch(self, start, started_s))
+            self.network.know(spec, Fetch(self, start, started_s))
         for fetch in self.network.fabric.name_rows(specs):
             self._named[fetch] = specs[fetch].flow
 
@@ -239,7 +235,7 @@ class Workers:
         for on_end in ends:
             if isinstance(on_end, np.ndarray):
                 self._fetched(on_end)
-            elif isinstance(on_end, _Fetch):
+            elif isinstance(on_end, Fetch):
                 self._fetched_one(on_end)
             else:
                 reports.start_waiting()
@@ -249,18 +245,15 @@ class Workers:
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
         self._waiting.pop(command.flow, None)
-        if self.half:
-            self.half.cancel(command.flow)
-        self.network.cancel(command.flow)
+        self.cancel(command.flow)
 
-    def fetch_order(self, flow: FlowId) -> StartFlow | None:
-        """The order for a fetch that has a flow; None if there is none."""
-        _, on_end = self.network.flows().get(flow, (None, None))
-        return on_end.command if isinstance(on_end, _Fetch) else None
+    def cancel(self, flow: FlowId) -> None:
+        """Cancel a flow."""
+        self.network.cancel(flow)
 
     def reader_of(self, on_end: OnEnd) -> AttemptId | None:
         """The attempt whose fetch that is the end of; None: it is no fetch's."""
-        return on_end.command.reader if isinstance(on_end, _Fetch) else None
+        return on_end.command.reader if isinstance(on_end, Fetch) else None
 
     def open_coflow(self, command: OpenCoflow) -> None:
         """Register a coflow, before its flows start."""
@@ -300,7 +293,7 @@ class Workers:
         """Drop a node's attempts, output and flows, without a report."""
         self.end_attempts(node)
         self.outputs.lose(node)
-        self._end_flows(node, f"{node} is down")
+        self.end_flows(node, f"{node} is down")
 
     def end_work(self, node: NodeId) -> None:
         """Drop a node's attempts and fetches, as its NodeManager is gone.
@@ -308,16 +301,13 @@ class Workers:
         Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is gone.
         """
         self.end_attempts(node)
-        self._end_flows(node, f"the NodeManager of {node} is gone", is_fetch)
+        self.end_flows(node, f"the NodeManager of {node} is gone", is_fetch)
 
-    def _end_flows(
+    def end_flows(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
     ) -> None:
-        if self.half:
-            self.half.reader_is_gone(node)
+        """End flows from or to a node; see ``SimulatedNetwork.end_flows_of``."""
         self.network.end_flows_of(node, reason, which)
-        for order in self.half.source_is_gone(node) if self.half else ():
-            _Fetch(self, order, self.heap.now_s)(order.size_bytes, reason)
 
     def end_attempts(self, node: NodeId) -> None:
         """Drop a node's attempts, without a report."""
@@ -341,40 +331,6 @@ class Workers:
     def outputs_on(self, node: NodeId) -> tuple[AttemptId, ...]:
         """The attempts whose output is on a node, of jobs that are not discarded."""
         return tuple([name for name in self.outputs.on(node) if job_of(name) in self.jobs])
-
-    def holds(self, rack: RackId) -> NodeManagerHolds:
-        """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
-        attempts = [
-            HeldAttempt(attempt=one.id, node=one.node, has_slot=one.has_slot, killed=False)
-            for one in self.running.values()
-            if rack_of(one.node) == rack
-        ]
-        attempts += [
-            HeldAttempt(attempt=name, node=node, has_slot=True, killed=True)
-            for name, node in self.dying.items()
-            if rack_of(node) == rack
-        ]
-        flows = [
-            flow
-            for flow, (spec, on_end) in self.network.flows().items()
-            if isinstance(on_end, _Fetch)
-            and rack_of(spec.dst) == rack
-            and not (self.half and self.half.is_unheard(flow))
-        ]
-        flows += self.half.unopened_in(rack) if self.half else ()
-        flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
-        flows += [
-            flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
-        ]
-        return NodeManagerHolds(rack=rack, attempts=tuple(attempts), flows=tuple(flows), jobs=())
-
-    def fetches(self) -> list[FlowId]:
-        """The flows between two nodes that jobs have in the network."""
-        return [
-            flow
-            for flow, (spec, on_end) in self.network.flows().items()
-            if isinstance(on_end, _Fetch) and spec.src != spec.dst
-        ]
 
     def forget(self, attempt: SimulatedAttempt) -> None:
         """Remove an attempt that is over."""
@@ -403,12 +359,12 @@ class Workers:
                 return
 
     # Ends of fetches ------------------------------------------------------------------------------
-    def _fetched_one(self, ended: _Fetch) -> None:
+    def _fetched_one(self, ended: Fetch) -> None:
         """A fetch's flow has sent all its bytes."""
         command, reports = ended.command, self._reports
         reader = self.running.get(command.reader)
         if reader is None:
-            return  # as in ``_Fetch``
+            return  # as in ``Fetch``
         sent, size_bytes = self.news_of(command)
         if not reader.note_fetched(command.flow, sent, size_bytes, ended.began_s):
             return
@@ -426,7 +382,7 @@ class Workers:
                 continue
             if first in self._named:
                 on_end = self.network.take(self._named.pop(first))
-                if isinstance(on_end, _Fetch):  # otherwise an end has cancelled it
+                if isinstance(on_end, Fetch):  # otherwise an end has cancelled it
                     self._fetched_one(on_end)
                 fetches = fetches[1:]
                 continue
@@ -471,7 +427,7 @@ class Workers:
 
 def is_fetch(on_end: OnEnd) -> bool:
     """Whether that is called at the end of a fetch, and not of a flow of the block store."""
-    return isinstance(on_end, _Fetch)
+    return isinstance(on_end, Fetch)
 
 
 def flow_of(command: StartFlow) -> FlowSpec:

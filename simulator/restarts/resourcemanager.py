@@ -23,9 +23,9 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.linkwatch import LinkWatch
-from railyard.simulator.nodes.halfheard import HalfHeard
-from railyard.simulator.nodes.workers import Workers, flow_of
+from railyard.simulator.nodes.workers import flow_of
 from railyard.simulator.restarts.driver import RestartableDriver
+from railyard.simulator.restarts.workers import FaultyWorkers
 from railyard.simulator.silence.deaths import DaemonDown
 from railyard.simulator.submissions import Submissions
 
@@ -33,12 +33,12 @@ from railyard.simulator.submissions import Submissions
 _AGAIN_S = 0.1
 
 
-def tell_network(core: Core, half: HalfHeard) -> None:
+def tell_network(core: Core, workers: FaultyWorkers) -> None:
     """Tell a successor what there is, as ``resourcemanager.process.network.orders`` does."""
     orders = [fetch.start_order for fetch in core.fetches.values()]
     flows = [flow_of(order) for order in orders if order.src != order.dst]
-    half.network.resume(core.open_coflows, flows)
-    half.open_all(orders)
+    workers.network.resume(core.open_coflows, flows)
+    workers.open_all(orders)
 
 
 class Settling:
@@ -49,8 +49,7 @@ class Settling:
         topology: Topology,
         heap: EventHeap,
         driver: RestartableDriver,
-        half: HalfHeard,
-        workers: Workers,
+        workers: FaultyWorkers,
         jobs: Submissions,
         links: LinkWatch | None,
     ) -> None:
@@ -58,7 +57,6 @@ class Settling:
         self._heap = heap
         self._driver = driver
         self._workers = workers
-        self._half = half
         self._jobs = jobs
         self._links = links
         driver.on_restarted = self._begin
@@ -76,7 +74,7 @@ class Settling:
 
     def _settle_network(self, core: Core) -> None:
         """Close what jobs have in the network that should not be there, and open coflows."""
-        network, wanted = self._half.network, core.open_coflows
+        network, wanted = self._workers.network, core.open_coflows
         fetches, there = core.fetches, network.coflows()
         for coflow in there:
             if coflow not in wanted:
@@ -87,7 +85,7 @@ class Settling:
         for coflow in wanted:
             if coflow not in there:
                 network.open_coflow(coflow)
-        tell_network(core, self._half)
+        tell_network(core, self._workers)
 
     def _rejoin(self, rack: RackId, epoch: int) -> None:
         """The NodeManager of a rack tells what has happened, and what it has."""

@@ -14,9 +14,9 @@ from railyard.cluster.messages.execution import CancelFlow, FlowFinished, StartF
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.nodes.halfheard import HalfHeard
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.replay import Journaled
+from railyard.simulator.restarts.workers import FaultyWorkers
 from railyard.simulator.silence.deaths import DaemonDown, Fault
 from tests.simulator.test_stopped_manager import shuffling
 from tests.simulator.test_stopped_network import MB, World
@@ -154,16 +154,25 @@ def test_fetches_that_one_has_heard_of_are_carried_once(sent, to_network, is_car
 def test_cancelled_fetches_are_so_for_both_in_the_end(sent, to_network, monkeypatch):
     """A node is lost that reads, and that others read from."""
     halves = []
-    for name in ("close", "forget"):
-        heard = getattr(HalfHeard, name)
+    for name in ("network_closes", "reader_forgets"):
+        heard = getattr(FaultyWorkers, name)
         monkeypatch.setattr(
-            HalfHeard,
+            FaultyWorkers,
             name,
-            lambda half, order, heard=heard, name=name: (halves.append(name), heard(half, order)),
+            lambda workers, order, heard=heard, name=name: (
+                halves.append(name),
+                heard(workers, order),
+            ),
         )
     died = Died(CancelFlow, sent, to_network, NodeDown(node="r0n0", at_s=2.0, lasts_s=5.0))
     run = died.scenario.go()
-    assert not run.workers.half
+    assert not run.workers.has_half_heard
     assert not run.network.flows()
-    alone = {"close"} if to_network > sent else {"forget"} if to_network < sent else set()
+    alone = (
+        {"network_closes"}
+        if to_network > sent
+        else {"reader_forgets"}
+        if to_network < sent
+        else set()
+    )
     assert set(halves) == alone
