@@ -108,12 +108,17 @@ class Simulation:
         if rows is None:
             rows = mean_fetches(workload) >= _ROWS_FROM_FETCHES
         rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
-        fast = fast_version(name, fast_from_flows)
         self.network: SimulatedNetwork
         if has_restarts:
-            resumable = ResumableFabric(topology, flows, fast=fast)
-            self.network = FaultyNetwork(resumable, self.heap, behaviour.fetch_s)
+            self.network = FaultyNetwork(
+                lambda: ResumableFabric(
+                    topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
+                ),
+                self.heap,
+                behaviour.fetch_s,
+            )
         else:
+            fast = fast_version(name, fast_from_flows)
             fabric = Fabric(topology, flows, fast=fast, has_table=rows)
             self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
         self.core.fetch_rows.are_used = rows
@@ -146,12 +151,6 @@ class Simulation:
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
         if isinstance(self.workers, FaultyWorkers):
             assert isinstance(self.driver, RestartableDriver)
-
-            def make_fabric() -> ResumableFabric:
-                return ResumableFabric(
-                    topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
-                )
-
             Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
             DaemonFaults(
                 daemon_faults,
@@ -159,7 +158,6 @@ class Simulation:
                 self.heap,
                 self.driver,
                 self.workers,
-                make_fabric,
                 self.faults.slots_of,
             )
         self._standstill = Standstill(topology, self.heap, self.driver, self.workers)

@@ -35,7 +35,6 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.wire import Command
 from railyard.cluster.topology import Topology
-from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
@@ -89,7 +88,6 @@ class DaemonFaults:
         heap: EventHeap,
         driver: RestartableDriver,
         workers: FaultyWorkers,
-        make_fabric: Callable[[], ResumableFabric],
         slots_of: Callable[[NodeId], int],
     ) -> None:
         """Raises ``UsageError`` as ``check_daemon_faults`` does."""
@@ -98,7 +96,6 @@ class DaemonFaults:
         self._driver = driver
         self._workers = workers
         self._network = workers.network
-        self._make_fabric = make_fabric
         self._expiry_s = topology.liveness.expiry_s
         self._nodes = [node.id for node in topology.nodes()]
         self._slots_of = slots_of
@@ -151,7 +148,7 @@ class DaemonFaults:
     def _network_down(self, fault: DaemonDown) -> None:
         network = self._network
         if not network.is_dead:
-            network.go_down(self._make_fabric())
+            network.go_down()
             self._heap.after(fault.lasts_s, self._network_back)
 
     def _network_back(self) -> None:

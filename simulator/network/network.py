@@ -108,28 +108,9 @@ class SimulatedNetwork:
                 yield known[1]
 
     # Flows ---------------------------------------------------------------------------------------
-    def carry(
-        self,
-        flow: FlowId,
-        src: NodeId,
-        dst: NodeId,
-        size_bytes: int,
-        on_end: OnEnd,
-        coflow: CoflowId | None = None,
-        weight: float = 1.0,
-        priority: tuple[float, ...] = (),
-    ) -> None:
+    def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
         """Start a flow.  One of 0 bytes, or within a node, takes only the latency."""
-        spec = FlowSpec(
-            flow=flow,
-            src=src,
-            dst=dst,
-            size_bytes=size_bytes,
-            coflow=coflow,
-            weight=weight,
-            priority=priority,
-        )
-        self.carry_all(((spec, on_end),))
+        self.carry_all(((FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes), on_end),))
 
     def carry_all(self, flows: Sequence[tuple[FlowSpec, OnEnd]]) -> None:
         """Start flows, in this order; cheaper than one by one."""

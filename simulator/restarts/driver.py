@@ -142,6 +142,10 @@ class RestartableDriver(VirtualDriver):
         self._kept = [event for event in self._kept if self._rack_of(event) != rack]
         return its
 
+    def carry_out(self, order: Command) -> None:
+        """A NodeManager carries out an order that it is told again."""
+        super()._carry_out([order])
+
     # NodeManagers that are stopped ----------------------------------------------------------------
     def stop_manager(self, rack: RackId) -> None:
         """The NodeManager of a rack is stopped."""

@@ -17,7 +17,6 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
     NodeLost,
 )
-from railyard.cluster.messaging.wire import Message
 from railyard.cluster.topology import Topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
@@ -109,18 +108,8 @@ class Settling:
         del driver.away[rack]
         differences = settle_with(driver.core, self._workers.holds(rack))
         for order in differences.orders:
-            self._carry_out(order)
+            if isinstance(order, FetchOutput):
+                driver.carry_out(driver.core.fetches[order.flow].start_order)
+            elif isinstance(order, LaunchAttempt | BeginAttempt | KillAttempt | CancelFlow):
+                driver.carry_out(order)
         driver.tell(differences.events)
-
-    def _carry_out(self, order: Message) -> None:
-        workers = self._workers
-        if isinstance(order, LaunchAttempt):
-            workers.launch(order)
-        elif isinstance(order, BeginAttempt):
-            workers.begin(order)
-        elif isinstance(order, KillAttempt):
-            workers.kill(order)
-        elif isinstance(order, FetchOutput):
-            workers.start_flow(self._driver.core.fetches[order.flow].start_order)
-        elif isinstance(order, CancelFlow):
-            workers.cancel_flow(order)

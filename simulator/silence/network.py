@@ -35,8 +35,11 @@ class FaultyNetwork(SimulatedNetwork):
 
     fabric: ResumableFabric
 
-    def __init__(self, fabric: ResumableFabric, heap: EventHeap, latency_s: float = 0.0) -> None:
-        super().__init__(fabric, heap, latency_s)
+    def __init__(
+        self, make_fabric: Callable[[], ResumableFabric], heap: EventHeap, latency_s: float = 0.0
+    ) -> None:
+        super().__init__(make_fabric(), heap, latency_s)
+        self._make_fabric = make_fabric
         self._mail = Mailbox()  #: of the network, since it was stopped last
         self._closing: set[FlowId] = set()  #: flows that it has yet to hear are cancelled
         #: of daemons that are stopped; by a flow's name, of its reader's NodeManager, which has
@@ -126,7 +129,7 @@ class FaultyNetwork(SimulatedNetwork):
         """Whether it is, and there is no successor yet."""
         return self._successor is not None and not self._successor.is_there
 
-    def go_down(self, fresh: ResumableFabric) -> None:
+    def go_down(self) -> None:
         """The network dies: nothing is sent until its successor, with a fresh fabric, is there."""
         if self.is_stopped:
             self.is_stopped = False
@@ -134,7 +137,7 @@ class FaultyNetwork(SimulatedNetwork):
         for flow in [flow for flow in self._flows if flow in self._stopped]:
             self.cancel(flow)  # nobody will tell its successor of these
         dead, before = self.fabric, self._successor
-        self.fabric = fresh
+        self.fabric = fresh = self._make_fabric()
         self.counts.dead.append(dead)
         fresh.advance(self._heap.now_s)
         for link, bytes_per_s in dead.capacities_bytes_per_s().items():

@@ -13,6 +13,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.client.client import NetworkClient
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow, SetCapacity
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
@@ -53,11 +54,8 @@ def ends_in_virtual_time(script):
     network = SimulatedNetwork(fabric, heap)
     fabric.set_capacity(OFF.link, OFF.bytes_per_s)
     for flow, priority in script.items():
-        network.carry(
-            *(flow, "r0n0", "r0n1", SIZE),
-            on_end=lambda missing, _, of=flow: ended.append((of, missing)),
-            priority=priority,
-        )
+        spec = FlowSpec(flow=flow, src="r0n0", dst="r0n1", size_bytes=SIZE, priority=priority)
+        network.carry_all([(spec, lambda missing, _, of=flow: ended.append((of, missing)))])
     fabric.set_capacity(ON.link, ON.bytes_per_s)
     while len(ended) < len(script):
         heap.now_s = network.next_s()

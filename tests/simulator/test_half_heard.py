@@ -71,7 +71,7 @@ def test_one_that_was_granted_ends_with_its_coflow():
 def test_a_successor_knows_nothing_of_it():
     world = World()
     held_from_the_start(world, 10 * MB)
-    world.heap.at(0.8, lambda: world.network.go_down(world.fabric()))
+    world.heap.at(0.8, lambda: world.network.go_down())
     world.heap.at(1.0, world.all_is_told)
     world.run()
     assert not world.network.flows()
@@ -168,11 +168,6 @@ def test_cancelled_fetches_are_so_for_both_in_the_end(sent, to_network, monkeypa
     run = died.scenario.go()
     assert not run.workers.has_half_heard
     assert not run.network.flows()
-    alone = (
-        {"network_closes"}
-        if to_network > sent
-        else {"reader_forgets"}
-        if to_network < sent
-        else set()
-    )
+    network_alone, reader_alone = to_network > sent, to_network < sent
+    alone = {"network_closes"} if network_alone else {"reader_forgets"} if reader_alone else set()
     assert set(halves) == alone

@@ -40,11 +40,11 @@ class World:
 
     def __init__(self) -> None:
         self.heap = EventHeap()
-        self.network = FaultyNetwork(self.fabric(), self.heap)
+        self.network = FaultyNetwork(self.fabric, self.heap)
         self.network.open_coflow(COFLOW)
         self.ends_s: dict[FlowId, float] = {}
         self.network.carry_all([(spec, self.ending(spec)) for spec in (FETCH, READ)])
-        self.at(0.5, lambda: self.network.go_down(self.fabric()))
+        self.at(0.5, lambda: self.network.go_down())
 
     def fabric(self) -> ResumableFabric:
         return ResumableFabric(TOPOLOGY, flow_scheduler("maxmin"))
@@ -126,7 +126,7 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
     world = World()
     world.at(1.0, world.network.come_back)
     world.at(1.5, world.tells("datanode-r1"))
-    world.at(1.7, lambda: world.network.go_down(world.fabric()))
+    world.at(1.7, lambda: world.network.go_down())
     world.at(2.0, world.network.come_back, world.resume)
     world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5, READ.flow: 2.3})

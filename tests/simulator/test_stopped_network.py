@@ -6,6 +6,7 @@ import pytest
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
@@ -25,7 +26,7 @@ class World:
 
     def __init__(self, *, stops: bool = True, hears_first: bool = False) -> None:
         self.heap = EventHeap()
-        self.network = FaultyNetwork(self.fabric(), self.heap)
+        self.network = FaultyNetwork(self.fabric, self.heap)
         self.ended: dict[str, tuple[float, int, str]] = {}
         if stops:
             stop = DaemonStopped(
@@ -38,14 +39,17 @@ class World:
 
     def carry_at(self, at_s: float, flow: str, size_bytes: int, coflow: str | None = None) -> None:
         def carry() -> None:
-            self.network.carry(
-                FlowId(flow),
-                NodeId("r0n0"),
-                NodeId("r1n0"),
-                size_bytes,
-                lambda missing, why: self.ended.update({flow: (self.heap.now_s, missing, why)}),
-                None if coflow is None else CoflowId(coflow),
+            spec = FlowSpec(
+                flow=FlowId(flow),
+                src=NodeId("r0n0"),
+                dst=NodeId("r1n0"),
+                size_bytes=size_bytes,
+                coflow=None if coflow is None else CoflowId(coflow),
             )
+            self.network.carry_all([(spec, ended)])
+
+        def ended(missing: int, why: str) -> None:
+            self.ended[flow] = self.heap.now_s, missing, why
 
         self.heap.at(at_s, carry)
 
@@ -125,7 +129,7 @@ def test_one_that_dies_while_it_is_stopped_has_granted_nothing_since():
     world = World()
     world.carry_at(0.0, "read-1", 10 * MB)
     world.carry_at(0.7, "read-2", 10 * MB)
-    world.heap.at(1.0, lambda: world.network.go_down(world.fabric()))
+    world.heap.at(1.0, lambda: world.network.go_down())
     world.heap.at(2.0, world.all_is_told)
     assert world.run() == pytest.approx({"read-1": 3.0, "read-2": 3.5})
 
