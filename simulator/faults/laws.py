@@ -174,8 +174,8 @@ class Laws:
         fabric = network.fabric
         load = [0.0] * len(fabric.network.number)
         for flow, rate in fabric.rates_bytes_per_s().items():
-            src, dst, _ = network.ends(flow)
-            for link in fabric.network.route(src, dst).links:
+            spec, _ = network.flows()[flow]
+            for link in fabric.network.route(spec.src, spec.dst).links:
                 load[link] += rate
         for name, capacity in fabric.capacities_bytes_per_s().items():
             left = self._run.faults.capacity_of(name)
@@ -238,7 +238,7 @@ class Laws:
         bytes_ = network.bytes_by_category()
         carried = bytes_["rack"] + bytes_["cross_rack"]
         open_ = network.fabric.rates_bytes_per_s()
-        under_way = sum(network.ends(flow)[2] for flow in open_)
+        under_way = sum(network.flows()[flow][0].size_bytes for flow in open_)
         least = network.counts.arrived_bytes
         most = least + network.counts.lost_bytes + under_way
         slack = network.counts.opened * (1 + network.deaths) + 1  # one byte of rounding per flow

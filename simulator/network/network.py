@@ -221,11 +221,6 @@ class SimulatedNetwork:
         """The same for each link."""
         return self.counts.bytes_by_link(self.fabric)
 
-    def ends(self, flow: FlowId) -> tuple[NodeId, NodeId, int]:
-        """A flow's source, destination and size in bytes; ``KeyError`` if it is not open."""
-        spec, _ = self._flows[flow]
-        return spec.src, spec.dst, spec.size_bytes
-
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
         return self.counts.stats(self.fabric)

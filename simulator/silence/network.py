@@ -93,18 +93,15 @@ class FaultyNetwork(SimulatedNetwork):
             if not (isinstance(end, Finished) and end.flow in self._closing)
         ]
 
-    def hears(self, order: Callable[[], object]) -> None:
-        """Have an order carried out when the network hears of it."""
+    def hears(self, order: Callable[[], object], given_s: float = math.inf) -> None:
+        """Have an order carried out when the network hears of it; ``given_s``: if that matters."""
         if self.is_stopped:
-            self._mail.tell(order)
+            self._mail.tell(order, given_s)
         else:
             order()
 
     def _start(self, flows: Sequence[FlowSpec]) -> None:
-        if self.is_stopped:
-            self._mail.tell(partial(super()._start, flows), given_s=self._heap.now_s)
-        else:
-            super()._start(flows)
+        self.hears(partial(super()._start, flows), self._heap.now_s)
 
     def _close(self, spec: FlowSpec) -> None:
         if self.is_stopped:
