@@ -1,5 +1,5 @@
-"""The simulated network: flows in virtual time, while it or those who send are stopped, or it dies.
+"""The simulated network: flows in virtual time.
 
-Not here: rates, which are the fabric's (``netemu.fabric``).
+Not here: rates (``netemu.fabric``), and what is heard late or never (``simulator.silence``).
 Open ``network`` first.
 """
