@@ -10,15 +10,24 @@ than four times a minute, so pauses, which are part of the time, are at most 0.8
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
+from contextlib import suppress
+
+import msgspec
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
 from railyard.benchmarks.recovery._joblengths import growth_rows
+from railyard.cluster.errors import ClusterFailed
 from railyard.scripts.chaos.injector import Recovered
 from railyard.scripts.chaos.plan import KILLS, plan_faults
 from railyard.scripts.chaos.shown import recoveries
 from railyard.scripts.chaos.underfaults import Report
+from railyard.scripts.clusters.launch import daemons_of
+from railyard.scripts.clusters.session import own_session
 
 #: Kills of each kind, over all jobs.
 EACH = 100
@@ -27,6 +36,8 @@ _EVERY_S = 1.0
 _DEATHS_MAX = 4
 #: How long a recovery may take on a quiet machine.
 _MEDIAN_S, _WORST_S = 2.0, 5.0
+#: How long a command may take to name the central daemon whose death ends its cluster.
+_NAMED_S = 2.0
 
 
 def run(quick: bool = False, each: int = EACH, seed: int = 1, kinds: str = "kill") -> list[Row]:
@@ -40,7 +51,7 @@ def run(quick: bool = False, each: int = EACH, seed: int = 1, kinds: str = "kill
             report, left = _under_kills(job, kinds, count, seed + number)
             faults += report.faults
             rows += [*what_held(job, report, left), *growth_rows(job, report)]
-    return [*_times(faults), *rows]
+    return [*_times(faults), _time_to_name(), *rows]
 
 
 def _under_kills(job: str, words: str, count: int, seed: int) -> tuple[Report, list[str]]:
@@ -68,3 +79,18 @@ def _times(faults: list[Recovered]) -> list[Row]:
             ),
         ]
     return rows
+
+
+def _time_to_name() -> Row:
+    """How long a command takes to say that the NameNode died, where nothing is restarted."""
+    config = msgspec.structs.replace(request(JOBS[0], "all", 1).config(), restart="never")
+    begun_s = named_s = 0.0
+    with suppress(ClusterFailed), own_session(config) as session:
+        [pid] = [row["pid"] for row in daemons_of(session.folder) if row["role"] == "NameNode"]
+        begun_s = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        try:
+            session.reactor.run_until(lambda: False, timeout_s=5 * _NAMED_S)
+        finally:
+            named_s = time.monotonic()
+    return bench_row("NameNode, nothing restarted: named", named_s - begun_s, "s", bound=_NAMED_S)

@@ -204,7 +204,7 @@ class Transport:
         if self._keys is not None:
             self._keys.stop_admitting()
         if not self._shares:
-            self.context.term()
+            self.context.destroy()  # with what an interrupt left open: it would wait for it
 
     def _keep(self, end: E) -> E:
         """Keep a server or link for ``close``, and drop those that are closed already."""

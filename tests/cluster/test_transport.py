@@ -1,6 +1,7 @@
 """Server and Link in one process, on one reactor, over both transports."""
 
 import socket
+import threading
 from pathlib import Path
 
 import msgpack
@@ -156,6 +157,22 @@ def test_a_lost_link_lets_go_of_its_descriptors_and_of_what_was_not_delivered(tr
     again.on(Add, lambda request: heard.append(request.message))
     transport.reactor.run_until(lambda: False, 0.3)  # time to connect anew, if it did
     assert (link.closed, heard) == (True, [])
+
+
+def test_a_transport_closes_what_an_interrupt_left_open(folder, monkeypatch):
+    """The interrupt comes when the link has its sockets, and its transport does not know it yet."""
+    transport = Transport(folder)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transport, "_keep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        transport.link("adder")
+    closing = threading.Thread(target=transport.close, daemon=True)  # it must not wait for ever
+    closing.start()
+    closing.join(timeout=20)
+    assert not closing.is_alive()
 
 
 def test_many_lost_links_leave_nothing_behind(transport, adder):
