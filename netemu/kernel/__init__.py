@@ -1,0 +1,14 @@
+"""How flows share links from event to event: the loops that plain Python runs and numba compiles.
+
+The loops know no names: flows, rows, groups and links are numbers, and all that is known of them
+stands in arrays.  They are written in what both can run: scalars, loops, and arrays by index.
+
+    state      the arrays
+    rows       flows join rows and leave them
+    filling    rates from scratch: groups in order, each in proportion to weights or to bytes
+    levels     rates kept up to date: groups in order, each max-min
+    lines      flows one by one, in the order of bytes or of priority
+    compiled   the same functions, compiled
+
+Not here: who is served first, which flow schedulers say.
+"""

@@ -1,0 +1,329 @@
+"""Rates from scratch: groups one after the other, each of what those before it leave.
+
+Within a group, rows share links in proportion to what they *want*, max-min (Bertsekas and Gallager,
+Data Networks, 2nd edition, 6.5.2): all rates rise equally per unit of it until a link is full; rows
+that cross it stop there, and the others rise on.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from railyard.netemu.kernel.rows import (
+    LAST_DIGIT,
+    ROUNDING,
+    end_flows,
+    instant_s,
+    is_done,
+    left_bytes,
+    served_at,
+    settle,
+)
+from railyard.netemu.kernel.state import (
+    AT_ENDS,
+    AT_GROUPS,
+    EMPTIED,
+    ENDED,
+    NO_END,
+    NONE,
+    SENDING,
+)
+
+#: A link's sum of weights is made anew when this share of it is left: too many digits cancel.
+_CANCELS = 1e-3
+
+
+def serve_in_order(order, by_bytes, least, share, queue, now_s, s):
+    """Set the rates of all rows: of groups in this order.
+
+    With ``least``, each group first gets what lets all of its rows end together (MADD); with
+    ``share``, each queue of groups has its share of all links first (``queue[place in order]``).
+    What these leave is handed out in the same order.
+    """
+    work = s.work
+    stop_all(now_s, s)
+    begin(1.0, s)
+    if least:
+        for at in range(len(order)):
+            serve_evenly(order[at], now_s, s)
+    if len(share) > 0:
+        for link in range(s.none):
+            work.unused[link] = 0.0
+        at = 0
+        while at < len(order):
+            number = queue[at]
+            begin(share[number], s)
+            while at < len(order) and queue[at] == number:
+                serve(order[at], by_bytes, now_s, s)
+                at += 1
+            for link in range(s.none):
+                work.unused[link] += work.left[link]
+        for link in range(s.none):
+            work.left[link] = work.unused[link]
+            close_if_full(link, s)
+    for at in range(len(order)):
+        serve(order[at], by_bytes, now_s, s)
+
+
+def serve(group, by_bytes, now_s, s):
+    """Let a group have what it can use."""
+    many = choose(group, by_bytes, now_s, s)
+    if many > 0:
+        fill(many, now_s, s)
+
+
+def choose(group, by_bytes, now_s, s):
+    """Have ``work.rows`` be the rows of a group that no full link stops; returns how many."""
+    rows, cells, work, many = s.rows, s.cells, s.work, 0
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        entry = cells.head[cell]
+        if entry != NONE and work.left[cells.link[cell]] > 0.0:
+            while entry != NONE and entry % s.longest == 0:
+                row, is_open = entry // s.longest, True
+                for there in range(entry + 1, entry + s.longest):
+                    if work.left[rows.link[there]] <= 0.0:
+                        is_open = False
+                        break
+                if is_open:
+                    work.rows[many] = row
+                    work.wanted[many] = left_bytes(row, rows) if by_bytes else rows.weight[row]
+                    many += 1
+                entry = rows.after[entry]
+        cell = cells.next[cell]
+    return many
+
+
+def serve_evenly(group, now_s, s):
+    """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
+    rows, work = s.rows, s.work
+    slowest_s = seconds_needed(group, work.left, s)
+    if slowest_s <= 0.0 or slowest_s == inf:
+        return
+    cells, cell = s.cells, s.groups.cell[group]
+    while cell != NONE:
+        entry = cells.head[cell]
+        while entry != NONE and entry % s.longest == 0:
+            row = entry // s.longest
+            add_rate(row, left_bytes(row, rows) / slowest_s / rows.weight[row], now_s, s)
+            entry = rows.after[entry]
+        cell = cells.next[cell]
+    for link in range(s.none):
+        if work.load[link] > 0.0:
+            work.left[link] -= work.load[link] / slowest_s
+            close_if_full(link, s)
+
+
+def seconds_needed(group, left, s):
+    """How long the slowest link takes for what a group has left; inf if one of them is full.
+
+    ``work.load`` is then what the group has left to send over each link.
+    """
+    rows, cells, work, slowest_s = s.rows, s.cells, s.work, 0.0
+    for link in range(s.none):
+        work.load[link] = 0.0
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        entry = cells.head[cell]
+        while entry != NONE and entry % s.longest == 0:
+            wanted = left_bytes(entry // s.longest, rows)
+            for there in range(entry, entry + s.longest):
+                work.load[rows.link[there]] += wanted
+            entry = rows.after[entry]
+        cell = cells.next[cell]
+    for link in range(s.none):
+        if work.load[link] > 0.0:
+            slowest_s = max(slowest_s, work.load[link] / left[link] if left[link] > 0.0 else inf)
+    return slowest_s
+
+
+def bottlenecks_s(groups, found, s):
+    """Set ``found`` to ``seconds_needed`` of each of these groups, alone in the network."""
+    for at in range(len(groups)):
+        found[at] = seconds_needed(groups[at], s.work.capacity, s)
+
+
+# Water-filling -----------------------------------------------------------------------------------
+def fill(many, now_s, s):
+    """Share what is left among the first ``many`` of ``work.rows``, in proportion to ``wanted``."""
+    rows, work = s.rows, s.work
+    links = count_rising(many, s)
+    for at in range(links // 2 - 1, -1, -1):
+        sift_down(work.queue, work.share, links, at)
+    while links > 0:  # shares only grow: one that is out of date comes to the top too early
+        link = work.queue[0]
+        if work.rising[link] > 0:
+            if work.load[link] < work.summed[link] * _CANCELS:
+                work.load[link] = 0.0
+                for at in range(work.begin[link], work.end[link]):
+                    if not work.is_frozen[work.through[at]]:
+                        work.load[link] += work.wanted[work.through[at]]
+                work.summed[link] = work.load[link]
+            share = work.left[link] / work.load[link]
+            if share > work.share[0] * (1.0 + ROUNDING):
+                work.share[0] = share
+                sift_down(work.queue, work.share, links, 0)
+                continue
+            for at in range(work.begin[link], work.end[link]):
+                chosen = work.through[at]
+                if not work.is_frozen[chosen]:
+                    freeze(chosen, share, now_s, s)
+            work.left[link] = 0.0
+        close_if_full(link, s)
+        links -= 1
+        work.queue[0], work.share[0] = work.queue[links], work.share[links]
+        sift_down(work.queue, work.share, links, 0)
+
+
+def count_rising(many, s):
+    """Set up which rows rise on each link, and each link's share; returns how many links rise.
+
+    ``work.rising`` is 0 before, and is 0 again when all rows are frozen.
+    """
+    rows, work, links = s.rows, s.work, 0
+    for chosen in range(many):
+        work.is_frozen[chosen] = False
+        first = work.rows[chosen] * s.longest
+        for entry in range(first, first + s.longest):
+            link = rows.link[entry]
+            if link == s.none:
+                break
+            if work.rising[link] == 0:
+                work.queue[links], work.load[link] = link, 0.0
+                links += 1
+            work.load[link] += work.wanted[chosen]
+            work.rising[link] += 1
+    at = 0
+    for number in range(links):
+        link = work.queue[number]
+        work.begin[link] = work.end[link] = at
+        at += work.rising[link]
+        work.summed[link] = work.load[link]
+        work.share[number] = work.left[link] / work.load[link]
+    for chosen in range(many):
+        first = work.rows[chosen] * s.longest
+        for entry in range(first, first + s.longest):
+            link = rows.link[entry]
+            if link == s.none:
+                break
+            work.through[work.end[link]] = chosen
+            work.end[link] += 1
+    return links
+
+
+def freeze(chosen, share, now_s, s):
+    """Stop a row at this share: it rises no more on any of its links."""
+    rows, work = s.rows, s.work
+    row, wanted = work.rows[chosen], work.wanted[chosen]
+    work.is_frozen[chosen] = True
+    add_rate(row, share * wanted / rows.weight[row], now_s, s)
+    for entry in range(row * s.longest, (row + 1) * s.longest):
+        link = rows.link[entry]
+        if link == s.none:
+            break
+        work.left[link] = max(work.left[link] - share * wanted, 0.0)
+        work.load[link] -= wanted
+        work.rising[link] -= 1
+
+
+def sift_down(heap, keys, size, place):
+    """Move an entry of a heap below those with smaller keys."""
+    if place >= size:
+        return
+    item, key, child = heap[place], keys[place], 2 * place + 1
+    while child < size:
+        if child + 1 < size and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= key:
+            break
+        heap[place], keys[place] = heap[child], keys[child]
+        place, child = child, 2 * child + 1
+    heap[place], keys[place] = item, key
+
+
+# Links and rates ---------------------------------------------------------------------------------
+def begin(share, s):
+    """Have this share of all links left."""
+    work = s.work
+    for link in range(s.none):
+        work.left[link] = work.capacity[link] * share
+    work.left[s.none] = inf
+
+
+def close_if_full(link, s):
+    """Have nothing left of a link of which only rounding is left."""
+    if s.work.left[link] <= s.work.capacity[link] * ROUNDING:
+        s.work.left[link] = 0.0
+
+
+def add_rate(row, more, now_s, s):
+    """Have a row, which is settled, send faster."""
+    if more > 0.0:
+        if s.rows.rate[row] == 0.0:
+            s.rows.since_s[row] = now_s
+            s.work.sending[s.work.counts[SENDING]] = row
+            s.work.counts[SENDING] += 1
+        s.rows.rate[row] += more
+
+
+def stop_all(now_s, s):
+    """Have no row send, and all of them settled."""
+    rows, work = s.rows, s.work
+    for at in range(work.counts[SENDING]):
+        settle(work.sending[at], now_s, rows)
+        rows.rate[work.sending[at]] = 0.0
+    work.counts[SENDING] = 0
+
+
+# Time --------------------------------------------------------------------------------------------
+def first_end_s(now_s, s):
+    """When the first row that sends has sent what its first flow needs."""
+    rows, work, first_s = s.rows, s.work, inf
+    for at in range(work.counts[SENDING]):
+        row = work.sending[at]
+        lacks = s.flows.needs[rows.first[row]] - rows.served[row]
+        first_s = min(first_s, rows.since_s[row] + lacks / rows.rate[row])
+    return max(first_s, now_s)
+
+
+def end_due(at_s, slack_s, s):
+    """End the flows that are due then, or within ``slack_s`` after it."""
+    rows, work, kept = s.rows, s.work, 0
+    for at in range(work.counts[SENDING]):
+        row, rate = work.sending[at], s.rows.rate[work.sending[at]]
+        needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
+        sent = served - rows.served[row]
+        rows.served[row], rows.since_s[row] = served, at_s
+        enough = served + rate * slack_s + needs * LAST_DIGIT
+        if needs <= enough or is_done(row, sent, s):
+            rows.served[row] = max(served, needs)
+            end_flows(row, max(enough, needs * (1.0 + ROUNDING)), at_s, s)
+            if rows.flows[row] == 0:
+                continue
+        work.sending[kept] = row
+        kept += 1
+    work.counts[SENDING] = kept
+
+
+def run(now_s, until_s, together_s, ends_plan, order, by_bytes, least, share, queue, s):
+    """Go from event to event until then, or until the plan ends.
+
+    The plan ends with the first end of a flow if ``ends_plan`` is ``AT_ENDS``, and when a group has
+    nothing left to send if it is ``AT_GROUPS``.  Returns the time, how many events there were, and
+    whether rates are to be set anew: they are not after the last event.
+    """
+    events = 0
+    while True:
+        to_s = first_end_s(now_s, s)
+        if to_s == inf or to_s > until_s + instant_s(until_s):
+            return until_s if until_s < inf else now_s, events, False
+        now_s, before, emptied = min(to_s, until_s), s.work.counts[ENDED], s.work.counts[EMPTIED]
+        end_due(now_s, max(instant_s(now_s), together_s), s)
+        events += 1
+        if s.work.counts[ENDED] == before:
+            return now_s, NO_END, True
+        if until_s - now_s <= instant_s(until_s):
+            return until_s, events, True
+        if ends_plan == AT_ENDS or (ends_plan == AT_GROUPS and s.work.counts[EMPTIED] > emptied):
+            return now_s, events, True
+        serve_in_order(order, by_bytes, least, share, queue, now_s, s)

@@ -1,0 +1,297 @@
+"""Rates kept up to date: groups one after the other, each max-min of what those before it leave.
+
+A link's *level* is the service/s to which it holds a group's rows; a row's rate is the least level
+on its path (Bertsekas and Gallager, Data Networks, 2nd edition, 6.5.2).  A link is *amiss* if its
+rows send more than is left for them, or if it holds them back although something is left.  When
+rows come or end, or a group before uses more or less, only links that are amiss get another level,
+and those that this puts amiss, until none is.
+
+Groups may share links in two passes: each from its queue's part, then all from what is left.  A
+row's rate is then the sum of two, ``rows.parts``.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from railyard.netemu.kernel.rows import (
+    LAST_DIGIT,
+    ROUNDING,
+    count_sent,
+    end_flows,
+    instant_s,
+    is_done,
+    served_at,
+    settle,
+)
+from railyard.netemu.kernel.state import AT_ENDS, AT_GROUPS, EMPTIED, ENDED, NO_END, NONE
+
+#: A link carries what is left for it if it is exact to this share of its capacity.
+_EXACT = 1e-13
+#: Links get a new level at most so often for each pair of a group's links, before it is an error.
+_TURNS = 4
+
+
+def serve_in_order(order, share, queue, now_s, s):
+    """Bring rates up to date; returns whether they could be.
+
+    With ``share``, each queue of groups has its share of all links first, ``queue[place in order]``.
+    """
+    work, at = s.work, 0
+    for link in range(s.none):
+        work.unused[link] = work.capacity[link] if len(share) == 0 else 0.0
+    while len(share) > 0 and at < len(order):
+        number = queue[at]
+        for link in range(s.none):
+            work.left[link] = work.capacity[link] * share[number]
+        while at < len(order) and queue[at] == number:
+            if not serve(order[at], 0, now_s, s):
+                return False
+            at += 1
+        for link in range(s.none):
+            work.unused[link] += work.left[link]
+    for link in range(s.none):
+        is_full = work.unused[link] <= work.capacity[link] * ROUNDING
+        work.left[link] = 0.0 if is_full else work.unused[link]
+    for at in range(len(order)):
+        if not serve(order[at], 1, now_s, s):
+            return False
+    for at in range(len(order)):
+        if s.groups.next_s[order[at]] <= now_s:
+            sum_up(order[at], now_s, s)
+    return True
+
+
+def serve(group, part, now_s, s):
+    """Bring one pass of a group up to date, and take what it uses from ``work.left``."""
+    cells, work, is_wrong = s.cells, s.work, False
+    cell = s.groups.cell[group]
+    while cell != NONE and not is_wrong:
+        is_wrong = cells.many[cell] > 0 and is_amiss(cell, part, s)
+        cell = cells.next[cell]
+    if is_wrong:
+        if not relevel(group, part, now_s, s):
+            return False
+        s.groups.next_s[group] = now_s
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        link = cells.link[cell]
+        rest = work.left[link] - cells.load[2 * cell + part]
+        work.left[link] = rest if rest > work.capacity[link] * ROUNDING else 0.0
+        cell = cells.next[cell]
+    return True
+
+
+def is_amiss(cell, part, s):
+    """Whether a link's rows send too much, or too little for being held back."""
+    link = s.cells.link[cell]
+    gap = s.cells.load[2 * cell + part] - s.work.left[link]
+    exact = s.work.capacity[link] * _EXACT
+    return gap > exact or (gap < -exact and s.cells.level[2 * cell + part] < inf)
+
+
+def relevel(group, part, now_s, s):
+    """Give new levels to a group's links that are amiss, and to those that this puts amiss."""
+    cells, work, most = s.cells, s.work, len(s.work.queue)
+    many = first = links = 0
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        links += 1
+        if cells.many[cell] > 0 and is_amiss(cell, part, s):
+            work.queue[many], cells.is_queued[cell] = cell, True
+            many += 1
+        cell = cells.next[cell]
+    turns = _TURNS * (links + 1) * (links + 1)
+    while many > 0:
+        turns -= 1
+        if turns < 0:
+            return False
+        cell = work.queue[first]
+        first, many = (first + 1) % most, many - 1
+        cells.is_queued[cell] = False
+        if is_amiss(cell, part, s):
+            cells.level[2 * cell + part] = new_level(cell, part, s)
+            many = pass_on(cell, part, first, many, now_s, s)
+    return True
+
+
+def new_level(cell, part, s):
+    """The level at which a link's rows use all that is left of it; inf if other links hold them."""
+    rows, cells, work, many = s.rows, s.cells, s.work, 0
+    left, used, weight = work.left[cells.link[cell]], 0.0, 0.0
+    if left <= 0.0:
+        return 0.0
+    entry = cells.head[cell]
+    while entry != NONE:
+        row = entry // s.longest
+        elsewhere = least_level(row, part, cell, s)
+        work.other[many], work.wanted[many] = elsewhere, rows.weight[row]
+        used += elsewhere * rows.weight[row]
+        weight += rows.weight[row]
+        many += 1
+        entry = rows.after[entry]
+    if used <= left * (1.0 + ROUNDING):
+        return inf
+    level, before = left / weight, -1.0  # from below: too low as long as others hold some rows
+    while level > before * (1.0 + LAST_DIGIT):
+        below = free = 0.0
+        for at in range(many):
+            if work.other[at] < level:
+                below += work.other[at] * work.wanted[at]
+            else:
+                free += work.wanted[at]
+        if free == 0.0:
+            return inf
+        before, level = level, max(level, (left - below) / free)
+    return level
+
+
+def least_level(row, part, but, s):
+    """The least level on a row's path, but for that of a cell."""
+    rows, least = s.rows, inf
+    for entry in range(row * s.longest, (row + 1) * s.longest):
+        if rows.link[entry] == s.none:
+            break
+        cell = rows.cell[entry]
+        if cell != but:
+            least = min(least, s.cells.level[2 * cell + part])
+    return least
+
+
+def pass_on(cell, part, first, many, now_s, s):
+    """Give the rows of a link their new rates, and queue the other links of those that change.
+
+    Returns how many are queued then.
+    """
+    rows, cells, work, most = s.rows, s.cells, s.work, len(s.work.queue)
+    entry, load, level = cells.head[cell], 0.0, cells.level[2 * cell + part]
+    while entry != NONE:
+        row = entry // s.longest
+        before, rate = rows.parts[2 * row + part], min(level, least_level(row, part, cell, s))
+        load += rate * rows.weight[row]
+        if rate != before:
+            set_part(row, part, rate, now_s, s)
+            more = (rate - before) * rows.weight[row]
+            for there in range(row * s.longest, (row + 1) * s.longest):
+                if rows.link[there] == s.none:
+                    break
+                other = rows.cell[there]
+                if other != cell:
+                    cells.load[2 * other + part] += more
+                    if not cells.is_queued[other]:
+                        cells.is_queued[other] = True
+                        work.queue[(first + many) % most] = other
+                        many += 1
+        entry = rows.after[entry]
+    cells.load[2 * cell + part] = load
+    return many
+
+
+def set_part(row, part, rate, now_s, s):
+    """Give a row another rate in one of the passes."""
+    rows = s.rows
+    before, served = rows.rate[row], rows.served[row]
+    settle(row, now_s, rows)
+    rows.parts[2 * row + part] = rate
+    rows.rate[row] = rows.parts[2 * row] + rows.parts[2 * row + 1]
+    if rows.rate[row] < before and is_done(row, rows.served[row] - served, s):
+        rows.served[row] = s.flows.needs[rows.first[row]]
+    s.cells.is_dirty[rows.cell[row * s.longest]] = True
+
+
+# Time --------------------------------------------------------------------------------------------
+def sum_up(group, now_s, s):
+    """Note when a group's first row ends, and how fast it sends in all."""
+    groups, cells = s.groups, s.cells
+    rate, next_s, cell = 0.0, inf, groups.cell[group]
+    while cell != NONE:
+        if cells.is_dirty[cell] or cells.first_s[cell] <= now_s:
+            look_at(cell, now_s, s)
+        next_s = min(next_s, cells.first_s[cell])
+        rate += cells.rate[cell]
+        cell = cells.next[cell]
+    count_sent(group, rate, now_s, groups)
+    groups.next_s[group] = next_s
+
+
+def look_at(cell, now_s, s):
+    """Note when the first of the rows that begin on a link ends, and how fast these send."""
+    rows, cells, first_s, rate = s.rows, s.cells, inf, 0.0
+    entry = cells.head[cell]
+    while entry != NONE and entry % s.longest == 0:
+        row = entry // s.longest
+        lacks = s.flows.needs[rows.first[row]] - rows.served[row]
+        if lacks <= 0.0:
+            first_s = now_s
+        elif rows.rate[row] > 0.0:
+            first_s = min(first_s, rows.since_s[row] + lacks / rows.rate[row])
+        rate += rows.rate[row] * rows.weight[row]
+        entry = rows.after[entry]
+    cells.first_s[cell], cells.rate[cell] = max(first_s, now_s), rate
+    cells.is_dirty[cell] = False
+
+
+def end_due(group, at_s, slack_s, s):
+    """End the flows of a group that are due then, or within ``slack_s`` after it."""
+    rows, cells = s.rows, s.cells
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        entry = cells.head[cell] if cells.first_s[cell] <= at_s + slack_s else NONE
+        while entry != NONE and entry % s.longest == 0:
+            row, entry = entry // s.longest, rows.after[entry]
+            needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
+            enough = served + rows.rate[row] * slack_s + needs * LAST_DIGIT
+            if needs <= enough:
+                rows.served[row], rows.since_s[row] = max(served, needs), at_s
+                end_flows(row, max(enough, needs * (1.0 + ROUNDING)), at_s, s)
+        cell = cells.next[cell]
+
+
+def first_event_s(now_s, order, s):
+    """When the first flow ends, and when the first group has sent its limit."""
+    groups, first_s, asks_s = s.groups, inf, inf
+    for at in range(len(order)):
+        group = order[at]
+        first_s = min(first_s, groups.next_s[group])
+        if groups.rate[group] > 0.0:
+            lacks = groups.limit[group] - groups.sent[group]
+            asks_s = min(asks_s, groups.since_s[group] + lacks / groups.rate[group])
+    # later than now by the clock's last digit at least: at 1e9 s that is .1 microseconds
+    return max(first_s, now_s), max(asks_s, now_s * (1.0 + 2.3e-16))
+
+
+def count_all_sent(now_s, order, s):
+    """Bring up to now what groups have sent."""
+    for at in range(len(order)):
+        count_sent(order[at], s.groups.rate[order[at]], now_s, s.groups)
+
+
+def run(now_s, until_s, together_s, ends_plan, order, share, queue, s):
+    """Go from event to event until then, or until the plan ends; see ``filling.run``.
+
+    The plan also ends when a group has sent its limit.
+    """
+    events = 0
+    while True:
+        end_s, ask_s = first_event_s(now_s, order, s)
+        to_s = min(end_s, ask_s)
+        if to_s == inf or to_s > until_s + instant_s(until_s):
+            return until_s if until_s < inf else now_s, events, False
+        now_s, before, emptied = min(to_s, until_s), s.work.counts[ENDED], s.work.counts[EMPTIED]
+        slack_s = max(instant_s(now_s), together_s)
+        for at in range(len(order)):
+            if s.groups.next_s[order[at]] <= now_s + slack_s:
+                s.groups.next_s[order[at]] = now_s
+                end_due(order[at], now_s, slack_s, s)
+        events += 1
+        is_over = ask_s <= now_s + instant_s(now_s)
+        if s.work.counts[ENDED] == before and not is_over:
+            return now_s, NO_END, True
+        if until_s - now_s <= instant_s(until_s):
+            return until_s, events, True
+        if ends_plan == AT_GROUPS and s.work.counts[EMPTIED] > emptied:
+            is_over = True
+        if is_over or ends_plan == AT_ENDS:
+            return now_s, events, True
+        if not serve_in_order(order, share, queue, now_s, s):
+            return now_s, NO_END, True

@@ -1,0 +1,217 @@
+"""Flows one by one: each gets all that its path gives, in the order of bytes left or of priority.
+
+Each flow is a row of its own.  Rows of one path stand in *line*: the first takes all that the path
+has, so that nothing is left for the others, unless they are its equals.  Lines are looked at in the
+order of their first rows; after an event, those whose first row has another key are merged in anew.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from railyard.netemu.kernel.filling import add_rate, begin, end_due, fill, first_end_s, stop_all
+from railyard.netemu.kernel.rows import SAME_BYTES, SAME_SHARE, instant_s, key_of, line_up, settle, step_out
+from railyard.netemu.kernel.state import ENDED, LINES, NO_END, NONE, SENDING
+
+#: Of a link that carries so much, this share is rounding.
+_ROUNDING = 1e-9
+
+
+def serve(keeps, now_s, s):
+    """Set rates.  With ``keeps``, rows keep what they have, and what is free goes to the first."""
+    rows, work, kept = s.rows, s.work, 0
+    for at in range(work.counts[SENDING]):  # those that left have no rate any more
+        if rows.rate[work.sending[at]] > 0.0:
+            work.sending[kept] = work.sending[at]
+            kept += 1
+    work.counts[SENDING] = kept
+    if keeps:
+        merge(now_s, s)
+        begin(1.0, s)
+        hand_out(now_s, s)
+    else:
+        for at in range(kept):
+            put_right(work.sending[at], now_s, s)
+        stop_all(now_s, s)
+        merge(now_s, s)
+        begin(1.0, s)
+        serve_equals(now_s, s)
+
+
+def put_right(row, now_s, s):
+    """Put a row that has been served where it belongs in its line, which is further in front."""
+    rows, lines, first = s.rows, s.lines, row * s.longest
+    lines.is_moved[rows.way[row]] = True
+    before = rows.before[first]
+    if before != NONE and key_of(row, now_s, s) < key_of(before, now_s, s):
+        step_out(row, s)
+        line_up(row, now_s, s)
+
+
+def merge(now_s, s):
+    """Put lines that have moved in their places in the queue; those without rows leave it."""
+    lines, kept, moving = s.lines, 0, 0
+    for at in range(s.work.counts[LINES]):
+        way = lines.queue[at]
+        if not lines.is_moved[way]:
+            lines.queue[kept], lines.key[kept] = way, lines.key[at]
+            kept += 1
+            continue
+        lines.is_moved[way] = False
+        if lines.head[way] == NONE:
+            lines.is_queued[way] = False
+            continue
+        lines.moving[moving] = way
+        lines.moving_key[moving] = key_of(lines.head[way], now_s, s)
+        moving += 1
+    sort(lines.moving, lines.moving_key, moving)
+    s.work.counts[LINES] = kept + moving
+    kept, moving = kept - 1, moving - 1
+    while moving >= 0:
+        at = kept + moving + 1
+        if kept >= 0 and lines.key[kept] > lines.moving_key[moving]:
+            lines.queue[at], lines.key[at] = lines.queue[kept], lines.key[kept]
+            kept -= 1
+        else:
+            lines.queue[at], lines.key[at] = lines.moving[moving], lines.moving_key[moving]
+            moving -= 1
+
+
+def sort(items, keys, count):
+    """Shell's sort: most are in order."""
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for at in range(gap, count):
+            item, key, to = items[at], keys[at], at
+            while to >= gap and keys[to - gap] > key:
+                items[to], keys[to] = items[to - gap], keys[to - gap]
+                to -= gap
+            items[to], keys[to] = item, key
+        gap //= 3
+
+
+def least_left(row, s):
+    """What is left of a row's path."""
+    least = inf
+    for entry in range(row * s.longest, (row + 1) * s.longest):
+        least = min(least, s.work.left[s.rows.link[entry]])
+    return least
+
+
+def are_same(smaller, larger):
+    """Whether these many bytes are the same but for rounding."""
+    return larger <= smaller * (1.0 + SAME_SHARE) + SAME_BYTES
+
+
+def serve_equals(now_s, s):
+    """Those with least left to send share what there is, by weight; then the next ones."""
+    rows, lines, work, at = s.rows, s.lines, s.work, 0
+    size = work.counts[LINES]
+    while at < size:
+        many, begun = 0, at
+        while at < size and (at == begun or are_same(lines.key[at - 1], lines.key[at])):
+            row, last = lines.head[lines.queue[at]], lines.key[at]
+            if least_left(row, s) > 0.0:
+                while row != NONE and are_same(last, key_of_settled(row, s)):
+                    last = key_of_settled(row, s)
+                    work.rows[many], work.wanted[many] = row, rows.weight[row]
+                    many += 1
+                    row = rows.after[row * s.longest]
+            at += 1
+        if many == 1:
+            take_all(work.rows[0], least_left(work.rows[0], s), now_s, s)
+        elif many > 1:
+            fill(many, now_s, s)
+
+
+def key_of_settled(row, s):
+    """Bytes that the only flow of a row has left, as of when it was settled."""
+    lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
+    return lacks * s.rows.weight[row]
+
+
+def take_all(row, bytes_per_s, now_s, s):
+    """Give a row so much more of all links on its path."""
+    rows, work = s.rows, s.work
+    add_rate(row, bytes_per_s / rows.weight[row], now_s, s)
+    for entry in range(row * s.longest, (row + 1) * s.longest):
+        link = rows.link[entry]
+        if link == s.none:
+            break
+        rest = work.left[link] - bytes_per_s
+        work.left[link] = rest if rest > work.capacity[link] * 1e-12 else 0.0
+
+
+def hand_out(now_s, s):
+    """Take back what links have no more, then hand out what is free (Algorithm 2 of Joint)."""
+    rows, lines, work, is_over = s.rows, s.lines, s.work, False
+    for link in range(s.none):
+        work.load[link] = 0.0
+    for at in range(work.counts[SENDING]):
+        row = work.sending[at]
+        for entry in range(row * s.longest, (row + 1) * s.longest):
+            work.load[rows.link[entry]] += rows.rate[row] * rows.weight[row]
+    for link in range(s.none):
+        work.left[link] -= work.load[link]
+        # rounding must neither look like free bandwidth nor like a link that carries too much
+        if abs(work.left[link]) <= _ROUNDING * work.load[link]:
+            work.left[link] = 0.0
+        is_over = is_over or work.left[link] < 0.0
+    if is_over:
+        take_back(now_s, s)
+    for at in range(work.counts[LINES]):
+        row = lines.head[lines.queue[at]]
+        free = least_left(row, s)
+        if free > 0.0:
+            settle(row, now_s, rows)
+            take_all(row, free, now_s, s)
+
+
+def take_back(now_s, s):
+    """Have the last rows give up what links carry too much."""
+    rows, work = s.rows, s.work
+    for _ in range(work.counts[SENDING]):
+        last, less = NONE, 0.0
+        for at in range(work.counts[SENDING]):
+            row = work.sending[at]
+            if rows.rate[row] > 0.0 and (last == NONE or rows.key[row] > rows.key[last]):
+                over = min(rows.rate[row] * rows.weight[row], -least_left(row, s))
+                if over > 0.0:
+                    last, less = row, over
+        if last == NONE:
+            return
+        settle(last, now_s, rows)
+        rows.rate[last] = max(rows.rate[last] - less / rows.weight[last], 0.0)
+        for entry in range(last * s.longest, (last + 1) * s.longest):
+            work.left[rows.link[entry]] += less
+        if rows.rate[last] == 0.0:
+            drop_from_sending(last, s)
+
+
+def drop_from_sending(row, s):
+    """Note that a row has no rate any more."""
+    work = s.work
+    for at in range(work.counts[SENDING]):
+        if work.sending[at] == row:
+            work.counts[SENDING] -= 1
+            work.sending[at] = work.sending[work.counts[SENDING]]
+            return
+
+
+def run(now_s, until_s, together_s, keeps, s):
+    """Go from event to event until then; see ``filling.run``."""
+    events = 0
+    while True:
+        to_s = first_end_s(now_s, s)
+        if to_s == inf or to_s > until_s + instant_s(until_s):
+            return until_s if until_s < inf else now_s, events, False
+        now_s, before = min(to_s, until_s), s.work.counts[ENDED]
+        end_due(now_s, max(instant_s(now_s), together_s), s)
+        events += 1
+        if s.work.counts[ENDED] == before:
+            return now_s, NO_END, True
+        if until_s - now_s <= instant_s(until_s):
+            return until_s, events, True
+        serve(keeps, now_s, s)

@@ -1,0 +1,366 @@
+"""Flows join rows, send with them, and leave."""
+
+from __future__ import annotations
+
+from math import inf
+
+from railyard.netemu.kernel.state import (
+    EMPTIED,
+    ENDED,
+    FREE_CELLS,
+    FREED,
+    LINES,
+    NONE,
+)
+
+#: Service and shares that differ by less than this share are equal: they differ by rounding.
+ROUNDING = 1e-12
+#: Sums of a few numbers are as exact as this.
+LAST_DIGIT = 1e-15
+#: Where less than this share of a sum is left after a subtraction, it is made anew: weights may
+#: be 10**12 times as large as others, and the rounding of a large sum would stay in a small one.
+KEEPS = 0.75
+#: A row counts its service from 0 again when a flow joins of which that service is worth more
+#: bytes than this: their last digit is 2**-9 bytes.  Flows of a small weight have had a large one.
+SERVICE_BYTES_MAX = 2.0**43
+#: A row has sent all if it lacks no more than this share of what it sent since its rate was set,
+#: nor more than this many bytes: that rate may have been a small difference of large ones.
+SAME_SHARE, SAME_BYTES = 1e-9, 0.1
+
+
+def instant_s(at_s):
+    """By how much two times near this one may differ and be the same instant, in seconds."""
+    return max(1e-9, at_s * 1e-13)
+
+
+def served_at(row, now_s, rows):
+    """A row's service by now."""
+    rate = rows.rate[row]
+    return rows.served[row] + (rate * (now_s - rows.since_s[row]) if rate > 0.0 else 0.0)
+
+
+def settle(row, now_s, rows):
+    """Bring a row's service up to now."""
+    rows.served[row] = served_at(row, now_s, rows)
+    rows.since_s[row] = now_s
+
+
+def left_bytes(row, rows):
+    """Bytes that a row's flows have left to send, as of when it was settled; more than 0."""
+    return max(rows.total[row] - rows.served[row] * rows.weight[row], 1e-6)
+
+
+def sent_by(flow, now_s, s):
+    """Bytes that a flow has sent by now."""
+    flows, row = s.flows, s.flows.row[flow]
+    if row == NONE:
+        return flows.sent[flow]
+    service = served_at(row, now_s, s.rows) - flows.joined[flow]
+    return min(flows.sent[flow] + service * flows.weight[flow], flows.size[flow])
+
+
+# Joining -----------------------------------------------------------------------------------------
+def join(flow, row, now_s, s):
+    """Let a flow that sends nothing join a row."""
+    flows, rows, first = s.flows, s.rows, row * s.longest
+    weight = flows.weight[flow]
+    if rows.flows[row] == 0:
+        rows.served[row] = rows.rate[row] = rows.weight[row] = rows.total[row] = 0.0
+        rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
+        rows.since_s[row], rows.first[row], rows.last[row] = now_s, NONE, NONE
+        s.groups.rows[rows.group[row]] += 1
+    else:
+        settle(row, now_s, rows)
+        if s.by_bytes and rows.served[row] > 0.0:
+            weigh_anew(row, s)
+        elif rows.served[row] * weight > SERVICE_BYTES_MAX:
+            begin_anew(row, s)
+    flows.row[flow], flows.joined[flow] = row, rows.served[row]
+    needs = rows.served[row] + (flows.size[flow] - flows.sent[flow]) / weight
+    flows.needs[flow] = needs
+    put_in_order(flow, row, s)
+    rows.flows[row] += 1
+    rows.weight[row] += weight
+    rows.total[row] += weight * needs
+    if rows.flows[row] == 1:
+        if s.listed == 0:
+            line_up(row, now_s, s)
+        else:
+            enlist(row, s)
+    for entry in range(first, first + s.listed):
+        if rows.link[entry] == s.none:
+            break
+        cell = rows.cell[entry]
+        s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
+        s.cells.is_dirty[cell] = True
+
+
+def join_all(new, into, now_s, s):
+    """``join`` for each of these flows; of one row, those that end first come first."""
+    for at in range(len(new)):
+        join(new[at], into[at], now_s, s)
+
+
+def put_in_order(flow, row, s):
+    """Put a flow in its place among those of a row, which is mostly the last."""
+    flows, rows = s.flows, s.rows
+    before, after = rows.last[row], NONE
+    while before != NONE and flows.needs[before] > flows.needs[flow]:
+        before, after = flows.before[before], before
+    flows.before[flow], flows.after[flow] = before, after
+    if before == NONE:
+        rows.first[row] = flow
+    else:
+        flows.after[before] = flow
+    if after == NONE:
+        rows.last[row] = flow
+    else:
+        flows.before[after] = flow
+
+
+def begin_anew(row, s):
+    """Count the service of a row, which is as of now, from 0 again."""
+    flows, rows = s.flows, s.rows
+    flow, served = rows.first[row], rows.served[row]
+    while flow != NONE:
+        flows.joined[flow] -= served
+        flows.needs[flow] -= served
+        flow = flows.after[flow]
+    rows.served[row] = 0.0
+    sum_up_flows(row, s)
+
+
+def weigh_anew(row, s):
+    """Have a row's flows, of which all end at once, weigh what they have left; it is settled."""
+    flows, rows = s.flows, s.rows
+    flow, left = rows.first[row], 1.0 - rows.served[row]
+    while flow != NONE:
+        flows.sent[flow] = sent_by(flow, rows.since_s[row], s)
+        flows.weight[flow] = max(flows.size[flow] - flows.sent[flow], 1e-6)
+        flows.joined[flow], flows.needs[flow] = 0.0, 1.0
+        flow = flows.after[flow]
+    rows.served[row] = 0.0
+    rows.rate[row] *= left
+    sum_up_flows(row, s)
+
+
+def sum_up_flows(row, s):
+    """Make the sums over a row's flows anew."""
+    flows, rows = s.flows, s.rows
+    flow, weight, total = rows.first[row], 0.0, 0.0
+    while flow != NONE:
+        weight += flows.weight[flow]
+        total += flows.weight[flow] * flows.needs[flow]
+        flow = flows.after[flow]
+    rows.weight[row], rows.total[row] = weight, total
+
+
+# Leaving -----------------------------------------------------------------------------------------
+def leave(flow, now_s, s):
+    """Let a flow leave its row before it has sent all."""
+    row, flows, rows = s.flows.row[flow], s.flows, s.rows
+    settle(row, now_s, rows)
+    flows.sent[flow] = sent_by(flow, now_s, s)
+    before, after = flows.before[flow], flows.after[flow]
+    if before == NONE:
+        rows.first[row] = after
+    else:
+        flows.after[before] = after
+    if after == NONE:
+        rows.last[row] = before
+    else:
+        flows.before[after] = before
+    flows.row[flow] = NONE
+    rows.flows[row] -= 1
+    has_less(row, flows.weight[flow], flows.weight[flow] * flows.needs[flow], now_s, s)
+
+
+def leave_all(going, now_s, s):
+    """``leave`` for each of these flows."""
+    for at in range(len(going)):
+        leave(going[at], now_s, s)
+
+
+def end_flows(row, enough, at_s, s):
+    """End the flows of a row that need no more service than this; it is settled."""
+    flows, rows, work = s.flows, s.rows, s.work
+    flow, weight, total = rows.first[row], 0.0, 0.0
+    while flow != NONE and flows.needs[flow] <= enough:
+        weight += flows.weight[flow]
+        total += flows.weight[flow] * flows.needs[flow]
+        flows.row[flow], flows.sent[flow], flows.end_s[flow] = NONE, flows.size[flow], at_s
+        rows.flows[row] -= 1
+        work.ended[work.counts[ENDED]] = flow
+        work.counts[ENDED] += 1
+        flow = flows.after[flow]
+    rows.first[row] = flow
+    if flow == NONE:
+        rows.last[row] = NONE
+    else:
+        flows.before[flow] = NONE
+    has_less(row, weight, total, at_s, s)
+
+
+def has_less(row, weight, total, now_s, s):
+    """Take from a row's sums; without flows, it is freed."""
+    rows, cells, first = s.rows, s.cells, row * s.longest
+    before, total_before = rows.weight[row], rows.total[row]
+    rows.weight[row] -= weight
+    rows.total[row] -= total
+    if rows.flows[row] == 0:
+        rows.weight[row] = rows.total[row] = 0.0
+    elif rows.weight[row] < before * KEEPS or rows.total[row] < total_before * KEEPS:
+        sum_up_flows(row, s)
+    less = before - rows.weight[row]
+    for entry in range(first, first + s.listed):
+        if rows.link[entry] == s.none:
+            break
+        cell = rows.cell[entry]
+        cells.load[2 * cell] -= rows.parts[2 * row] * less
+        cells.load[2 * cell + 1] -= rows.parts[2 * row + 1] * less
+        cells.is_dirty[cell] = True
+    s.groups.next_s[rows.group[row]] = -inf  # not known any more
+    if rows.flows[row] == 0:
+        rows.rate[row] = rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
+        if s.listed == 0:
+            step_out(row, s)
+        else:
+            delist(row, s)
+        s.groups.rows[rows.group[row]] -= 1
+        if s.groups.rows[rows.group[row]] == 0:
+            count_sent(rows.group[row], 0.0, now_s, s.groups)
+            s.work.counts[EMPTIED] += 1
+        s.work.freed[s.work.counts[FREED]] = row
+        s.work.counts[FREED] += 1
+
+
+# Cells -------------------------------------------------------------------------------------------
+def enlist(row, s):
+    """List a row in the cells of its links."""
+    rows, cells, first = s.rows, s.cells, row * s.longest
+    for entry in range(first, first + s.listed):
+        link = rows.link[entry]
+        if link == s.none:
+            break
+        cell = s.cell_of[rows.group[row] * s.none + link]
+        if cell == NONE:
+            cell = new_cell(rows.group[row], link, s)
+        rows.cell[entry] = cell
+        cells.many[cell] += 1
+        before, after = cells.tail[cell], NONE
+        if entry == first:  # rows that begin here come first
+            before, after = NONE, cells.head[cell]
+        rows.before[entry], rows.after[entry] = before, after
+        if before == NONE:
+            cells.head[cell] = entry
+        else:
+            rows.after[before] = entry
+        if after == NONE:
+            cells.tail[cell] = entry
+        else:
+            rows.before[after] = entry
+
+
+def delist(row, s):
+    """Take a row from its cells."""
+    rows, cells, first = s.rows, s.cells, row * s.longest
+    for entry in range(first, first + s.listed):
+        if rows.link[entry] == s.none:
+            break
+        cell, before, after = rows.cell[entry], rows.before[entry], rows.after[entry]
+        if before == NONE:
+            cells.head[cell] = after
+        else:
+            rows.after[before] = after
+        if after == NONE:
+            cells.tail[cell] = before
+        else:
+            rows.before[after] = before
+        cells.many[cell] -= 1
+        if cells.many[cell] == 0:
+            cells.load[2 * cell] = cells.load[2 * cell + 1] = 0.0
+            cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
+
+
+def new_cell(group, link, s):
+    """A group's cell of a link, which has none; there is room for it."""
+    cells, work = s.cells, s.work
+    work.counts[FREE_CELLS] -= 1
+    cell = work.free_cells[work.counts[FREE_CELLS]]
+    cells.link[cell], cells.many[cell] = link, 0
+    cells.head[cell] = cells.tail[cell] = NONE
+    cells.is_dirty[cell] = cells.is_queued[cell] = False
+    cells.load[2 * cell] = cells.load[2 * cell + 1] = 0.0
+    cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
+    cells.next[cell], s.groups.cell[group] = s.groups.cell[group], cell
+    s.cell_of[group * s.none + link] = cell
+    return cell
+
+
+# Lines -------------------------------------------------------------------------------------------
+def key_of(row, now_s, s):
+    """What the place of a row in its line goes by: its key, or the bytes that it has left."""
+    rows = s.rows
+    if s.has_keys:
+        return rows.key[row]
+    return (s.flows.needs[rows.first[row]] - served_at(row, now_s, rows)) * rows.weight[row]
+
+
+def line_up(row, now_s, s):
+    """Give a row its place in the line of its path."""
+    rows, lines, longest = s.rows, s.lines, s.longest
+    way, key = rows.way[row], key_of(row, now_s, s)
+    before, after = NONE, lines.head[way]
+    while after != NONE and key_of(after, now_s, s) <= key:
+        before, after = after, rows.after[after * longest]
+    rows.before[row * longest], rows.after[row * longest] = before, after
+    if before == NONE:
+        lines.head[way] = row
+    else:
+        rows.after[before * longest] = row
+    if after != NONE:
+        rows.before[after * longest] = row
+    if not lines.is_queued[way]:
+        lines.queue[s.work.counts[LINES]], lines.is_queued[way] = way, True
+        s.work.counts[LINES] += 1
+    lines.is_moved[way] = True
+
+
+def step_out(row, s):
+    """Take a row from its line."""
+    rows, lines, longest = s.rows, s.lines, s.longest
+    before, after = rows.before[row * longest], rows.after[row * longest]
+    if before == NONE:
+        lines.head[rows.way[row]] = after
+    else:
+        rows.after[before * longest] = after
+    if after != NONE:
+        rows.before[after * longest] = before
+    lines.is_moved[rows.way[row]] = True
+
+
+def close_group(group, s):
+    """Give back the cells of a group, which has no rows."""
+    cells, work = s.cells, s.work
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        s.cell_of[group * s.none + cells.link[cell]] = NONE
+        work.free_cells[work.counts[FREE_CELLS]] = cell
+        work.counts[FREE_CELLS] += 1
+        cell = cells.next[cell]
+    s.groups.cell[group] = NONE
+    s.groups.next_s[group] = inf
+
+
+def count_sent(group, rate, now_s, groups):
+    """Note what a group has sent by now, and that it sends at this rate from now on."""
+    if now_s > groups.since_s[group]:
+        groups.sent[group] += groups.rate[group] * (now_s - groups.since_s[group])
+    groups.since_s[group], groups.rate[group] = now_s, rate
+
+
+# Time --------------------------------------------------------------------------------------------
+def is_done(row, sent, s):
+    """Whether a row that has been settled lacks rounding only; ``sent`` is service since before."""
+    lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
+    return lacks <= sent * SAME_SHARE and lacks * s.rows.weight[row] <= SAME_BYTES
