@@ -12,6 +12,7 @@ import numpy as np
 from railyard.netemu.kernel import filling, levels, lines, rows
 from railyard.netemu.kernel.state import (
     ENDED,
+    ENTRIES,
     FREE_CELLS,
     FREED,
     NONE,
@@ -42,10 +43,10 @@ class Store:
         self.by_bytes = scheduler.by_bytes
         one_by_one = self.serves in (Serves.SHORTEST, Serves.PRIORITIES)
         self.limited = np.isfinite(network.capacities)
-        capacity = np.append(network.capacities, np.inf)
-        listed = 0 if one_by_one else 1 if self.by_bytes else network.longest
+        capacity, longest = np.append(network.capacities, np.inf), self._longest()
+        listed = 0 if one_by_one else 1 if self.by_bytes else longest
         has_keys = self.serves is Serves.PRIORITIES
-        self.state = new_state(capacity, network.longest, listed, by_bytes=self.by_bytes, has_keys=has_keys)
+        self.state = new_state(capacity, longest, listed, by_bytes=self.by_bytes, has_keys=has_keys)
         self.loops: Any = Plain
         self.now_s = 0.0
         self.view = self.run_on = views(self.state)
@@ -59,6 +60,11 @@ class Store:
         self._free_rows: list[int] = []
         self._row_of: dict[int, int] = {}  #: {way, and group: row}
         self._rows_made = 0
+
+    def _longest(self) -> int:
+        """Limited links of the longest path, at most."""
+        has_nics = self.limited[list(self.network.nics)].any()
+        return self.network.longest if has_nics else max(self.network.longest - 2, 1)
 
     # Growth --------------------------------------------------------------------------------------
     def compile(self) -> None:
@@ -171,6 +177,7 @@ class Store:
         most = len(new) * self.state.listed - self.view.work.counts[FREE_CELLS]
         if most > 0:  # each of a row's links may need a new cell
             self._grow(cells=len(self.view.cells.link) + most)
+        self._make_room(len(new) * self.state.listed)
         if len(new) > 1:
             left = [(flows.size[f] - flows.sent[f]) / flows.weight[f] for f in new]
             order = np.lexsort((left, into))
@@ -180,6 +187,16 @@ class Store:
         else:
             self.loops.rows.join(new[0], into[0], self.now_s, self.run_on)
 
+    def _make_room(self, more: int) -> None:
+        """Have room for so many more entries, also where each cell's have to move to more room."""
+        live = self._rows_made * self.state.listed + more
+        room = 4 * live + 4 * len(self.view.cells.link)
+        work = self.state.work
+        if self.view.work.counts[ENTRIES] + room > len(work.entries):
+            fresh = work._replace(entries=np.zeros(2 * room + live, np.int32))
+            self._take(self.state._replace(work=fresh))
+            self.loops.rows.pack(work.entries, self.run_on)
+
     def _new_row(self, group: int, way: int) -> int:
         if self._free_rows:
             row = self._free_rows.pop()
@@ -187,9 +204,9 @@ class Store:
             row, self._rows_made = self._rows_made, self._rows_made + 1
             if row >= len(self.view.rows.group):
                 self._grow(rows=row + 1)
-        rows, longest = self.view.rows, self.state.longest
+        rows = self.view.rows
         rows.group[row], rows.way[row], rows.flows[row] = group, way, 0
-        for position, link in enumerate(self._ways[way], row * longest):
+        for position, link in enumerate(self._ways[way], row << self.state.shift):
             rows.link[position] = link
         return row
 

@@ -77,19 +77,18 @@ def choose(group, by_bytes, now_s, s):
     rows, cells, work, many = s.rows, s.cells, s.work, 0
     cell = s.groups.cell[group]
     while cell != NONE:
-        entry = cells.head[cell]
-        if entry != NONE and work.left[cells.link[cell]] > 0.0:
-            while entry != NONE and entry % s.longest == 0:
-                row, is_open = entry // s.longest, True
+        if work.left[cells.link[cell]] > 0.0:
+            for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+                entry, is_open = work.entries[place], True
                 for there in range(entry + 1, entry + s.longest):
                     if work.left[rows.link[there]] <= 0.0:
                         is_open = False
                         break
                 if is_open:
+                    row = entry >> s.shift
                     work.rows[many] = row
                     work.wanted[many] = left_bytes(row, rows) if by_bytes else rows.weight[row]
                     many += 1
-                entry = rows.after[entry]
         cell = cells.next[cell]
     return many
 
@@ -102,11 +101,9 @@ def serve_evenly(group, now_s, s):
         return
     cells, cell = s.cells, s.groups.cell[group]
     while cell != NONE:
-        entry = cells.head[cell]
-        while entry != NONE and entry % s.longest == 0:
-            row = entry // s.longest
+        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+            row = work.entries[place] >> s.shift
             add_rate(row, left_bytes(row, rows) / slowest_s / rows.weight[row], now_s, s)
-            entry = rows.after[entry]
         cell = cells.next[cell]
     for link in range(s.none):
         if work.load[link] > 0.0:
@@ -124,12 +121,11 @@ def seconds_needed(group, left, s):
         work.load[link] = 0.0
     cell = s.groups.cell[group]
     while cell != NONE:
-        entry = cells.head[cell]
-        while entry != NONE and entry % s.longest == 0:
-            wanted = left_bytes(entry // s.longest, rows)
+        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+            entry = work.entries[place]
+            wanted = left_bytes(entry >> s.shift, rows)
             for there in range(entry, entry + s.longest):
                 work.load[rows.link[there]] += wanted
-            entry = rows.after[entry]
         cell = cells.next[cell]
     for link in range(s.none):
         if work.load[link] > 0.0:
@@ -183,7 +179,7 @@ def count_rising(many, s):
     rows, work, links = s.rows, s.work, 0
     for chosen in range(many):
         work.is_frozen[chosen] = False
-        first = work.rows[chosen] * s.longest
+        first = work.rows[chosen] << s.shift
         for entry in range(first, first + s.longest):
             link = rows.link[entry]
             if link == s.none:
@@ -201,7 +197,7 @@ def count_rising(many, s):
         work.summed[link] = work.load[link]
         work.share[number] = work.left[link] / work.load[link]
     for chosen in range(many):
-        first = work.rows[chosen] * s.longest
+        first = work.rows[chosen] << s.shift
         for entry in range(first, first + s.longest):
             link = rows.link[entry]
             if link == s.none:
@@ -217,7 +213,7 @@ def freeze(chosen, share, now_s, s):
     row, wanted = work.rows[chosen], work.wanted[chosen]
     work.is_frozen[chosen] = True
     add_rate(row, share * wanted / rows.weight[row], now_s, s)
-    for entry in range(row * s.longest, (row + 1) * s.longest):
+    for entry in range(row << s.shift, (row << s.shift) + s.longest):
         link = rows.link[entry]
         if link == s.none:
             break

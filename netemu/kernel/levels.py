@@ -24,7 +24,7 @@ from railyard.netemu.kernel.rows import (
     served_at,
     settle,
 )
-from railyard.netemu.kernel.state import AT_ENDS, AT_GROUPS, EMPTIED, ENDED, NO_END, NONE
+from railyard.netemu.kernel.state import AT_ENDS, AT_GROUPS, EMPTIED, ENDED, NO_CELL, NO_END, NONE
 
 #: A link carries what is left for it if it is exact to this share of its capacity.
 _EXACT = 1e-13
@@ -107,31 +107,35 @@ def relevel(group, part, now_s, s):
         if turns < 0:
             return False
         cell = work.queue[first]
-        first, many = (first + 1) % most, many - 1
+        first, many = first + 1 if first + 1 < most else 0, many - 1
         cells.is_queued[cell] = False
         if is_amiss(cell, part, s):
-            cells.level[2 * cell + part] = new_level(cell, part, s)
-            many = pass_on(cell, part, first, many, now_s, s)
+            cells.level[2 * cell + part], chosen = new_level(cell, part, s)
+            many = pass_on(cell, part, chosen, first, many, now_s, s)
     return True
 
 
 def new_level(cell, part, s):
-    """The level at which a link's rows use all that is left of it; inf if other links hold them."""
+    """The level at which a link's rows use all that is left of it; inf if other links hold them.
+
+    Returns it and how many rows there are: ``work.rows``, with the levels elsewhere that hold them.
+    """
     rows, cells, work, many = s.rows, s.cells, s.work, 0
     left, used, weight = work.left[cells.link[cell]], 0.0, 0.0
-    if left <= 0.0:
-        return 0.0
-    entry = cells.head[cell]
-    while entry != NONE:
-        row = entry // s.longest
-        elsewhere = least_level(row, part, cell, s)
-        work.other[many], work.wanted[many] = elsewhere, rows.weight[row]
+    for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+        row, elsewhere = work.entries[place] >> s.shift, inf
+        for there in range(row << s.shift, (row << s.shift) + s.longest):
+            other = rows.cell[there]
+            if other != cell:
+                elsewhere = min(elsewhere, cells.level[2 * other + part])
+        work.rows[many], work.other[many], work.wanted[many] = row, elsewhere, rows.weight[row]
         used += elsewhere * rows.weight[row]
         weight += rows.weight[row]
         many += 1
-        entry = rows.after[entry]
+    if left <= 0.0:
+        return 0.0, many
     if used <= left * (1.0 + ROUNDING):
-        return inf
+        return inf, many
     level, before = left / weight, -1.0  # from below: too low as long as others hold some rows
     while level > before * (1.0 + LAST_DIGIT):
         below = free = 0.0
@@ -141,48 +145,34 @@ def new_level(cell, part, s):
             else:
                 free += work.wanted[at]
         if free == 0.0:
-            return inf
+            return inf, many
         before, level = level, max(level, (left - below) / free)
-    return level
+    return level, many
 
 
-def least_level(row, part, but, s):
-    """The least level on a row's path, but for that of a cell."""
-    rows, least = s.rows, inf
-    for entry in range(row * s.longest, (row + 1) * s.longest):
-        if rows.link[entry] == s.none:
-            break
-        cell = rows.cell[entry]
-        if cell != but:
-            least = min(least, s.cells.level[2 * cell + part])
-    return least
-
-
-def pass_on(cell, part, first, many, now_s, s):
-    """Give the rows of a link their new rates, and queue the other links of those that change.
+def pass_on(cell, part, chosen, first, many, now_s, s):
+    """Give the ``chosen`` rows of a link their new rates, and queue the other links of these.
 
     Returns how many are queued then.
     """
     rows, cells, work, most = s.rows, s.cells, s.work, len(s.work.queue)
-    entry, load, level = cells.head[cell], 0.0, cells.level[2 * cell + part]
-    while entry != NONE:
-        row = entry // s.longest
-        before, rate = rows.parts[2 * row + part], min(level, least_level(row, part, cell, s))
-        load += rate * rows.weight[row]
+    load, level = 0.0, cells.level[2 * cell + part]
+    for at in range(chosen):
+        row, rate = work.rows[at], min(level, work.other[at])
+        before = rows.parts[2 * row + part]
+        load += rate * work.wanted[at]
         if rate != before:
             set_part(row, part, rate, now_s, s)
-            more = (rate - before) * rows.weight[row]
-            for there in range(row * s.longest, (row + 1) * s.longest):
-                if rows.link[there] == s.none:
-                    break
+            more = (rate - before) * work.wanted[at]
+            for there in range(row << s.shift, (row << s.shift) + s.longest):
                 other = rows.cell[there]
-                if other != cell:
+                if other != cell and other != NO_CELL:
                     cells.load[2 * other + part] += more
                     if not cells.is_queued[other]:
                         cells.is_queued[other] = True
-                        work.queue[(first + many) % most] = other
+                        place = first + many
+                        work.queue[place if place < most else place - most] = other
                         many += 1
-        entry = rows.after[entry]
     cells.load[2 * cell + part] = load
     return many
 
@@ -196,7 +186,7 @@ def set_part(row, part, rate, now_s, s):
     rows.rate[row] = rows.parts[2 * row] + rows.parts[2 * row + 1]
     if rows.rate[row] < before and is_done(row, rows.served[row] - served, s):
         rows.served[row] = s.flows.needs[rows.first[row]]
-    s.cells.is_dirty[rows.cell[row * s.longest]] = True
+    s.cells.is_dirty[rows.cell[row << s.shift]] = True
 
 
 # Time --------------------------------------------------------------------------------------------
@@ -217,16 +207,17 @@ def sum_up(group, now_s, s):
 def look_at(cell, now_s, s):
     """Note when the first of the rows that begin on a link ends, and how fast these send."""
     rows, cells, first_s, rate = s.rows, s.cells, inf, 0.0
-    entry = cells.head[cell]
-    while entry != NONE and entry % s.longest == 0:
-        row = entry // s.longest
+    for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+        entry = s.work.entries[place]
+        if (entry & s.mask) != 0:
+            continue
+        row = entry >> s.shift
         lacks = s.flows.needs[rows.first[row]] - rows.served[row]
         if lacks <= 0.0:
             first_s = now_s
         elif rows.rate[row] > 0.0:
             first_s = min(first_s, rows.since_s[row] + lacks / rows.rate[row])
         rate += rows.rate[row] * rows.weight[row]
-        entry = rows.after[entry]
     cells.first_s[cell], cells.rate[cell] = max(first_s, now_s), rate
     cells.is_dirty[cell] = False
 
@@ -236,9 +227,13 @@ def end_due(group, at_s, slack_s, s):
     rows, cells = s.rows, s.cells
     cell = s.groups.cell[group]
     while cell != NONE:
-        entry = cells.head[cell] if cells.first_s[cell] <= at_s + slack_s else NONE
-        while entry != NONE and entry % s.longest == 0:
-            row, entry = entry // s.longest, rows.after[entry]
+        at = cells.many[cell] if cells.first_s[cell] <= at_s + slack_s else 0
+        while at > 0:  # from the last on, which takes the place of one that ends
+            at -= 1
+            entry = s.work.entries[cells.begin[cell] + at]
+            if (entry & s.mask) != 0:
+                continue
+            row = entry >> s.shift
             needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
             enough = served + rows.rate[row] * slack_s + needs * LAST_DIGIT
             if needs <= enough:

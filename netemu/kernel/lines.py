@@ -40,9 +40,9 @@ def serve(keeps, now_s, s):
 
 def put_right(row, now_s, s):
     """Put a row that has been served where it belongs in its line, which is further in front."""
-    rows, lines, first = s.rows, s.lines, row * s.longest
+    rows, lines = s.rows, s.lines
     lines.is_moved[rows.way[row]] = True
-    before = rows.before[first]
+    before = rows.before[row]
     if before != NONE and key_of(row, now_s, s) < key_of(before, now_s, s):
         step_out(row, s)
         line_up(row, now_s, s)
@@ -95,7 +95,7 @@ def sort(items, keys, count):
 def least_left(row, s):
     """What is left of a row's path."""
     least = inf
-    for entry in range(row * s.longest, (row + 1) * s.longest):
+    for entry in range(row << s.shift, (row << s.shift) + s.longest):
         least = min(least, s.work.left[s.rows.link[entry]])
     return least
 
@@ -118,7 +118,7 @@ def serve_equals(now_s, s):
                     last = key_of_settled(row, s)
                     work.rows[many], work.wanted[many] = row, rows.weight[row]
                     many += 1
-                    row = rows.after[row * s.longest]
+                    row = rows.after[row]
             at += 1
         if many == 1:
             take_all(work.rows[0], least_left(work.rows[0], s), now_s, s)
@@ -136,7 +136,7 @@ def take_all(row, bytes_per_s, now_s, s):
     """Give a row so much more of all links on its path."""
     rows, work = s.rows, s.work
     add_rate(row, bytes_per_s / rows.weight[row], now_s, s)
-    for entry in range(row * s.longest, (row + 1) * s.longest):
+    for entry in range(row << s.shift, (row << s.shift) + s.longest):
         link = rows.link[entry]
         if link == s.none:
             break
@@ -151,7 +151,7 @@ def hand_out(now_s, s):
         work.load[link] = 0.0
     for at in range(work.counts[SENDING]):
         row = work.sending[at]
-        for entry in range(row * s.longest, (row + 1) * s.longest):
+        for entry in range(row << s.shift, (row << s.shift) + s.longest):
             work.load[rows.link[entry]] += rows.rate[row] * rows.weight[row]
     for link in range(s.none):
         work.left[link] -= work.load[link]
@@ -184,7 +184,7 @@ def take_back(now_s, s):
             return
         settle(last, now_s, rows)
         rows.rate[last] = max(rows.rate[last] - less / rows.weight[last], 0.0)
-        for entry in range(last * s.longest, (last + 1) * s.longest):
+        for entry in range(last << s.shift, (last << s.shift) + s.longest):
             work.left[rows.link[entry]] += less
         if rows.rate[last] == 0.0:
             drop_from_sending(last, s)

@@ -7,9 +7,11 @@ from math import inf
 from railyard.netemu.kernel.state import (
     EMPTIED,
     ENDED,
+    ENTRIES,
     FREE_CELLS,
     FREED,
     LINES,
+    NO_CELL,
     NONE,
 )
 
@@ -62,7 +64,7 @@ def sent_by(flow, now_s, s):
 # Joining -----------------------------------------------------------------------------------------
 def join(flow, row, now_s, s):
     """Let a flow that sends nothing join a row."""
-    flows, rows, first = s.flows, s.rows, row * s.longest
+    flows, rows, first = s.flows, s.rows, row << s.shift
     weight = flows.weight[flow]
     if rows.flows[row] == 0:
         rows.served[row] = rows.rate[row] = rows.weight[row] = rows.total[row] = 0.0
@@ -88,9 +90,9 @@ def join(flow, row, now_s, s):
         else:
             enlist(row, s)
     for entry in range(first, first + s.listed):
-        if rows.link[entry] == s.none:
-            break
         cell = rows.cell[entry]
+        if cell == NO_CELL:
+            break
         s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
         s.cells.is_dirty[cell] = True
 
@@ -203,7 +205,7 @@ def end_flows(row, enough, at_s, s):
 
 def has_less(row, weight, total, now_s, s):
     """Take from a row's sums; without flows, it is freed."""
-    rows, cells, first = s.rows, s.cells, row * s.longest
+    rows, cells, first = s.rows, s.cells, row << s.shift
     before, total_before = rows.weight[row], rows.total[row]
     rows.weight[row] -= weight
     rows.total[row] -= total
@@ -213,9 +215,9 @@ def has_less(row, weight, total, now_s, s):
         sum_up_flows(row, s)
     less = before - rows.weight[row]
     for entry in range(first, first + s.listed):
-        if rows.link[entry] == s.none:
-            break
         cell = rows.cell[entry]
+        if cell == NO_CELL:
+            break
         cells.load[2 * cell] -= rows.parts[2 * row] * less
         cells.load[2 * cell + 1] -= rows.parts[2 * row + 1] * less
         cells.is_dirty[cell] = True
@@ -237,49 +239,61 @@ def has_less(row, weight, total, now_s, s):
 # Cells -------------------------------------------------------------------------------------------
 def enlist(row, s):
     """List a row in the cells of its links."""
-    rows, cells, first = s.rows, s.cells, row * s.longest
+    rows, cells, first = s.rows, s.cells, row << s.shift
     for entry in range(first, first + s.listed):
         link = rows.link[entry]
         if link == s.none:
-            break
+            rows.cell[entry] = NO_CELL
+            continue
         cell = s.cell_of[rows.group[row] * s.none + link]
         if cell == NONE:
             cell = new_cell(rows.group[row], link, s)
+        if cells.many[cell] == cells.room[cell]:
+            move(cell, 2 * cells.many[cell] + 2, s)
         rows.cell[entry] = cell
+        rows.place[entry] = place = cells.begin[cell] + cells.many[cell]
+        s.work.entries[place] = entry
         cells.many[cell] += 1
-        before, after = cells.tail[cell], NONE
-        if entry == first:  # rows that begin here come first
-            before, after = NONE, cells.head[cell]
-        rows.before[entry], rows.after[entry] = before, after
-        if before == NONE:
-            cells.head[cell] = entry
-        else:
-            rows.after[before] = entry
-        if after == NONE:
-            cells.tail[cell] = entry
-        else:
-            rows.before[after] = entry
 
 
 def delist(row, s):
-    """Take a row from its cells."""
-    rows, cells, first = s.rows, s.cells, row * s.longest
+    """Take a row from its cells; the last one takes its place."""
+    rows, cells, entries, first = s.rows, s.cells, s.work.entries, row << s.shift
     for entry in range(first, first + s.listed):
-        if rows.link[entry] == s.none:
-            break
-        cell, before, after = rows.cell[entry], rows.before[entry], rows.after[entry]
-        if before == NONE:
-            cells.head[cell] = after
-        else:
-            rows.after[before] = after
-        if after == NONE:
-            cells.tail[cell] = before
-        else:
-            rows.before[after] = before
+        cell = rows.cell[entry]
+        if cell == NO_CELL:
+            continue
         cells.many[cell] -= 1
+        last = entries[cells.begin[cell] + cells.many[cell]]
+        entries[rows.place[entry]], rows.place[last] = last, rows.place[entry]
         if cells.many[cell] == 0:
             cells.load[2 * cell] = cells.load[2 * cell + 1] = 0.0
             cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
+
+
+def move(cell, room, s):
+    """Move a cell's entries to where there is so much room."""
+    cells, entries, to = s.cells, s.work.entries, s.work.counts[ENTRIES]
+    s.work.counts[ENTRIES] += room
+    for at in range(cells.many[cell]):
+        entry = entries[cells.begin[cell] + at]
+        entries[to + at], s.rows.place[entry] = entry, to + at
+    cells.begin[cell], cells.room[cell] = to, room
+
+
+def pack(old, s):
+    """Move all entries from an array of ``old`` ones, without gaps but for each cell's room."""
+    cells, entries, to = s.cells, s.work.entries, 0
+    for group in range(len(s.groups.cell)):
+        cell = s.groups.cell[group]
+        while cell != NONE:
+            for at in range(cells.many[cell]):
+                entry = old[cells.begin[cell] + at]
+                entries[to + at], s.rows.place[entry] = entry, to + at
+            cells.begin[cell], cells.room[cell] = to, cells.many[cell]
+            to += cells.many[cell]
+            cell = cells.next[cell]
+    s.work.counts[ENTRIES] = to
 
 
 def new_cell(group, link, s):
@@ -287,10 +301,9 @@ def new_cell(group, link, s):
     cells, work = s.cells, s.work
     work.counts[FREE_CELLS] -= 1
     cell = work.free_cells[work.counts[FREE_CELLS]]
-    cells.link[cell], cells.many[cell] = link, 0
-    cells.head[cell] = cells.tail[cell] = NONE
+    cells.link[cell], cells.many[cell], cells.room[cell] = link, 0, 0
     cells.is_dirty[cell] = cells.is_queued[cell] = False
-    cells.load[2 * cell] = cells.load[2 * cell + 1] = 0.0
+    cells.load[2 * cell] = cells.load[2 * cell + 1] = cells.rate[cell] = 0.0
     cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
     cells.next[cell], s.groups.cell[group] = s.groups.cell[group], cell
     s.cell_of[group * s.none + link] = cell
@@ -308,18 +321,18 @@ def key_of(row, now_s, s):
 
 def line_up(row, now_s, s):
     """Give a row its place in the line of its path."""
-    rows, lines, longest = s.rows, s.lines, s.longest
+    rows, lines = s.rows, s.lines
     way, key = rows.way[row], key_of(row, now_s, s)
     before, after = NONE, lines.head[way]
     while after != NONE and key_of(after, now_s, s) <= key:
-        before, after = after, rows.after[after * longest]
-    rows.before[row * longest], rows.after[row * longest] = before, after
+        before, after = after, rows.after[after]
+    rows.before[row], rows.after[row] = before, after
     if before == NONE:
         lines.head[way] = row
     else:
-        rows.after[before * longest] = row
+        rows.after[before] = row
     if after != NONE:
-        rows.before[after * longest] = row
+        rows.before[after] = row
     if not lines.is_queued[way]:
         lines.queue[s.work.counts[LINES]], lines.is_queued[way] = way, True
         s.work.counts[LINES] += 1
@@ -328,14 +341,14 @@ def line_up(row, now_s, s):
 
 def step_out(row, s):
     """Take a row from its line."""
-    rows, lines, longest = s.rows, s.lines, s.longest
-    before, after = rows.before[row * longest], rows.after[row * longest]
+    rows, lines = s.rows, s.lines
+    before, after = rows.before[row], rows.after[row]
     if before == NONE:
         lines.head[rows.way[row]] = after
     else:
-        rows.after[before * longest] = after
+        rows.after[before] = after
     if after != NONE:
-        rows.before[after * longest] = before
+        rows.before[after] = before
     lines.is_moved[rows.way[row]] = True
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from railyard.netemu.model.arrays import Floats
 
 NONE = -1
+#: The cell of a short path's missing links.
+NO_CELL = 0
 #: An array of NumPy, or where plain Python runs the loops a view of its memory, which is quicker.
 Array = Any
 
@@ -56,7 +58,8 @@ class Rows(NamedTuple):
     parts: Array  #: [2 * row + pass]: what its rate is the sum of, see ``levels``
     link: Array  #: limited links of its path, then ``none``
     cell: Array
-    before: Array  #: the entry before it in its cell
+    place: Array  #: its place in ``Work.entries``
+    before: Array  #: the row before it in its line, see ``lines``
     after: Array
 
 
@@ -64,9 +67,9 @@ class Cells(NamedTuple):
     """[cell], and [2 * cell + pass], see ``levels``"""
 
     link: Array
-    head: Array  #: its first entry; rows that begin on this link come first
-    tail: Array
-    many: Array
+    begin: Array  #: its rows are in ``Work.entries`` from there on
+    many: Array  #: how many there are
+    room: Array  #: how many there is room for
     next: Array  #: the next cell of its group
     first_s: Array  #: when the first of the rows that begin here ends
     is_dirty: Array  #: whether that is out of date
@@ -112,6 +115,7 @@ class Work(NamedTuple):
     ended: Array  #: flows that have sent all
     freed: Array  #: rows without flows
     free_cells: Array
+    entries: Array  #: rows, as row << shift | position on its path, cell by cell
     load: Array  #: [link]
     summed: Array
     share: Array
@@ -131,6 +135,8 @@ class State(NamedTuple):
 
     none: int  #: the link that fills up short paths
     longest: int  #: links of the longest path
+    shift: int  #: a row has 2**shift entries, of which the first are used
+    mask: int  #: 2**shift - 1
     listed: int  #: on how many links of its path a row is listed in cells; 0: it stands in line
     by_bytes: bool  #: whether a flow's weight is what it has left to send
     has_keys: bool  #: whether lines are in the order of ``Rows.key``, or of bytes left
@@ -148,7 +154,7 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 #: Instead of a number of events: what is due does not end.
 NO_END = -1
 #: Places in ``Work.counts``.
-SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES = range(6)
+SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
 
 _I, _F, _B = np.dtype(np.int32), np.dtype(np.float64), np.dtype(np.bool_)
 #: Arrays that are no ids, by name.
@@ -158,7 +164,7 @@ _FLOATS = frozenset(
 )
 _BOOLS = frozenset("more is_dirty is_queued is_frozen is_moved".split())
 #: How many numbers each of a table's things has in an array, if not one.
-_PER_ROW = frozenset("link cell before after through".split())
+_PER_ROW = frozenset("link cell place through".split())
 _PER_PASS = frozenset("parts level load".split())
 
 
@@ -166,15 +172,15 @@ def new_state(
     capacity: Floats, longest: int, listed: int, *, by_bytes: bool, has_keys: bool
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
-    links = len(capacity)
+    links, shift = len(capacity), (longest - 1).bit_length()
     work = {name: np.zeros(0, _kind(name)) for name in Work._fields}
     for name in ("left", "unused", "load", "summed", "share"):
         work[name] = np.zeros(links)
     for name in ("rising", "begin", "end", "queue"):
         work[name] = np.zeros(links, _I)
-    work["capacity"], work["counts"] = capacity.copy(), np.zeros(6, np.int64)
+    work["capacity"], work["counts"] = capacity.copy(), np.zeros(7, np.int64)
     tables = [table(*(np.zeros(0, _kind(f)) for f in table._fields)) for table in _TABLES]
-    state = State(links - 1, longest, listed, by_bytes, has_keys, np.zeros(0, _I), *tables, Work(**work))
+    state = State(links - 1, longest, shift, 2**shift - 1, listed, by_bytes, has_keys, np.zeros(0, _I), *tables, Work(**work))
     return grown(state, flows=16, rows=16, cells=16, groups=1, routes=16, ways=16)
 
 
@@ -189,22 +195,24 @@ def grown(
     ways: int = 0,
 ) -> State:
     """The same with room for so many, if there is less."""
-    wide = {name: state.longest for name in _PER_ROW}
-    made = state._asdict()
+    wide = {name: 1 << state.shift for name in _PER_ROW}
+    made: dict[str, Any] = {}
+    work = state.work
     if flows > len(state.flows.row):
         made["flows"] = _table(state.flows, flows, {})
-        made["work"] = _some(made["work"], ("ended",), flows)
+        made["work"] = work = _some(work, ("ended",), flows)
     if rows > len(state.rows.group):
         two = dict.fromkeys(_PER_PASS, 2)
         made["rows"] = _table(state.rows, rows, wide | two)
         scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
-        made["work"] = _some(made["work"], scratch, len(made["rows"].group))
-        made["work"] = _some(made["work"], ("through",), len(made["rows"].link))
+        work = _some(work, scratch, len(made["rows"].group))
+        made["work"] = work = _some(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):
         before = len(state.cells.link)
         made["cells"] = table = _table(state.cells, cells, dict.fromkeys(_PER_PASS, 2))
-        work = made["work"] = _some(made["work"], ("free_cells",), len(table.link))
-        free, counts = range(before, len(table.link)), work.counts
+        work = made["work"] = _some(work, ("free_cells",), len(table.link))
+        table.level[2 * before :] = np.inf  # above all of ``NO_CELL``
+        free, counts = range(before or 1, len(table.link)), work.counts
         work.free_cells[counts[FREE_CELLS] : counts[FREE_CELLS] + len(free)] = free
         counts[FREE_CELLS] += len(free)
     if groups > len(state.groups.cell):
@@ -220,8 +228,8 @@ def grown(
         made["lines"] = lines = _table(state.lines, ways, {})
         lines.head[before:] = NONE
     if routes > len(state.work.carried):
-        made["work"] = _some(made["work"], ("carried",), routes)
-    return State(**made)
+        made["work"] = _some(work, ("carried",), routes)
+    return state if made == {} else state._replace(**made)
 
 
 def views(state: State) -> State:
