@@ -57,6 +57,8 @@ class Places:
         self._keys[place:place] = [key for key, _ in new]
         self._flows[place:place] = [flow for _, flow in new]
         if between is None:
+            self._numbers += [0.0] * len(new)
+            self._forget_ended()  # whose numbers others may have now
             self._numbers = [float(number) for number in range(len(self._flows))]
             numbers[self._flows] = self._numbers
         else:
