@@ -1,8 +1,22 @@
-"""The network as a fluid: between events, every flow sends at a constant rate."""
+"""The network as a fluid: between events, every flow sends at a constant rate.
+
+``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
+real time, the simulator from event to event, and it does the same for both.  It does no I/O and
+knows nothing of real bytes.
+
+    fabric.advance(now_s) -> flows that finished, each with its exact time
+    fabric.start(...), fabric.grow(...), fabric.cancel(...), fabric.set_capacity(...)  (at now_s)
+    fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
+                             scheduler wants to be asked again
+
+However much happens at one instant, rates are set once: ``advance`` ends the flows that are due,
+then the driver makes its calls, and rates are set when they are next read or time goes on.
+Times that differ by rounding only are one instant (``instant_s``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -11,162 +25,177 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
+from railyard.netemu.fabric2.coflows import OpenCoflows
 from railyard.netemu.fabric2.places import Key, Places
 from railyard.netemu.fabric2.planning import Planner
+from railyard.netemu.fabric2.recent import RecentChanges
 from railyard.netemu.fabric2.store import Store
 from railyard.netemu.kernel.state import NONE
-from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
-from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowSpec
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
+#: With this many open flows, compiled loops are worth the half second that it takes to load them.
+MANY_FLOWS = 2_000
 
 
 class Fabric:
-    """Flows over the links of a topology, in the order that a flow scheduler says."""
+    """Flows over the links of a topology, in the order that a flow scheduler says.
 
-    def __init__(self, topology: Topology, scheduler: FlowScheduler, **_: Any) -> None:
+    From ``compiled_from`` open flows on, loops are compiled ones.
+    """
+
+    def __init__(
+        self, topology: Topology, scheduler: FlowScheduler, *, compiled_from: float = inf
+    ) -> None:
         self.network = network = topology.derived(Network)
+        #: seconds: flows that finish this close together finish at once; for a rough, quick answer
         self.together_s = 0.0
-        self.finished_bytes = 0
+        self.finished_bytes = 0  #: sizes of the flows that have finished
         self._store = Store(network, scheduler)
-        self._planner = Planner(self._store, scheduler)
-        self._stale = False
-        self._flows: dict[FlowId, int] = {}
-        self._coflows: dict[CoflowId, Coflow] = {}
-        self._numbers: dict[str, int] = {}  #: {coflow, or flow without one: its number}
-        self._keys: list[str | None] = []  #: [number]
-        self._arrived_s: list[float] = []
-        self._free: list[int] = []
-        self._instant: dict[int, None] = {}
-        self._sequence = 0
-        self._order: list[int] = []  #: [flow]: flows are numbered as they come
-        self.compile_from = 2000.0
+        self._open = OpenCoflows(self._store)
+        self._planner = Planner(self._store, scheduler, self._open)
+        self._by_coflow = scheduler.serves is Serves.COFLOWS
         by_priority = scheduler.serves is Serves.PRIORITIES
-        self._places = Places(self._is_that) if by_priority else None
-
-    def _is_that(self, key: Key, flow: int) -> bool:
-        return self._flows.get(key[1]) == flow
+        self._places = Places(self._is_open_as) if by_priority else None
+        self._compiled_from = compiled_from
+        self._is_stale = False  #: whether rates must be set before time passes
+        self._flows: dict[FlowId | int, int] = {}
+        self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
+        self._sequence: list[int] = []  #: [flow]: flows are numbered as they come
+        self._started = 0
+        self._coflows: dict[CoflowId, Coflow] = {}
+        self._coflow_numbers: list[CoflowId] = []
+        #: flows with nothing to send or no limit to it; they finish before time passes
+        self._instant: dict[int, None] = {}
+        self._recent = RecentChanges()
 
     # What happens to it --------------------------------------------------------------------------
     def start(self, spec: FlowSpec) -> None:
-        """Open a flow now."""
+        """Open a flow now.
+
+        Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
+        """
         self.start_all((spec,))
 
     def start_all(self, specs: Iterable[FlowSpec]) -> None:
-        """Open flows now, in this order."""
-        store, names, find_route = self._store, self._flows, self.network.route
-        new: list[int] = []
-        groups: list[int] = []
+        """Open flows now, in this order; cheaper than calling ``start`` for each.
+
+        Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
+        """
+        opened: list[int] = []
         keys: list[tuple[Key, int]] = []
         try:
             for spec in specs:
-                name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-                coflow = None if spec.coflow is None else self._registered(spec.coflow)
-                if name in names:
-                    raise ValueError(f'flow "{name}" is open already')
-                if size_bytes < 0 or not 0 < weight < inf:
-                    raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-                route = store.route_number(find_route(spec.src, spec.dst))
-                number = self._number_of(spec)
-                flow = store.add(name, number, route, size_bytes, weight)
-                if spec.more:
-                    store.view.flows.more[flow] = True
-                names[name] = flow
+                flow = self._add(spec)
+                opened.append(flow)
                 if self._places is not None:
-                    keys.append(((spec.priority or (inf,), name), flow))
-                while len(self._order) <= flow:
-                    self._order.append(0)
-                self._order[flow] = self._sequence
-                self._sequence += 1
-                if coflow is not None:
-                    coflow.flows[name] = None
-                    if coflow.started_s is None:
-                        coflow.started_s = store.now_s
-                if size_bytes and store.is_limited(route):
-                    new.append(flow)
-                    groups.append(number if store.serves is Serves.COFLOWS else 0)
-                elif not spec.more:
-                    self._instant[flow] = None
+                    keys.append(((spec.priority or (inf,), spec.flow), flow))
+                self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
             if self._places is not None:
-                if self._places.add(keys, store.state.flows.key, len(names)):
-                    store.renumber()
-            if new:
-                store.send(new, groups)
-                self._changed()
+                renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
+                if renumbered:
+                    self._store.renumber()
+            self._send(opened)
+
+    def go_on(self, spec: FlowSpec, sent_bytes: float) -> None:
+        """Open a flow now of which another fabric has carried ``sent_bytes``.
+
+        Raises ``ValueError`` as ``start`` does, and if it has fewer bytes than that.
+        """
+        if not 0 <= sent_bytes <= spec.size_bytes:
+            right = f"need 0 to its size, {spec.size_bytes}"
+            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
+        flow = self._add(spec)
+        flows = self._store.view.flows
+        flows.sent[flow] = flows.booked[flow] = sent_bytes
+        if self._places is not None:
+            key: Key = (spec.priority or (inf,), spec.flow)
+            self._places.add([(key, flow)], self._store.state.flows.key, len(self._flows))
+        if self._by_coflow:
+            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
+        self._send([flow])
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """Add bytes to an open flow."""
-        found = self._flows.get(flow)
+        """Add bytes to an open flow that was started with ``more``.
+
+        It finishes once it has sent all its bytes and ``more`` is false.  Raises ``ValueError``
+        if there is no such flow, if it is complete, or if ``by_bytes`` is below 0.
+        """
+        found, flows = self._flows.get(flow), self._store.view.flows
         if found is None:
             raise ValueError(f'flow "{flow}" is not open')
-        flows = self._store.view.flows
         if not flows.more[found]:
             raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
         if by_bytes < 0:
             raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._store.stop([found])
+        self._store.stop(found)
         flows.size[found] += by_bytes
         flows.more[found] = more
-        self._send(found)
+        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
+        self._send([found])
         self._changed()
 
     def cancel(self, flow: FlowId) -> bool:
         """Close a flow before its end; False if none of that name is open."""
-        found = self._flows.pop(flow, None)
+        found = self._flows.get(flow)
         if found is None:
             return False
         self._instant.pop(found, None)
-        self._store.stop([found])
-        number = self._store.view.flows.coflow[found]
-        self._store.close(found)
-        key = self._keys[number] if number != NONE else None
-        if key in self._coflows:
-            del self._coflows[key].flows[flow]
-        elif key is not None:
-            self._forget(key)
+        self._store.stop(found)
+        self._close(found, None)
         self._changed()
         return True
 
-    def register_coflow(self, coflow: CoflowId) -> None:
-        """Accept flows of this coflow; ``ValueError`` if it is registered."""
+    def register_coflow(self, coflow: CoflowId, past: CoflowPast | None = None) -> None:
+        """Accept flows of this coflow; ``ValueError`` if it is registered.
+
+        Times of its ``past``, of another fabric, are on this fabric's clock.
+        """
         if coflow in self._coflows:
             raise ValueError(f'coflow "{coflow}" is registered already')
-        self._coflows[coflow] = Coflow()
+        self._coflows[coflow] = known = Coflow()
+        if past is not None:
+            known.started_s, known.ended_bytes = past.arrived_s, past.ended_bytes
+            self._open.take_up(coflow, past.arrived_s, past.ended_bytes)
 
     def finish_coflow(self, coflow: CoflowId) -> list[FlowId]:
-        """Forget a coflow, cancelling (and returning) flows that are still open."""
-        if coflow not in self._coflows:
-            raise ValueError(f'coflow "{coflow}" is not registered')
-        still_open = list(self._coflows[coflow].flows)
+        """Forget a coflow, cancelling (and returning) flows that are still open.
+
+        Raises ``ValueError`` if it is not registered.
+        """
+        still_open = list(self._registered(coflow).flows)
         for flow in still_open:
             self.cancel(flow)
         del self._coflows[coflow]
-        if coflow in self._numbers:
-            self._forget(coflow)
+        self._open.forget(coflow)
         return still_open
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity from now on; 0 stops it.  ``ValueError`` if unknown."""
-        if link not in self.network.number:
+        number, store = self.network.number.get(link), self._store
+        if number is None:
             raise ValueError(f'"{link}" is no link of this topology')
         check_capacity(link, bytes_per_s)
-        number, capacity = self.network.number[link], self._store.state.work.capacity
-        was_limited, capacity[number] = np.isfinite(capacity[number]), bytes_per_s
-        if was_limited != np.isfinite(bytes_per_s):
-            kept = self._store.set_limits(capacity)
-            going = [*kept, *self._instant]
-            self._instant.clear()
-            for flow in going:
-                self._send(flow)
+        self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
+        was_limited = store.is_limited[number]
+        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
+        if was_limited != store.is_limited[number]:
+            instant, self._instant = list(self._instant), {}
+            self._send([*sending, *instant])
             if self._places is not None:
-                self._store.keep(kept)
+                store.keep(sending)
         self._changed()
 
     def advance(self, now_s: float) -> list[Finished]:
-        """Let time pass until ``now_s``; returns what finished on the way, in order."""
+        """Let time pass until ``now_s``; returns what finished on the way, in order.
+
+        Flows that finish at ``now_s`` are among them, but new rates are set later, together with
+        what else happens then.  Raises ``InvariantError`` if ``now_s`` is in the past.
+        """
         store = self._store
         if now_s < store.now_s:
             raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
@@ -174,25 +203,31 @@ class Fabric:
         while True:
             if self._instant:
                 ended, self._instant = list(self._instant), {}
-                finished += self._finish(ended, store.now_s)
+                finished += [self._finish(flow, store.now_s) for flow in ended]
                 self._changed()
-            if now_s == store.now_s and self._stale:
+            if self._is_stale and now_s == store.now_s:
                 break
-            self._refresh()
-            self._stale = self._planner.run(now_s, self.together_s)
-            if store.view.work.counts[1]:
-                ended = store.take_ended().tolist()
-                store.clear_freed()
-                finished += self._finish(ended, None)
-            if store.now_s >= now_s or not self._stale:
+            self._set_rates()
+            try:
+                self._is_stale = self._planner.run(now_s, self.together_s)
+            except InvariantError as error:
+                self._recent.add_to(error)
+                raise
+            finished += self._take_ended()
+            if not self._is_stale or store.now_s >= now_s:
                 break
         return finished
 
-    # What can be seen ----------------------------------------------------------------------------
+    # What can be asked ---------------------------------------------------------------------------
     @property
     def now_s(self) -> float:
         """The time of the last ``advance``."""
         return self._store.now_s
+
+    @property
+    def cross_rack_bytes_per_s(self) -> float:
+        """Capacity of all racks' links together; inf if one of them is unlimited."""
+        return self.network.cross_rack_bytes_per_s(self._store.state.work.capacity)
 
     @property
     def open_flows(self) -> int:
@@ -201,64 +236,153 @@ class Fabric:
 
     @property
     def decided(self) -> int:
-        """How many times rates were set."""
+        """How many times rates were set; while it stays the same, so do the rates."""
         return self._planner.decided
 
     def next_event_s(self) -> float:
-        """When the next flow ends or the scheduler wants to decide again; inf if neither will."""
-        if self._instant:
-            return self._store.now_s
-        self._refresh()
-        return self._planner.next_s()
+        """When the next flow ends or the scheduler is asked again; inf if neither will be."""
+        self._set_rates()
+        return self._store.now_s if self._instant else self._planner.next_s()
+
+    def is_open(self, flow: FlowId) -> bool:
+        """Whether there is such a flow, and it has not finished."""
+        return flow in self._flows
+
+    def coflow(self, coflow: CoflowId) -> Coflow:
+        """A registered coflow's flows and times; read only.  ``KeyError`` if there is none."""
+        return self._coflows[coflow]
+
+    def pasts(self) -> dict[CoflowId, CoflowPast]:
+        """What another fabric must know of the coflows that have had flows, to go on with them."""
+        return {
+            name: CoflowPast(coflow.started_s, coflow.ended_bytes)
+            for name, coflow in self._coflows.items()
+            if coflow.started_s is not None
+        }
 
     def sent_bytes(self, flow: FlowId) -> int:
         """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
-        return int(self._store.loops.rows.sent_by(self._flows[flow], self.now_s, self._store.run_on))
+        return int(self._store.sent_bytes(self._flows[flow]))
+
+    def sent_bytes_of(self, flows: Iterable[FlowId]) -> list[int]:
+        """``sent_bytes`` of each."""
+        return [self.sent_bytes(flow) for flow in flows]
 
     def rate_bytes_per_s(self, flow: FlowId) -> float:
         """The rate at which an open flow sends; ``KeyError`` if it is not open."""
-        self._refresh()
+        self._set_rates()
         found = self._flows[flow]
-        if found in self._instant:
-            return inf
-        state = self._store.view
-        row = state.flows.row[found]
-        return 0.0 if row == NONE else state.rows.rate[row] * state.flows.weight[found]
+        return inf if found in self._instant else self._store.rate_bytes_per_s(found)
+
+    def rates_bytes_per_s(self) -> dict[FlowId, float]:
+        """The rate of every open flow, in bytes/s; see ``rate_bytes_per_s``."""
+        return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
+
+    def free_bytes_per_s(self) -> dict[str, float]:
+        """The unused capacity of each link, in bytes/s."""
+        self._set_rates()
+        free = np.maximum(self._capacities - self._store.load(), 0.0).tolist()
+        return {name: free[number] for name, number in self.network.number.items()}
+
+    def capacities_bytes_per_s(self) -> dict[str, float]:
+        """The capacity of each link, in bytes/s."""
+        capacities = self._capacities.tolist()
+        return {name: capacities[number] for name, number in self.network.number.items()}
+
+    def changed_capacities(self) -> dict[str, float]:
+        """Of links that carry more or less than the topology says, what they carry, in bytes/s."""
+        now, stated = self._capacities.tolist(), self.network.capacities.tolist()
+        return {name: now[n] for name, n in self.network.number.items() if now[n] != stated[n]}
 
     def bytes_by_category(self) -> dict[str, int]:
-        """Bytes carried so far."""
+        """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
+
+        There is also "client" once clients outside the racks have sent or got bytes over a link.
+        """
         totals = dict.fromkeys(_CATEGORIES, 0.0)
-        for route, sent in zip(self._store.routes, self._carried().tolist()):
+        for route, sent in zip(self._store.routes, self._carried(), strict=True):
             for category in route.counted_as if sent else ():
                 totals[category] = totals.get(category, 0.0) + sent
         return {category: round(total) for category, total in totals.items()}
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = np.zeros(len(self.network.capacities))
-        for route, sent in zip(self._store.routes, self._carried().tolist()):
+        totals = [0.0] * len(self.network.capacities)
+        for route, sent in zip(self._store.routes, self._carried(), strict=True):
             for link in route.links if sent else ():
                 totals[link] += sent
         return {name: round(totals[number]) for name, number in self.network.number.items()}
 
     # Inside --------------------------------------------------------------------------------------
-    def _carried(self) -> Any:
+    @property
+    def _capacities(self) -> Floats:
+        capacities: Floats = self._store.state.work.capacity[: len(self.network.capacities)]
+        return capacities
+
+    def _carried(self) -> list[float]:
+        """[route]: bytes carried so far."""
         store = self._store
-        carried = store.state.work.carried[: len(store.routes)].copy()
+        carried: list[float] = store.state.work.carried[: len(store.routes)].tolist()
         for flow in self._flows.values():
-            sent = store.loops.rows.sent_by(flow, self.now_s, store.run_on)
-            carried[store.view.flows.route[flow]] += sent - store.view.flows.booked[flow]
+            more = store.sent_bytes(flow) - store.view.flows.booked[flow]
+            carried[store.view.flows.route[flow]] += more
         return carried
 
     def _changed(self) -> None:
-        self._stale, self._planner.has_plan = True, False
+        """Note that the flow scheduler must be asked again before time passes."""
+        self._is_stale, self._planner.holds = True, False
 
-    def _refresh(self) -> None:
-        if self._stale:
-            if len(self._flows) >= self.compile_from and self._store.run_on is self._store.view:
-                self._store.compile()
-            self._stale = False
+    def _set_rates(self) -> None:
+        if not self._is_stale:
+            return
+        if len(self._flows) >= self._compiled_from:
+            self._store.compile()
+        self._is_stale = False
+        try:
             self._planner.set_rates()
+        except InvariantError as error:
+            self._recent.add_to(error)
+            raise
+
+    def _add(self, spec: FlowSpec) -> int:
+        """Add a flow, which does not send yet."""
+        name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
+        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        if name in self._flows:
+            raise ValueError(f'flow "{name}" is open already')
+        if size_bytes < 0 or not 0 < weight < inf:
+            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+        route = self._store.number_of(self.network.route(spec.src, spec.dst))
+        number = NONE
+        if spec.coflow is not None or self._by_coflow:
+            number = self._open.number_of(spec.coflow or f"flow {name}")
+        flow = self._store.add(number, route, size_bytes, weight, spec.more)
+        if flow == len(self._names):
+            self._names.append(name)
+            self._sequence.append(self._started)
+        else:
+            self._names[flow], self._sequence[flow] = name, self._started
+        self._started += 1
+        self._flows[name] = flow
+        if coflow is not None:
+            coflow.flows[name] = None
+            if coflow.started_s is None:
+                coflow.started_s = self._store.now_s
+        return flow
+
+    def _send(self, going: Sequence[int]) -> None:
+        """Let flows that send nothing send what they have."""
+        flows, store, new = self._store.view.flows, self._store, list[int]()
+        for flow in going:
+            if flows.sent[flow] < flows.size[flow] and store.has_limit(flows.route[flow]):
+                new.append(flow)
+            elif not flows.more[flow]:
+                self._instant[flow] = None
+            else:
+                flows.sent[flow] = flows.size[flow]
+        if new:
+            store.send(new, [flows.coflow[flow] if self._by_coflow else 0 for flow in new])
+            self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:
         coflow = self._coflows.get(name)
@@ -266,67 +390,44 @@ class Fabric:
             raise ValueError(f'coflow "{name}" is not registered')
         return coflow
 
-    def _number_of(self, spec: FlowSpec) -> int:
-        """The number of a flow's coflow; where coflows are served, one without has its own."""
-        if spec.coflow is not None:
-            key: str = spec.coflow
-        elif self._store.serves is Serves.COFLOWS:
-            key = f"flow {spec.flow}"
-        else:
-            return NONE
-        number = self._numbers.get(key)
-        if number is None:
-            if self._free:
-                number = self._free.pop()
-                self._keys[number], self._arrived_s[number] = key, self.now_s
-            else:
-                number = len(self._keys)
-                self._keys.append(key)
-                self._arrived_s.append(self.now_s)
-            self._numbers[key] = number
-            if self._store.serves is Serves.COFLOWS:
-                self._store._grow(groups=number + 1)
-                groups = self._store.view.groups
-                groups.sent[number], groups.rate[number], groups.since_s[number] = 0.0, 0.0, self.now_s
-                self._planner.coflows.add(number, key, self.now_s)
-        return number
+    def _is_open_as(self, key: Key, flow: int) -> bool:
+        return self._flows.get(FlowId(key[1])) == flow
 
-    def _forget(self, key: str) -> None:
-        number = self._numbers.pop(key)
-        if self._store.serves is Serves.COFLOWS:
-            self._store.loops.rows.close_group(number, self._store.run_on)
-            self._planner.coflows.drop(number, key, self._arrived_s[number])
-        self._keys[number] = None
-        self._free.append(number)
-        self._changed()
+    def _take_ended(self) -> list[Finished]:
+        """Close the flows that have sent all; those that wait for more bytes only stop."""
+        ended, flows = self._store.take_ended(), self._store.view.flows
+        if not ended:
+            return []
+        self._store.free_rows()
+        timed = [(flows.end_s[f], self._sequence[f], f) for f in ended if not flows.more[f]]
+        return [self._finish(flow, end_s) for end_s, _, flow in sorted(timed)]
 
-    def _send(self, flow: int) -> None:
+    def _finish(self, flow: int, end_s: float) -> Finished:
         flows = self._store.view.flows
-        if flows.size[flow] > flows.sent[flow] and self._store.is_limited(flows.route[flow]):
-            number = flows.coflow[flow]
-            self._store.send([flow], [number if self._store.serves is Serves.COFLOWS else 0])
-        elif not flows.more[flow]:
-            self._instant[flow] = None
+        flows.sent[flow] = flows.size[flow]
+        self.finished_bytes += int(flows.size[flow])
+        name, coflow = self._names[flow], self._close(flow, end_s)
+        done = Finished(name, end_s, coflow)
+        self._recent.add((end_s, "finish", name, coflow))
+        return done
 
-    def _finish(self, ended: list[int], at_s: float | None) -> list[Finished]:
-        store, view, finished = self._store, self._store.view, list[Finished]()
-        order = self._order
-        if at_s is None:
-            ended = [flow for flow in ended if not view.flows.more[flow]]
-            ended.sort(key=lambda flow: (view.flows.end_s[flow], order[flow]))
-        for flow in ended:
-            name, number = store.names[flow], view.flows.coflow[flow]
-            end_s = view.flows.end_s[flow] if at_s is None else at_s
-            view.flows.sent[flow] = view.flows.size[flow]
-            key = self._keys[number] if number != NONE else None
-            coflow = self._coflows.get(key)
-            store.close(flow)
-            del self._flows[name]
-            self.finished_bytes += int(view.flows.size[flow])
-            if coflow is not None:
-                del coflow.flows[name]
-                coflow.finished_s = end_s
-            elif key is not None:
-                self._forget(key)
-            finished.append(Finished(name, end_s, key if coflow is not None else None))
-        return finished
+    def _close(self, flow: int, end_s: float | None) -> CoflowId | None:
+        """Close a flow that sends nothing; returns its coflow.  ``end_s``: when it finished."""
+        store, name, flows = self._store, self._names[flow], self._store.view.flows
+        key, sent = self._open.key_of(flows.coflow[flow]), flows.sent[flow]
+        store.book(flow)
+        store.forget(flow)
+        del self._flows[name]
+        if end_s is None:
+            self._recent.add((store.now_s, "cancel", name, None))
+        if key is None:
+            return None
+        coflow = self._coflows.get(CoflowId(key))
+        if coflow is None or name not in coflow.flows:
+            self._open.forget(key)
+            return None
+        del coflow.flows[name]
+        coflow.ended_bytes += sent
+        if end_s is not None:
+            coflow.finished_s = end_s
+        return CoflowId(key)

@@ -1,161 +1,112 @@
-"""Has flow schedulers say who comes first, and has the loops follow that."""
+"""Has the flow scheduler say who comes first, and the loops follow that."""
 
 from __future__ import annotations
-
-from bisect import bisect_left, insort
-from typing import Any
 
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
+from railyard.netemu.fabric2.coflows import OpenCoflows
 from railyard.netemu.fabric2.store import Store
 from railyard.netemu.kernel.state import NO_END
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.schedulers.newbase import FlowScheduler, Holds, Plan, Serves
 
-_NO_SHARE = np.zeros(0)
-_NO_QUEUE = np.zeros(0, np.int32)
-
-
-class OpenCoflows:
-    """See ``Traffic``: the groups of a store, as flow schedulers see them."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        #: by arrival, then by name: (seconds, name, group)
-        self._by_arrival: list[tuple[float, str, int]] = []
-        self._all: Numbers | None = None
-        self.groups: Numbers = np.zeros(0, np.int32)  #: those that have something to send
-
-    @property
-    def now_s(self) -> float:
-        """The time."""
-        return self._store.now_s
-
-    @property
-    def names(self) -> list[str]:
-        """See ``Traffic``."""
-        return [self._known(group)[1] for group in self.groups.tolist()]
-
-    @property
-    def arrived_s(self) -> Floats:
-        """See ``Traffic``."""
-        return np.array([self._known(group)[0] for group in self.groups.tolist()])
-
-    @property
-    def sent_bytes(self) -> Floats:
-        """See ``Traffic``."""
-        groups = self._store.state.groups
-        self._store.loops.levels.count_all_sent(self.now_s, self._run_on(), self._store.run_on)
-        return groups.sent[self.groups]
-
-    @property
-    def bottleneck_s(self) -> Floats:
-        """See ``Traffic``."""
-        found = np.zeros(len(self.groups))
-        store = self._store
-        store.loops.filling.stop_all(store.now_s, store.run_on)
-        store.loops.filling.bottlenecks_s(self._run_on(), found, store.run_on)
-        return found
-
-    def add(self, group: int, key: str, arrived_s: float) -> None:
-        """Note a coflow."""
-        insort(self._by_arrival, (arrived_s, key, group))
-        self._all = None
-
-    def drop(self, group: int, key: str, arrived_s: float) -> None:
-        """Forget a coflow."""
-        del self._by_arrival[bisect_left(self._by_arrival, (arrived_s, key, group))]
-        self._all = None
-
-    def look(self) -> None:
-        """Find those that have something to send."""
-        if self._all is None:
-            self._all = np.array([group for _, _, group in self._by_arrival], np.int32)
-            self._of = {group: (at_s, key) for at_s, key, group in self._by_arrival}
-        self.groups = self._all[self._store.state.groups.rows[self._all] > 0]
-
-    def _known(self, group: int) -> tuple[float, str]:
-        return self._of[group]
-
-    def _run_on(self) -> Any:
-        return self.groups
+_NO_SHARES: Floats = np.zeros(0)
+_NO_QUEUES: Numbers = np.zeros(0, np.int32)
 
 
 class Planner:
-    """The plan of one store's flow scheduler, and the loops that follow it."""
+    """The plan of a flow scheduler for one store."""
 
-    def __init__(self, store: Store, scheduler: FlowScheduler) -> None:
+    def __init__(self, store: Store, scheduler: FlowScheduler, coflows: OpenCoflows) -> None:
         self.scheduler = scheduler
-        self.coflows = OpenCoflows(store)
         self.decided = 0  #: how many times rates were set
-        self.has_plan = False
+        self.holds = False  #: whether the plan still does
+        self._coflows = coflows
         self._store = store
-        self._only = np.zeros(1, np.int32)  #: the group of all flows
-        self._order: Numbers = self._only
-        self._share, self._queue = _NO_SHARE, _NO_QUEUE
-        self._ends_together, self._ends = False, 0
+        self._order: Numbers = np.zeros(1, np.int32)  #: groups; 0 is that of all flows
+        self._shares, self._queues = _NO_SHARES, _NO_QUEUES
+        self._ends_together = False
+        self._until = Holds.UNTIL_ARRIVALS
+        self._has_limits = False  #: whether it ends when a coflow has sent so much
         self._keeps = scheduler.serves is Serves.PRIORITIES
 
     def set_rates(self) -> None:
-        """Set rates anew; asks the flow scheduler if its plan has ended."""
+        """Set rates anew; asks the flow scheduler if its plan holds no more."""
         store, now_s = self._store, self._store.now_s
         self.decided += 1
-        if not self.has_plan:
-            self._plan()
+        if not self.holds:
+            self.holds = True
+            if store.serves is Serves.COFLOWS:
+                self._plan()
         if store.state.listed == 0:
-            store.loops.lines.serve(self._keeps, now_s, store.run_on)
+            store.loops.lines.serve(self._keeps, now_s, store.on)
         elif store.by_bytes:
-            store.loops.filling.serve_in_order(
-                self._order, True, self._ends_together, self._share, self._queue, now_s, store.run_on
-            )
-        elif not store.loops.levels.serve_in_order(
-            self._order, self._share, self._queue, now_s, store.run_on
-        ):
+            store.loops.filling.serve_in_order(*self._filling, now_s, store.on)
+        elif not store.loops.levels.serve_in_order(*self._levels, now_s, store.on):
             raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
 
     def next_s(self) -> float:
-        """When the next flow ends or the plan does; rates are set."""
+        """When the next flow ends or the plan does, now that rates are set; inf: never."""
         store, now_s = self._store, self._store.now_s
         if store.by_bytes or store.state.listed == 0:
-            return float(store.loops.filling.first_end_s(now_s, store.run_on))
-        return float(min(store.loops.levels.first_event_s(now_s, self._order, store.run_on)))
+            return float(store.loops.filling.first_end_s(now_s, store.on))
+        return float(min(store.loops.levels.first_event_s(now_s, self._order, store.on)))
 
     def run(self, until_s: float, together_s: float) -> bool:
-        """Go from event to event until then, or until the plan ends; returns whether rates are to
-        be set anew."""
-        store, now_s = self._store, self._store.now_s
-        to = now_s, until_s, together_s
+        """Go from event to event until then, or until the plan ends.
+
+        Returns whether rates are to be set anew.
+        """
+        store = self._store
+        span = store.now_s, until_s, together_s
         if store.state.listed == 0:
-            now_s, events, stale = store.loops.lines.run(*to, self._keeps, store.run_on)
+            ran = store.loops.lines.run(*span, self._keeps, store.on)
         elif store.by_bytes:
-            now_s, events, stale = store.loops.filling.run(
-                *to, self._ends, self._order, True, self._ends_together, self._share, self._queue,
-                store.run_on,
-            )
+            ran = store.loops.filling.run(*span, self._until.value, *self._filling, store.on)
         else:
-            now_s, events, stale = store.loops.levels.run(
-                *to, self._ends, self._order, self._share, self._queue, store.run_on
-            )
+            ran = store.loops.levels.run(*span, self._until.value, *self._levels, store.on)
+        store.now_s, events, is_stale = ran
         if events == NO_END:
-            raise InvariantError(f"{self.scheduler.name}: what is due does not end at {now_s} s")
+            name = self.scheduler.name
+            raise InvariantError(f"{name}: what is due does not end at {store.now_s} s")
         self.decided += max(events - 1, 0)
-        store.now_s = now_s
-        self.has_plan = self.has_plan and not (stale and self._may_end)
-        return bool(stale)
+        if is_stale and (self._has_limits or self._until is not Holds.UNTIL_ARRIVALS):
+            self.holds = False
+        return bool(is_stale)
+
+    # Inside --------------------------------------------------------------------------------------
+    @property
+    def _levels(self) -> tuple[Numbers, Floats, Numbers]:
+        return self._order, self._shares, self._queues
+
+    @property
+    def _filling(self) -> tuple[Numbers, bool, bool, Floats, Numbers]:
+        return self._order, self._store.by_bytes, self._ends_together, self._shares, self._queues
 
     def _plan(self) -> None:
-        store, coflows = self._store, self.coflows
-        self.has_plan, self._may_end = True, False
-        if store.serves is not Serves.COFLOWS:
-            return
+        coflows, store = self._coflows, self._store
         coflows.look()
-        plan: Plan = self.scheduler.plan(coflows)
+        if not len(coflows):
+            self._order = coflows.groups
+            return
+        plan = self.scheduler.plan(coflows)
+        self._check(plan, len(coflows))
         self._order = coflows.groups[plan.order].astype(np.int32)
-        self._ends_together, self._ends = plan.ends_together, plan.holds.value
-        self._share, self._queue = _NO_SHARE, _NO_QUEUE
+        self._ends_together, self._until = plan.ends_together, plan.holds
+        self._shares, self._queues = _NO_SHARES, _NO_QUEUES
         if plan.shares is not None and plan.queues is not None:
-            self._share, self._queue = plan.shares, plan.queues.astype(np.int32)
-        limits = store.state.groups.limit
-        limits[coflows.groups] = np.inf if plan.limits_bytes is None else plan.limits_bytes
-        self._may_end = plan.limits_bytes is not None or plan.holds is not Holds.UNTIL_ARRIVALS
+            self._shares, self._queues = plan.shares, plan.queues.astype(np.int32)
+        self._has_limits = plan.limits_bytes is not None
+        limits = np.inf if plan.limits_bytes is None else plan.limits_bytes
+        store.state.groups.limit[coflows.groups] = limits
+
+    def _check(self, plan: Plan, coflows: int) -> None:
+        """Raise ``InvariantError`` for a plan that leaves out a coflow, or is beyond the links."""
+        name = self.scheduler.name
+        if sorted(plan.order.tolist()) != list(range(coflows)):
+            raise InvariantError(f"{name}'s order: need each of {coflows} coflows once")
+        if (plan.shares is None) != (plan.queues is None):
+            raise InvariantError(f"{name}: queues and shares go together")
+        if plan.shares is not None and not (plan.shares.min() >= 0 and plan.shares.sum() <= 1 + 1e-9):
+            raise InvariantError(f"{name}'s shares: need 0 or more each, and at most 1 in all")

@@ -123,6 +123,8 @@ def seconds_needed(group, left, s):
     while cell != NONE:
         for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
             entry = work.entries[place]
+            if (entry & s.mask) != 0:
+                continue  # it begins on another link
             wanted = left_bytes(entry >> s.shift, rows)
             for there in range(entry, entry + s.longest):
                 work.load[rows.link[there]] += wanted
@@ -133,10 +135,21 @@ def seconds_needed(group, left, s):
     return slowest_s
 
 
-def bottlenecks_s(groups, found, s):
-    """Set ``found`` to ``seconds_needed`` of each of these groups, alone in the network."""
+def look_at(groups, left, slowest_s, now_s, s):
+    """Set what each group has ``left`` to send, and how long it takes alone in the network."""
+    rows, cells, work = s.rows, s.cells, s.work
+    for at in range(work.counts[SENDING]):
+        settle(work.sending[at], now_s, rows)
     for at in range(len(groups)):
-        found[at] = seconds_needed(groups[at], s.work.capacity, s)
+        slowest_s[at], total = seconds_needed(groups[at], work.capacity, s), 0.0
+        cell = s.groups.cell[groups[at]]
+        while cell != NONE:
+            for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+                entry = work.entries[place]
+                if (entry & s.mask) == 0:
+                    total += left_bytes(entry >> s.shift, rows)
+            cell = cells.next[cell]
+        left[at] = total
 
 
 # Water-filling -----------------------------------------------------------------------------------

@@ -47,3 +47,4 @@ class Coflow:
     flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
     started_s: float | None = None  #: when its first flow was started
     finished_s: float | None = None  #: when its last flow so far finished
+    ended_bytes: float = 0.0  #: what those of its flows have sent that are not open any more

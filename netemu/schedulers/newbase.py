@@ -7,7 +7,6 @@ itself.  A flow scheduler must not know which clock runs it, nor keep time itsel
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol
@@ -36,7 +35,12 @@ class Holds(Enum):
 class Traffic(Protocol):
     """The coflows that have something to send, by arrival, then by name."""
 
-    now_s: float
+    @property
+    def now_s(self) -> float:
+        """The time."""
+
+    def __len__(self) -> int:
+        """How many they are."""
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +77,7 @@ class Plan:
     holds: Holds = Holds.UNTIL_ARRIVALS
 
 
-class FlowScheduler(ABC):
+class FlowScheduler:
     """Decides who may use the links first."""
 
     name: ClassVar[str]
@@ -86,6 +90,6 @@ class FlowScheduler(ABC):
     #: None: flows use no circuits
     circuit_policy: ClassVar[str | None] = None
 
-    @abstractmethod
     def plan(self, traffic: Traffic) -> Plan:
-        """Put coflows in order."""
+        """Put coflows in order; asked of those that serve ``Serves.COFLOWS`` only."""
+        raise NotImplementedError(f"{self.name} serves coflows, and says in no order")

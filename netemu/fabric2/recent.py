@@ -1,0 +1,31 @@
+"""The last changes of a fabric, which the error of a flow scheduler shows."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+
+from railyard.cluster.errors import InvariantError
+from railyard.netemu.model.flows import Finished
+
+
+#: Changes kept, and lines shown of them.
+_KEPT, _SHOWN = 200, 8
+
+
+class RecentChanges:
+    """The last changes, as (seconds, what happened, to which flow, coflow or link, details)."""
+
+    def __init__(self) -> None:
+        self._changes: deque[tuple[float, str, str, object]] = deque(maxlen=_KEPT)
+        self.add = self._changes.append
+
+    def add_to(self, error: InvariantError) -> None:
+        """Add to an error the last changes of what it is about, or of all if it names nothing."""
+        names = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
+        lines = [
+            f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"
+            for at_s, what, name, details in self._changes
+        ]
+        error.add_events([line for line in lines if re.search(names, line)][-_SHOWN:])
