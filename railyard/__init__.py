@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from railyard.jobs.operators import Map, Reduce
     from railyard.netemu.circuits.policies.base import CircuitPolicy, StatelessPolicy
     from railyard.netemu.model.flows import FlowSpec
-    from railyard.netemu.schedulers.base import FlowScheduler
-    from railyard.netemu.schedulers.filling import fill, serve_in_order
+    from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves, Traffic
     from railyard.resourcemanager.interface.decisions import (
         Copy,
         Decision,
@@ -65,8 +64,7 @@ _MODULE_OF = {
         "jobs.operators": "Map Reduce",
         "netemu.circuits.policies.base": "CircuitPolicy StatelessPolicy",
         "netemu.model.flows": "FlowSpec",
-        "netemu.schedulers.base": "FlowScheduler",
-        "netemu.schedulers.filling": "fill serve_in_order",
+        "netemu.schedulers.base": "FlowScheduler Holds Plan Serves Traffic",
         "resourcemanager.interface.decisions": (
             "Copy Decision MoveInput Pass Place Proposal Reserve Take Wait Withdraw"
         ),
@@ -103,6 +101,7 @@ __all__ = [
     "FlowPolicy",
     "FlowScheduler",
     "FlowSpec",
+    "Holds",
     "Job",
     "JobView",
     "Lines",
@@ -112,6 +111,7 @@ __all__ = [
     "Pass",
     "Picture",
     "Place",
+    "Plan",
     "Policy",
     "Proposal",
     "RailyardError",
@@ -120,6 +120,7 @@ __all__ = [
     "Reproduction",
     "Reserve",
     "Run",
+    "Serves",
     "ShufflePolicy",
     "SlotView",
     "Stage",
@@ -127,15 +128,14 @@ __all__ = [
     "StatelessPolicy",
     "Take",
     "TaskPolicy",
+    "Traffic",
     "UsageError",
     "Wait",
     "Withdraw",
     "compare",
-    "fill",
     "reproduce",
     "require",
     "schedulers",
-    "serve_in_order",
     "simulate",
     "topologies",
 ]

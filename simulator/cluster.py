@@ -26,7 +26,7 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.jobs.workloads.model import Workload
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import fast_version, flow_scheduler
@@ -111,7 +111,7 @@ class Simulation:
         self.network: SimulatedNetwork
         if has_restarts:
             self.network = FaultyNetwork(
-                lambda: ResumableFabric(
+                lambda: Fabric(
                     topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
                 ),
                 self.heap,

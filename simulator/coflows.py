@@ -23,14 +23,16 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.flows import Finished, FlowSpec
-from railyard.netemu.model.instants import instant_s
-from railyard.netemu.schedulers import fast_version
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
+
+
+#: So many seconds of the trace pass at once where none arrives, so that progress can be shown.
+_STEP_S = 10.0
 
 
 @dataclass(slots=True)
@@ -60,8 +62,7 @@ class CoflowRun:
             raise UsageError(f"topology {topology.name} has {len(racks)} racks: need {right}")
         self.trace = trace
         self.topology = topology
-        fast = fast_version(scheduler.name)
-        self.fabric = Fabric(topology, scheduler, fast=fast, has_circuit_log=False)
+        self.fabric = Fabric(topology, scheduler, compiled_from=MANY_FLOWS)
         self.events = 0  #: steps of the clock
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows
@@ -114,32 +115,20 @@ class CoflowRun:
     # Inside --------------------------------------------------------------------------------------
     def _run_until(self, until_s: float, watch: Callable[[CoflowRun], None]) -> None:
         """Advance to ``until_s``, and set no rates there: more coflows may arrive at that time."""
-        fabric, before_s = self.fabric, until_s
-        if until_s < math.inf:
-            before_s -= instant_s(until_s)
-        while fabric.now_s < before_s and (due_s := fabric.next_event_s()) < before_s:
-            if not self._go_ahead(before_s):
-                self._advance(due_s)
+        fabric = self.fabric
+        while fabric.now_s < until_s and (due_s := fabric.next_event_s()) < until_s:
+            self._advance(min(until_s, due_s + _STEP_S))
             watch(self)
         if fabric.now_s < until_s < math.inf:
             self._advance(until_s)
 
-    def _go_ahead(self, before_s: float) -> bool:
-        """Let several events happen at once; False if that can't be."""
-        fabric = self.fabric
-        begun_s, decided = fabric.now_s, fabric.decided
-        finished = fabric.go_ahead(before_s)
-        if finished is None:
-            return False
-        self.events += fabric.decided - decided
-        self._pass(fabric.now_s - begun_s, finished)
-        return True
-
     def _advance(self, until_s: float) -> None:
         fabric = self.fabric
-        passed_s = until_s - fabric.now_s if fabric.open_flows else 0.0
-        self.events += 1
-        self._pass(passed_s, fabric.advance(until_s))
+        begun_s, decided, was_open = fabric.now_s, fabric.decided, fabric.open_flows > 0
+        finished = fabric.advance(until_s)
+        self.events += max(fabric.decided - decided, 1)
+        ended_s = until_s if fabric.open_flows or not finished else finished[-1].finished_s
+        self._pass(ended_s - begun_s if was_open else 0.0, finished)
 
     def _pass(self, active_s: float, finished: list[Finished]) -> None:
         """Count so many seconds with open flows, and flows that have finished in them."""

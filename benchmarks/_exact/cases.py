@@ -16,9 +16,7 @@ from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
-from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.base import Fast
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6
@@ -87,8 +85,9 @@ def random_links(dice: random.Random) -> dict[str, str]:
 class Run:
     """A network to which changes happen, and when its flows end."""
 
-    def __init__(self, topology: Topology, scheduler: str, fast: Fast | None, **kind: bool) -> None:
-        self.fabric = Fabric(topology, flow_scheduler(scheduler), fast=fast, **kind)
+    def __init__(self, topology: Topology, scheduler: str, *, is_compiled: bool) -> None:
+        compiled_from = 0 if is_compiled else math.inf
+        self.fabric = Fabric(topology, flow_scheduler(scheduler), compiled_from=compiled_from)
         self.ends: dict[str, float] = {}  #: {flow: when it ended}; flows that never do are left out
         self._known: set[CoflowId] = set()
 
@@ -101,15 +100,15 @@ class Run:
         return self.ends
 
     def until(self, at_s: float) -> None:
-        """Let time pass: many events at once where that can be, one by one where not."""
-        fabric, before_s = self.fabric, at_s - instant_s(at_s) if at_s < math.inf else at_s
-        while (due_s := fabric.next_event_s()) < before_s:
-            self.look()
-            ended = fabric.go_ahead(before_s)
-            self._take(fabric.advance(due_s) if ended is None else ended)
+        """Let time pass: event by event in the end, and else many events at once."""
+        fabric = self.fabric
+        self.look()
         if at_s < math.inf:
-            self.look()
             self._take(fabric.advance(max(at_s, fabric.now_s)))
+            return
+        while (due_s := fabric.next_event_s()) < math.inf:
+            self._take(fabric.advance(due_s))
+            self.look()
 
     def do(self, changes: list[Change]) -> None:
         """Have these happen now."""

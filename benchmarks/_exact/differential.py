@@ -1,8 +1,8 @@
-"""Random cases in which a flow scheduler's versions must agree: reference, fast, exact fractions.
+"""Random cases in which the network must agree with exact fractions.
 
 A case is a small network and what happens to it: coflows and single flows that come at any times,
 also at the very ends of others, of sizes down to nothing, over links that are unlimited, limited
-or shut; flows that are cancelled; links that change.  Each version says when each flow ends.
+or shut; flows that are cancelled; links that change.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import fast_version, flow_scheduler
-from railyard.netemu.schedulers.base import Fast
+from railyard.netemu.schedulers import flow_scheduler
 
 #: How many flows a case may have; exact fractions grow with each event.
 FLOWS_MAX = 14
@@ -127,7 +126,7 @@ def _next_moment_s(
     return after_s + Fraction(dice.choice([dice.randint(1, 3000), 10 * dice.randint(1, 300)]), 1000)
 
 
-# The versions ------------------------------------------------------------------------------------
+# When flows end ------------------------------------------------------------------------------------
 def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
     """When each flow ends by exact fractions."""
     fabric = Fabric(case.topology, flow_scheduler("maxmin"))  # for its links and ways only
@@ -160,34 +159,31 @@ def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
     return ends_s(scheduler, capacities, moments)
 
 
-def fabric_ends_s(scheduler: str, case: Case[Fraction], fast: Fast | None) -> dict[str, float]:
-    """When each flow ends in the network; flows that never do are left out."""
-    return Run(case.topology, scheduler, fast).all_of(case.moments)
-
-
-def disagreements(scheduler: str, seed: int, *, fast: bool = True) -> Iterator[str]:
-    """Where the network's versions differ from exact fractions; nothing, if all is well."""
+def disagreements(scheduler: str, seed: int, *, is_compiled: bool) -> Iterator[str]:
+    """Where the network differs from exact fractions; nothing, if all is well."""
     case = random_case(scheduler, seed)
-    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, fast)
+    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, is_compiled)
 
 
 def _differences(
-    scheduler: str, case: Case[Fraction], expected: Mapping[str, Fraction], seed: int, fast: bool
+    scheduler: str,
+    case: Case[Fraction],
+    expected: Mapping[str, Fraction],
+    seed: int,
+    is_compiled: bool,
 ) -> Iterator[str]:
-    versions = {"reference": None, "fast": fast_version(scheduler, from_flows=0)}
-    for version in ("reference", "fast")[: 1 + fast]:
-        found = fabric_ends_s(scheduler, case, versions[version])
-        for flow in sorted(expected.keys() | found.keys()):
-            right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
-            if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
-                yield f"{scheduler}, {version}, seed {seed}: {flow} ends at {end_s}: {right_s}"
+    found = Run(case.topology, scheduler, is_compiled=is_compiled).all_of(case.moments)
+    for flow in sorted(expected.keys() | found.keys()):
+        right_s, end_s = float(expected.get(flow, _NEVER)), found.get(flow, float(_NEVER))
+        if abs(end_s - right_s) > CLOSE_S + CLOSE_SHARE * abs(right_s):
+            yield f"{scheduler}, seed {seed}: {flow} ends at {end_s}: {right_s}"
 
 
 # Circuits ----------------------------------------------------------------------------------------
 _CIRCUIT_BYTES_PER_S = 10**9
 
 
-def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
+def circuit_disagreements(seed: int, *, is_compiled: bool) -> Iterator[str]:
     """Where two coflows on circuits end at other times than if all were reserved ahead."""
     dice = random.Random(seed)
     racks, delta_s = dice.randint(2, 5), Fraction(dice.choice([0, 10, 100, 300, 1000]), 1000)
@@ -234,4 +230,4 @@ def circuit_disagreements(seed: int, *, fast: bool = True) -> Iterator[str]:
         for (src, dst), size in sizes.items()
     ]
     case = Case(build(data, Topology, "case"), [(Fraction(0), changes)])
-    yield from _differences("sunflow", case, expected, seed, fast)
+    yield from _differences("sunflow", case, expected, seed, is_compiled)

@@ -17,7 +17,7 @@ from railyard.cluster.messages.execution import AttemptSucceeded, FetchOutput, L
 from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -150,7 +150,7 @@ def _nothing(*_: Any) -> None:
 #: {bug: what is patched, its attribute, how}
 PLANTED: dict[str, Patch] = {
     "a lost event": (RestartableDriver, "_keep", _lost_event),
-    "a double grant": (ResumableFabric, "go_on", _double_grant),
+    "a double grant": (Fabric, "go_on", _double_grant),
     "a forgotten replica": (BlockMap, "node_joined", _forgotten_replica),
     "a slot that is never free again": (ClusterState, "release", _slot_kept),
     "an output used twice": (Workers, "news_of", _output_used_twice),

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statistics import lateness_class
 from railyard.netemu.messages import Grants
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
@@ -94,7 +94,7 @@ class Ledger:
 
     def __init__(
         self,
-        fabric: ResumableFabric,
+        fabric: Fabric,
         scale: int,
         pasts: Mapping[CoflowId, CoflowPast] | None = None,
     ) -> None:
@@ -140,10 +140,10 @@ class Ledger:
             self.active_s += passed_s
             self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
         if self._idle and now_s > self.fabric.now_s:  # within an instant, more may change
-            lit_s = self.next_lit_s()
-            if min(self.fabric.next_event_s(), lit_s) <= now_s:
+            ready_s = self.next_ready_s()
+            if min(self.fabric.next_event_s(), ready_s) <= now_s:
                 self._check_idle_soon(now_s)
-            if lit_s <= now_s:
+            if ready_s <= now_s:
                 self._check_now.update(dict.fromkeys(self._idle))
         for ended in self.fabric.advance(now_s):
             self.finished += 1
@@ -299,15 +299,15 @@ class Ledger:
         """When the next grant is due; inf if none will be."""
         if self._out or self._check_now:
             return self.fabric.now_s
-        due_s = min(self.fabric.next_event_s(), self._idle_check_s, self.next_lit_s())
+        due_s = min(self.fabric.next_event_s(), self._idle_check_s, self.next_ready_s())
         return min(due_s, self._tick_s) if self._senders else due_s
 
-    def next_lit_s(self) -> float:
+    def next_ready_s(self) -> float:
         """When the next circuit is ready that a flow waits for.
 
         For the fabric that is no event if nothing but the circuit limits the flow.
         """
-        return self.fabric.next_lit_s() if self._idle else math.inf
+        return self.fabric.next_ready_s() if self._idle else math.inf
 
     def take_grants(self) -> dict[Peer, Grants]:
         """The grants that are due now, for each peer; they count as sent."""

@@ -32,7 +32,7 @@ from railyard.cluster.units import format_rate
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.owners import Owners
 from railyard.netemu.emulator.publisher import Publisher
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statefile import State, StateFile, counted_before
 from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
@@ -96,7 +96,7 @@ class NetworkEmulator:
         self._began_s = began_s if before is None else before.began_s
         self._restarts = 0 if before is None else before.restarts + 1
         self._stats_before = None if before is None else counted_before(before)
-        self._fabric = ResumableFabric(topology, scheduler)
+        self._fabric = Fabric(topology, scheduler)
         self._given: dict[str, float] = {}  #: capacities that people gave links
         pasts = None if before is None else before.pasts
         self._ledger = Ledger(self._fabric, topology.scale, pasts)
@@ -271,19 +271,19 @@ class NetworkEmulator:
         for peer, grants in self._ledger.take_grants().items():
             if not self._server.push(peer, grants):
                 self._ledger.peer_gone(peer)
-        due_s, lit_s = self._ledger.next_due_s(), self._ledger.next_lit_s()
-        if due_s < lit_s:
+        due_s, ready_s = self._ledger.next_due_s(), self._ledger.next_ready_s()
+        if due_s < ready_s:
             self._send_grants_at(due_s)
         else:
-            self._call_at(lit_s - _AHEAD_S, partial(self._compute_ahead, lit_s))
+            self._call_at(ready_s - _AHEAD_S, partial(self._compute_ahead, ready_s))
 
-    def _compute_ahead(self, lit_s: float) -> None:
+    def _compute_ahead(self, ready_s: float) -> None:
         """Compute now which rates there will be once a circuit is ready, and only send grants then.
 
         Orders that arrive in between count from that time.
         """
-        self._ledger.advance(lit_s)
-        self._send_grants_at(lit_s)
+        self._ledger.advance(ready_s)
+        self._send_grants_at(ready_s)
 
     def _sweep(self) -> None:
         self._catch_up()

@@ -1,5 +1,6 @@
-"""The fluid model of the network: open flows, how they go, and their rates between events.
+"""The fluid model of the network: open flows, and how fast they go between events.
 
-Pure.  Not here: who should have which rate (``schedulers``) or circuit (``circuits``).
-Open ``fabric`` first; then ``ways``, how flows go, and ``rates``, how fast.
+Pure.  Not here: who comes first (``schedulers``) or has a circuit (``circuits``), and the loops
+that go from event to event (``kernel``).
+Open ``fabric`` first; then ``planning``, how a flow scheduler is followed, and ``store``.
 """

@@ -7,43 +7,71 @@ knows nothing of real bytes.
     fabric.advance(now_s) -> flows that finished, each with its exact time
     fabric.start(...), fabric.grow(...), fabric.cancel(...), fabric.set_capacity(...)  (at now_s)
     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
-                             scheduler wants to decide again
+                             scheduler wants to be asked again
 
 However much happens at one instant, rates are set once: ``advance`` ends the flows that are due,
 then the driver makes its calls, and rates are set when they are next read or time goes on.
 Times that differ by rounding only are one instant (``instant_s``).
-
-Not here: what can be asked of it (``state``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Iterable, Sequence
 from math import inf
-from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.fabric.state import FabricState
-from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
-from railyard.netemu.model.instants import instant_s
-from railyard.netemu.model.network import check_capacity
-from railyard.netemu.model.openflows import Flow
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.places import Key, Places
+from railyard.netemu.fabric.planning import Planner
+from railyard.netemu.fabric.recent import RecentChanges
+from railyard.netemu.fabric.store import Store
+from railyard.netemu.kernel.state import NONE
+from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.circuits import CircuitChange, CircuitState
+from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowSpec
+from railyard.netemu.model.network import Network, check_capacity
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
-if TYPE_CHECKING:  # importing it loads compiled loops
-    from railyard.netemu.fabric.flowtable import FlowTable
-
-#: So often, rates may be set at one instant without the end of a flow.
-_IDLE_MAX = 100_000
+_CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
+#: With this many open flows, compiled loops are worth the half second that it takes to load them.
+MANY_FLOWS = 2_000
 
 
-class Fabric(FabricState):
-    """Flows over the links of a topology, at the rates that a flow scheduler sets."""
+class Fabric:
+    """Flows over the links of a topology, in the order that a flow scheduler says.
+
+    From ``compiled_from`` open flows on, loops are compiled ones.
+    """
+
+    def __init__(
+        self, topology: Topology, scheduler: FlowScheduler, *, compiled_from: float = inf
+    ) -> None:
+        self.network = network = topology.derived(Network)
+        #: seconds: flows that finish this close together finish at once; for a rough, quick answer
+        self.together_s = 0.0
+        self.finished_bytes = 0  #: sizes of the flows that have finished
+        self._store = Store(network, scheduler)
+        self._open = OpenCoflows(self._store)
+        self._planner = Planner(self._store, scheduler, self._open)
+        self._by_coflow = scheduler.serves is Serves.COFLOWS
+        by_priority = scheduler.serves is Serves.PRIORITIES
+        self._places = Places(self._is_open_as) if by_priority else None
+        self._compiled_from = compiled_from
+        self._is_stale = False  #: whether rates must be set before time passes
+        self._flows: dict[FlowId | int, int] = {}
+        self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
+        self._sequence: list[int] = []  #: [flow]: flows are numbered as they come
+        self._started = 0
+        self._coflows: dict[CoflowId, Coflow] = {}
+        self._coflow_numbers: list[CoflowId] = []
+        #: flows with nothing to send or no limit to it; they finish before time passes
+        self._instant: dict[int, None] = {}
+        self._recent = RecentChanges()
 
     # What happens to it --------------------------------------------------------------------------
     def start(self, spec: FlowSpec) -> None:
@@ -58,77 +86,39 @@ class Fabric(FabricState):
 
         Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
         """
-        opened: list[Flow] = []
+        opened: list[int] = []
+        keys: list[tuple[Key, int]] = []
         try:
-            self._open(specs, opened)
+            for spec in specs:
+                flow = self._add(spec)
+                opened.append(flow)
+                if self._places is not None:
+                    keys.append(((spec.priority or (inf,), spec.flow), flow))
+                self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
-            self._recent.note_started(self._context.now_s, opened)
-            sending = [flow for flow in opened if flow.size_bytes and flow.route.path]
-            if len(sending) < len(opened):
-                for flow in opened:
-                    if not (flow.size_bytes and flow.route.path):
-                        self._send(flow)
-            self._ways.send_all(sending)
+            if self._places is not None:
+                renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
+                if renumbered:
+                    self._store.renumber()
+            self._send(opened)
 
-    def _open(self, specs: Iterable[FlowSpec], opened: list[Flow]) -> None:
-        """Open flows, which do not send yet, and add them to ``opened``."""
-        flows, find_route, now_s = self._flows, self.network.route, self._context.now_s
-        known, coflow, group = None, None, None  #: the last flow's coflow, and group
-        for number, spec in enumerate(specs, self._sequence):
-            name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
-            if spec.coflow is None or spec.coflow != known:
-                known = spec.coflow
-                coflow = None if known is None else self._registered(known)
-                group = None
-            if name in flows:
-                raise ValueError(f'flow "{name}" is open already')
-            if size_bytes < 0 or not 0 < weight < inf:
-                raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-            route = find_route(spec.src, spec.dst)
-            if group is None:
-                group = self._ways.group_of(spec)
-            flow = Flow(spec, route, number, size_bytes, spec.more, group, coflow, weight)
-            self._sequence = number + 1
-            flows[name] = flow
-            opened.append(flow)
-            if coflow is not None:
-                coflow.flows[name] = None
-                if coflow.started_s is None:
-                    coflow.started_s = now_s
+    def go_on(self, spec: FlowSpec, sent_bytes: float) -> None:
+        """Open a flow now of which another fabric has carried ``sent_bytes``.
 
-    def start_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
-        """Open flows of weight 1 between nodes, by their places in the topology, in this order.
-
-        Each has bytes to send, and a number that no other has for a name.
+        Raises ``ValueError`` as ``start`` does, and if it has fewer bytes than that.
         """
-        if self._table is None:
-            raise ValueError("flows need names here: it has no table")
-        numbers = np.arange(self._sequence, self._sequence + len(src))
-        self._sequence += len(src)
-        self._ways.send_rows(self._table, np.array([names, numbers, src, dst, size_bytes]))
-
-    def name_rows(self, specs: Mapping[int, FlowSpec]) -> list[int]:
-        """Give names to open flows that have numbers, and coflows; returns which are not open.
-
-        {number: the flow as it would have been started}
-        """
-        if self._table is None:
-            return list(specs)
-        flows = [self._named(spec, self._table) for spec in specs.values()]
-        names = list(specs)
-        missing = self._table.name(names, flows)
-        for flow in flows:
-            if flow.flow_class is None:
-                continue
-            self._flows[flow.spec.flow] = flow
-            if flow.coflow is not None:
-                flow.coflow.flows[flow.spec.flow] = None
-        return [names[place] for place in missing]
-
-    def _named(self, spec: FlowSpec, table: FlowTable) -> Flow:
-        coflow = None if spec.coflow is None else self._registered(spec.coflow)
-        route = self.network.route(spec.src, spec.dst)
-        return Flow(spec, route, -1, spec.size_bytes, False, table, coflow, spec.weight)
+        if not 0 <= sent_bytes <= spec.size_bytes:
+            right = f"need 0 to its size, {spec.size_bytes}"
+            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
+        flow = self._add(spec)
+        flows = self._store.view.flows
+        flows.sent[flow] = flows.booked[flow] = sent_bytes
+        if self._places is not None:
+            key: Key = (spec.priority or (inf,), spec.flow)
+            self._places.add([(key, flow)], self._store.state.flows.key, len(self._flows))
+        if self._by_coflow:
+            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
+        self._send([flow])
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -136,138 +126,282 @@ class Fabric(FabricState):
         It finishes once it has sent all its bytes and ``more`` is false.  Raises ``ValueError``
         if there is no such flow, if it is complete, or if ``by_bytes`` is below 0.
         """
-        found = self._flows.get(flow)
+        found, flows = self._flows.get(flow), self._store.view.flows
         if found is None:
             raise ValueError(f'flow "{flow}" is not open')
-        if not found.more:
+        if not flows.more[found]:
             raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
         if by_bytes < 0:
             raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._ways.stop(found)
-        found.size_bytes += by_bytes
-        self._recent.add((self._context.now_s, "grow", flow, by_bytes))
-        found.more = more
-        self._send(found)
+        self._store.stop(found)
+        flows.size[found] += by_bytes
+        flows.more[found] = more
+        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
+        self._send([found])
+        self._changed()
 
     def cancel(self, flow: FlowId) -> bool:
         """Close a flow before its end; False if none of that name is open."""
         found = self._flows.get(flow)
         if found is None:
             return False
-        self._recent.add((self._context.now_s, "cancel", flow, found.spec.coflow))
         self._instant.pop(found, None)
-        self._ways.stop(found)
-        self._ways.rest(found)
-        self._ways.carried.book(found)
-        del self._flows[flow]
-        if found.coflow is None:
-            self._ways.forget(found.group.key)
-        else:
-            del found.coflow.flows[flow]
+        self._store.stop(found)
+        self._close(found, None)
+        self._changed()
         return True
 
-    def register_coflow(self, coflow: CoflowId) -> None:
-        """Accept flows of this coflow; ``ValueError`` if it is registered."""
+    def register_coflow(self, coflow: CoflowId, past: CoflowPast | None = None) -> None:
+        """Accept flows of this coflow; ``ValueError`` if it is registered.
+
+        Times of its ``past``, of another fabric, are on this fabric's clock.
+        """
         if coflow in self._coflows:
             raise ValueError(f'coflow "{coflow}" is registered already')
-        self._coflows[coflow] = Coflow()
+        self._coflows[coflow] = known = Coflow()
+        if past is not None:
+            known.started_s, known.ended_bytes = past.arrived_s, past.ended_bytes
+            self._open.take_up(coflow, past.arrived_s, past.ended_bytes)
 
     def finish_coflow(self, coflow: CoflowId) -> list[FlowId]:
         """Forget a coflow, cancelling (and returning) flows that are still open.
 
         Raises ``ValueError`` if it is not registered.
         """
-        if coflow not in self._coflows:
-            raise ValueError(f'coflow "{coflow}" is not registered')
-        still_open = list(self._coflows[coflow].flows)
+        still_open = list(self._registered(coflow).flows)
         for flow in still_open:
             self.cancel(flow)
         del self._coflows[coflow]
-        self._ways.forget(coflow)
+        self._open.forget(coflow)
         return still_open
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity from now on; 0 stops it.  ``ValueError`` if unknown."""
-        if link not in self.network.number:
+        number, store = self.network.number.get(link), self._store
+        if number is None:
             raise ValueError(f'"{link}" is no link of this topology')
         check_capacity(link, bytes_per_s)
-        self._recent.add((self._context.now_s, "capacity of", link, bytes_per_s))
-        self._rates.set_capacity(self.network.number[link], bytes_per_s)
-        self.cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._rates.capacities)
-        if self._ways.plane is not None:
-            self._ways.plane.limits_changed()
+        self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
+        was_limited = store.is_limited[number]
+        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
+        if was_limited != store.is_limited[number]:
+            instant, self._instant = list(self._instant), {}
+            self._send([*sending, *instant])
+            if self._places is not None:
+                store.keep(sending)
+        self._changed()
 
     def advance(self, now_s: float) -> list[Finished]:
         """Let time pass until ``now_s``; returns what finished on the way, in order.
 
-        It is ``advance_all`` where no flow has a number for a name.
-        """
-        return cast("list[Finished]", self.advance_all(now_s))
-
-    def advance_all(self, now_s: float) -> list[Finished | Numbers]:
-        """Let time pass until ``now_s``; returns what finished on the way, in order.
-
-        Of flows that have numbers for names, there are arrays of these.
-
         Flows that finish at ``now_s`` are among them, but new rates are set later, together with
         what else happens then.  Raises ``InvariantError`` if ``now_s`` is in the past.
         """
-        context = self._context
-        if now_s < context.now_s:
-            raise InvariantError(f"the network's clock is at {context.now_s}, beyond {now_s}")
-        finished: list[Finished | Numbers] = []
-        slack_s = instant_s(now_s)
-        if not (self._rates.stale or self._instant or self._rates.next_s <= now_s + slack_s):
-            context.now_s = now_s  # nothing happens, as mostly
-            return finished
-        decided = now_s == context.now_s  #: or will be, as no time passes until then
-        while (due_s := self._happens_s(now_s, slack_s, decided)) <= now_s:
-            is_later, context.now_s = due_s > context.now_s, due_s
-            decided = now_s - due_s <= slack_s
-            ended = self._take_ended(now_s + slack_s if decided else due_s)
-            self._goes_on(is_later or bool(ended))
-            if self._table is not None and self._table.ended:
-                finished += self._finish_rows(ended, self._table, due_s)
-            else:
-                finished += self._finish(ended, repeat(due_s))
-            self._rates.stale = True
-        context.now_s = now_s
+        store = self._store
+        if now_s < store.now_s:
+            raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
+        finished: list[Finished] = []
+        while True:
+            if self._instant:
+                ended, self._instant = list(self._instant), {}
+                finished += [self._finish(flow, store.now_s) for flow in ended]
+                self._changed()
+            if self._is_stale and now_s == store.now_s:
+                break
+            self._set_rates()
+            if self._instant:
+                continue
+            try:
+                self._is_stale = self._planner.run(now_s, self.together_s)
+            except InvariantError as error:
+                self._recent.add_to(error)
+                raise
+            finished += self._take_ended()
+            if not self._is_stale or store.now_s >= now_s:
+                break
         return finished
 
-    def go_ahead(self, before_s: float) -> list[Finished] | None:
-        """Process several events before ``before_s`` at once, if the scheduler can compute them.
+    # What can be asked ---------------------------------------------------------------------------
+    @property
+    def now_s(self) -> float:
+        """The time of the last ``advance``."""
+        return self._store.now_s
 
-        Call it when ``next_event_s`` is before then.  Returns what finished on the way, in order;
-        the time is that of the last event.  None if it can't be done: call ``advance``.
+    @property
+    def cross_rack_bytes_per_s(self) -> float:
+        """Capacity of all racks' links together; inf if one of them is unlimited."""
+        return self.network.cross_rack_bytes_per_s(self._store.state.work.capacity)
+
+    @property
+    def open_flows(self) -> int:
+        """How many flows are open."""
+        return len(self._flows)
+
+    @property
+    def decided(self) -> int:
+        """How many times rates were set; while it stays the same, so do the rates."""
+        return self._planner.decided
+
+    def next_event_s(self) -> float:
+        """When the next flow ends or the scheduler is asked again; inf if neither will be."""
+        self._set_rates()
+        return self._store.now_s if self._instant else self._planner.next_s()
+
+    def is_open(self, flow: FlowId) -> bool:
+        """Whether there is such a flow, and it has not finished."""
+        return flow in self._flows
+
+    def coflow(self, coflow: CoflowId) -> Coflow:
+        """A registered coflow's flows and times; read only.  ``KeyError`` if there is none."""
+        return self._coflows[coflow]
+
+    def pasts(self) -> dict[CoflowId, CoflowPast]:
+        """What another fabric must know of the coflows that have had flows, to go on with them."""
+        return {
+            name: CoflowPast(coflow.started_s, coflow.ended_bytes)
+            for name, coflow in self._coflows.items()
+            if coflow.started_s is not None
+        }
+
+    def sent_bytes(self, flow: FlowId) -> int:
+        """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
+        return int(self._store.sent_bytes(self._flows[flow]))
+
+    def sent_bytes_of(self, flows: Iterable[FlowId]) -> list[int]:
+        """``sent_bytes`` of each."""
+        return [self.sent_bytes(flow) for flow in flows]
+
+    def rate_bytes_per_s(self, flow: FlowId) -> float:
+        """The rate at which an open flow sends; ``KeyError`` if it is not open."""
+        self._set_rates()
+        found = self._flows[flow]
+        return inf if found in self._instant else self._store.rate_bytes_per_s(found)
+
+    def rates_bytes_per_s(self) -> dict[FlowId, float]:
+        """The rate of every open flow, in bytes/s; see ``rate_bytes_per_s``."""
+        return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
+
+    def free_bytes_per_s(self) -> dict[str, float]:
+        """The unused capacity of each link, in bytes/s."""
+        self._set_rates()
+        free = np.maximum(self._capacities - self._store.load(), 0.0).tolist()
+        return {name: free[number] for name, number in self.network.number.items()}
+
+    def capacities_bytes_per_s(self) -> dict[str, float]:
+        """The capacity of each link, in bytes/s."""
+        capacities = self._capacities.tolist()
+        return {name: capacities[number] for name, number in self.network.number.items()}
+
+    def changed_capacities(self) -> dict[str, float]:
+        """Of links that carry more or less than the topology says, what they carry, in bytes/s."""
+        now, stated = self._capacities.tolist(), self.network.capacities.tolist()
+        return {name: now[n] for name, n in self.network.number.items() if now[n] != stated[n]}
+
+    def circuits(self) -> list[CircuitState]:
+        """The circuits that there are now; none where the flow scheduler uses none."""
+        return []
+
+    def next_ready_s(self) -> float:
+        """When the first circuit that is being set up will be ready; inf if none is."""
+        return inf
+
+    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:  # noqa: ARG002
+        """The changes of circuits after the first ``after``, and how many there were in all."""
+        return 0, []
+
+    def bytes_by_category(self) -> dict[str, int]:
+        """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
+
+        There is also "client" once clients outside the racks have sent or got bytes over a link.
         """
-        if self._instant:
-            return None
-        self._refresh()
-        if self._ways.plane is not None:
-            return self._go_ahead_on_circuits(before_s)
+        totals = dict.fromkeys(_CATEGORIES, 0.0)
+        for route, sent in zip(self._store.routes, self._carried(), strict=True):
+            for category in route.counted_as if sent else ():
+                totals[category] = totals.get(category, 0.0) + sent
+        return {category: round(total) for category, total in totals.items()}
+
+    def bytes_by_link(self) -> dict[str, int]:
+        """Bytes carried so far by each link."""
+        totals = [0.0] * len(self.network.capacities)
+        for route, sent in zip(self._store.routes, self._carried(), strict=True):
+            for link in route.links if sent else ():
+                totals[link] += sent
+        return {name: round(totals[number]) for name, number in self.network.number.items()}
+
+    # Inside --------------------------------------------------------------------------------------
+    @property
+    def _capacities(self) -> Floats:
+        capacities: Floats = self._store.state.work.capacity[: len(self.network.capacities)]
+        return capacities
+
+    def _carried(self) -> list[float]:
+        """[route]: bytes carried so far."""
+        store = self._store
+        carried: list[float] = store.state.work.carried[: len(store.routes)].tolist()
+        for flow in self._flows.values():
+            more = store.sent_bytes(flow) - store.view.flows.booked[flow]
+            carried[store.view.flows.route[flow]] += more
+        return carried
+
+    def _changed(self) -> None:
+        """Note that the flow scheduler must be asked again before time passes."""
+        self._is_stale, self._planner.holds = True, False
+
+    def _set_rates(self) -> None:
+        if not self._is_stale:
+            return
+        if len(self._flows) >= self._compiled_from:
+            self._store.compile()
+        self._is_stale = False
         try:
-            ended = self._rates.go_ahead(before_s, self.together_s)
+            self._planner.set_rates()
         except InvariantError as error:
             self._recent.add_to(error)
             raise
-        if ended is None:
-            return None
-        return self._finish([flow for _, _, flow in ended], [at_s for at_s, _, _ in ended])
+        for flow in self._store.take_ended():  # it lacked rounding only
+            if not self._store.view.flows.more[flow]:
+                self._instant[flow] = None
+        self._store.free_rows()
 
-    # Inside --------------------------------------------------------------------------------------
-    def _go_ahead_on_circuits(self, before_s: float) -> list[Finished] | None:
-        """Go ahead where all flows are on circuits; None if some flows go by packets."""
-        plane = self._ways.runs()
-        if plane is None:
-            return None
-        events, ended, ends_s = plane.run(before_s, self.together_s)
-        self._rates.went_ahead(events, plane.decide_again_s())
-        if not events:  # more end at once than there is room for
-            return None
-        if any(map(attrgetter("more"), ended)):
-            done = [number for number, flow in enumerate(ended) if not flow.more]
-            ended, ends_s = [ended[n] for n in done], [ends_s[n] for n in done]
-        return self._finish(ended, ends_s)
+    def _add(self, spec: FlowSpec) -> int:
+        """Add a flow, which does not send yet."""
+        name, size_bytes, weight = spec.flow, spec.size_bytes, spec.weight
+        coflow = None if spec.coflow is None else self._registered(spec.coflow)
+        if name in self._flows:
+            raise ValueError(f'flow "{name}" is open already')
+        if size_bytes < 0 or not 0 < weight < inf:
+            raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
+        route = self._store.number_of(self.network.route(spec.src, spec.dst))
+        number = NONE
+        if spec.coflow is not None or self._by_coflow:
+            number = self._open.number_of(spec.coflow or f"flow {name}")
+        flow = self._store.add(number, route, size_bytes, weight, spec.more)
+        if flow == len(self._names):
+            self._names.append(name)
+            self._sequence.append(self._started)
+        else:
+            self._names[flow], self._sequence[flow] = name, self._started
+        self._started += 1
+        self._flows[name] = flow
+        if coflow is not None:
+            coflow.flows[name] = None
+            if coflow.started_s is None:
+                coflow.started_s = self._store.now_s
+        return flow
+
+    def _send(self, going: Sequence[int]) -> None:
+        """Let flows that send nothing send what they have."""
+        flows, store, new = self._store.view.flows, self._store, list[int]()
+        for flow in going:
+            if flows.sent[flow] < flows.size[flow] and store.has_limit(flows.route[flow]):
+                new.append(flow)
+            elif not flows.more[flow]:
+                self._instant[flow] = None
+            else:
+                flows.sent[flow] = flows.size[flow]
+        if new:
+            store.send(new, [flows.coflow[flow] if self._by_coflow else 0 for flow in new])
+            self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:
         coflow = self._coflows.get(name)
@@ -275,94 +409,44 @@ class Fabric(FabricState):
             raise ValueError(f'coflow "{name}" is not registered')
         return coflow
 
-    def _happens_s(self, until_s: float, slack_s: float, later: bool) -> float:
-        """When the next event is, if by ``until_s`` plus ``slack_s``; else a later time.
+    def _is_open_as(self, key: Key, flow: int) -> bool:
+        return self._flows.get(FlowId(key[1])) == flow
 
-        ``later``: rates that are out of date are set later, not now.
-        """
-        rates, decide_s = self._rates, inf
-        if not (later and rates.stale):
-            self._refresh()
-            decide_s = rates.decide_s
-        now_s = self._context.now_s
-        if self._instant:
-            return now_s
-        first_s = rates.first_end_s()
-        if first_s <= until_s + slack_s:
-            first_s = min(first_s, until_s)
-        return max(min(first_s, decide_s), now_s)
+    def _take_ended(self) -> list[Finished]:
+        """Close the flows that have sent all; those that wait for more bytes only stop."""
+        ended, flows = self._store.take_ended(), self._store.view.flows
+        if not ended:
+            return []
+        self._store.free_rows()
+        timed = [(flows.end_s[f], self._sequence[f], f) for f in ended if not flows.more[f]]
+        return [self._finish(flow, end_s) for end_s, _, flow in sorted(timed)]
 
-    def _goes_on(self, is_so: bool) -> None:
-        """Count how often rates are set while no time passes and no flow ends."""
-        self._idle = 0 if is_so else self._idle + 1
-        if self._idle > _IDLE_MAX:
-            name, at_s = self._rates.scheduler.name, self._context.now_s
-            error = InvariantError(f"{name} decides again and again at {at_s} s, and no flow ends")
-            self._recent.add_to(error)
-            raise error
+    def _finish(self, flow: int, end_s: float) -> Finished:
+        flows = self._store.view.flows
+        flows.sent[flow] = flows.size[flow]
+        self.finished_bytes += int(flows.size[flow])
+        name, coflow = self._names[flow], self._close(flow, end_s)
+        done = Finished(name, end_s, coflow)
+        self._recent.add((end_s, "finish", name, coflow))
+        return done
 
-    def _send(self, flow: Flow) -> None:
-        """Let a flow that has no row send what it has."""
-        remaining = flow.size_bytes - flow.sent_bytes
-        if remaining > 0 and flow.route.path:
-            self._ways.send(flow, remaining)
-            return
-        self._ways.rest(flow)
-        if not flow.more:
-            self._instant[flow] = None
-        elif remaining > 0:
-            flow.sent_bytes = float(flow.size_bytes)
-
-    def _take_ended(self, by_s: float) -> list[Flow]:
-        """The flows that finish now, or by then; those that wait for more bytes only stop."""
-        if self._instant:  # alone: those that are nearly due have their own time
-            instant = list(self._instant)
-            self._instant.clear()
-            return instant
-        ended: list[Flow] = []
-        now_s, rates = self._context.now_s, self._rates
-        by_s = max(by_s, now_s + max(instant_s(now_s), self.together_s))
-        while rates.first_end_s() <= by_s:
-            due = rates.take_first(by_s)
-            if self._ways.plane is not None:
-                for flow in due:
-                    self._ways.plane.stop(flow)
-            ended += [flow for flow in due if not flow.more]
-        return sorted(ended, key=attrgetter("sequence"))
-
-    def _finish(self, ended: list[Flow], ends_s: Iterable[float]) -> list[Finished]:
-        """Count and close flows that have sent all, each at its time."""
-        flows, finished = self._flows, list[Finished]()
-        for flow, end_s in zip(ended, ends_s, strict=False):
-            spec, coflow = flow.spec, flow.coflow
-            name = spec.flow
-            del flows[name]
-            if coflow is None:
-                self._ways.forget(flow.group.key)
-            else:
-                del coflow.flows[name]
-                coflow.finished_s = end_s
-            finished.append(Finished(name, end_s, spec.coflow))
-        self.finished_bytes += self._ways.carried.book_ended(ended)
-        self._recent.note_finished(finished)
-        return finished
-
-    def _finish_rows(
-        self, ended: list[Flow], table: FlowTable, end_s: float
-    ) -> Iterator[Finished | Numbers]:
-        """The same, where others have no objects."""
-        sequence, name, src, dst, size_bytes = map(np.concatenate, zip(*table.ended, strict=True))
-        table.ended = []
-        self.finished_bytes += int(size_bytes.sum())
-        self._ways.carried.book_pairs(table.links, src, dst, size_bytes)
-        order = sequence.argsort()
-        sequence, name = sequence[order], name[order]
-        begin = 0
-        for flow in ended:
-            end = int(np.searchsorted(sequence, flow.sequence))
-            if end > begin:
-                yield name[begin:end]
-            yield from self._finish([flow], (end_s,))
-            begin = end
-        if begin < len(name):
-            yield name[begin:]
+    def _close(self, flow: int, end_s: float | None) -> CoflowId | None:
+        """Close a flow that sends nothing; returns its coflow.  ``end_s``: when it finished."""
+        store, name, flows = self._store, self._names[flow], self._store.view.flows
+        key, sent = self._open.key_of(flows.coflow[flow]), flows.sent[flow]
+        store.book(flow)
+        store.forget(flow)
+        del self._flows[name]
+        if end_s is None:
+            self._recent.add((store.now_s, "cancel", name, None))
+        if key is None:
+            return None
+        coflow = self._coflows.get(CoflowId(key))
+        if coflow is None or name not in coflow.flows:
+            self._open.forget(key)
+            return None
+        del coflow.flows[name]
+        coflow.ended_bytes += sent
+        if end_s is not None:
+            coflow.finished_s = end_s
+        return CoflowId(key)

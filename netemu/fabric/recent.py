@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.model.flows import Finished
-from railyard.netemu.model.openflows import Flow
+
 
 #: Changes kept, and lines shown of them.
 _KEPT, _SHOWN = 200, 8
@@ -20,16 +20,6 @@ class RecentChanges:
     def __init__(self) -> None:
         self._changes: deque[tuple[float, str, str, object]] = deque(maxlen=_KEPT)
         self.add = self._changes.append
-
-    def note_started(self, now_s: float, flows: Sequence[Flow]) -> None:
-        """Add that flows have started, in this order."""
-        self._changes.extend((now_s, "start", flow.spec.flow, flow.spec) for flow in flows[-_KEPT:])
-
-    def note_finished(self, flows: Sequence[Finished]) -> None:
-        """Add that flows have finished, in this order."""
-        self._changes.extend(
-            (flow.finished_s, "finish", flow.flow, flow.coflow) for flow in flows[-_KEPT:]
-        )
 
     def add_to(self, error: InvariantError) -> None:
         """Add to an error the last changes of what it is about, or of all if it names nothing."""

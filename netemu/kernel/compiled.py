@@ -32,7 +32,10 @@ def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
     """Compile the functions of a module in their order, and have them call compiled ones."""
     from numba import njit
 
-    scope = {name: made.get(value, value) if callable(value) else value for name, value in vars(module).items()}
+    scope = {
+        name: made.get(value, value) if callable(value) else value
+        for name, value in vars(module).items()
+    }
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
             copy = FunctionType(value.__code__, scope, name)

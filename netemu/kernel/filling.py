@@ -87,7 +87,7 @@ def choose(group, by_bytes, now_s, s):
                 if is_open:
                     row = entry >> s.shift
                     work.rows[many] = row
-                    work.wanted[many] = left_bytes(row, rows) if by_bytes else rows.weight[row]
+                    work.wanted[many] = left_bytes(row, now_s, rows) if by_bytes else rows.weight[row]
                     many += 1
         cell = cells.next[cell]
     return many
@@ -96,14 +96,14 @@ def choose(group, by_bytes, now_s, s):
 def serve_evenly(group, now_s, s):
     """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
     rows, work = s.rows, s.work
-    slowest_s = seconds_needed(group, work.left, s)
+    slowest_s = seconds_needed(group, work.left, now_s, s)
     if slowest_s <= 0.0 or slowest_s == inf:
         return
     cells, cell = s.cells, s.groups.cell[group]
     while cell != NONE:
         for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
             row = work.entries[place] >> s.shift
-            add_rate(row, left_bytes(row, rows) / slowest_s / rows.weight[row], now_s, s)
+            add_rate(row, left_bytes(row, now_s, rows) / slowest_s / rows.weight[row], now_s, s)
         cell = cells.next[cell]
     for link in range(s.none):
         if work.load[link] > 0.0:
@@ -111,7 +111,7 @@ def serve_evenly(group, now_s, s):
             close_if_full(link, s)
 
 
-def seconds_needed(group, left, s):
+def seconds_needed(group, left, now_s, s):
     """How long the slowest link takes for what a group has left; inf if one of them is full.
 
     ``work.load`` is then what the group has left to send over each link.
@@ -125,7 +125,7 @@ def seconds_needed(group, left, s):
             entry = work.entries[place]
             if (entry & s.mask) != 0:
                 continue  # it begins on another link
-            wanted = left_bytes(entry >> s.shift, rows)
+            wanted = left_bytes(entry >> s.shift, now_s, rows)
             for there in range(entry, entry + s.longest):
                 work.load[rows.link[there]] += wanted
         cell = cells.next[cell]
@@ -138,16 +138,14 @@ def seconds_needed(group, left, s):
 def look_at(groups, left, slowest_s, now_s, s):
     """Set what each group has ``left`` to send, and how long it takes alone in the network."""
     rows, cells, work = s.rows, s.cells, s.work
-    for at in range(work.counts[SENDING]):
-        settle(work.sending[at], now_s, rows)
     for at in range(len(groups)):
-        slowest_s[at], total = seconds_needed(groups[at], work.capacity, s), 0.0
+        slowest_s[at], total = seconds_needed(groups[at], work.capacity, now_s, s), 0.0
         cell = s.groups.cell[groups[at]]
         while cell != NONE:
             for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
                 entry = work.entries[place]
                 if (entry & s.mask) == 0:
-                    total += left_bytes(entry >> s.shift, rows)
+                    total += left_bytes(entry >> s.shift, now_s, rows)
             cell = cells.next[cell]
         left[at] = total
 
@@ -276,11 +274,17 @@ def add_rate(row, more, now_s, s):
 
 
 def stop_all(now_s, s):
-    """Have no row send, and all of them settled."""
+    """Have no row send, and all of them settled; end flows that lack rounding only."""
     rows, work = s.rows, s.work
     for at in range(work.counts[SENDING]):
-        settle(work.sending[at], now_s, rows)
-        rows.rate[work.sending[at]] = 0.0
+        row = work.sending[at]
+        if rows.rate[row] > 0.0:  # others have left
+            served = rows.served[row]
+            settle(row, now_s, rows)
+            rows.rate[row] = 0.0
+            if is_done(row, rows.served[row] - served, s):
+                enough = max(s.flows.needs[rows.first[row]], rows.served[row])
+                end_flows(row, enough * (1.0 + ROUNDING), now_s, s)
     work.counts[SENDING] = 0
 
 

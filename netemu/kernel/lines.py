@@ -10,7 +10,15 @@ from __future__ import annotations
 from math import inf
 
 from railyard.netemu.kernel.filling import add_rate, begin, end_due, fill, first_end_s, stop_all
-from railyard.netemu.kernel.rows import SAME_BYTES, SAME_SHARE, instant_s, key_of, line_up, settle, step_out
+from railyard.netemu.kernel.rows import (
+    SAME_BYTES,
+    SAME_SHARE,
+    instant_s,
+    key_of,
+    line_up,
+    settle,
+    step_out,
+)
 from railyard.netemu.kernel.state import ENDED, LINES, NO_END, NONE, SENDING
 
 #: Of a link that carries so much, this share is rounding.

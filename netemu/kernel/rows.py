@@ -47,9 +47,9 @@ def settle(row, now_s, rows):
     rows.since_s[row] = now_s
 
 
-def left_bytes(row, rows):
-    """Bytes that a row's flows have left to send, as of when it was settled; more than 0."""
-    return max(rows.total[row] - rows.served[row] * rows.weight[row], 1e-6)
+def left_bytes(row, now_s, rows):
+    """Bytes that a row's flows have left to send by now; more than 0."""
+    return max(rows.total[row] - served_at(row, now_s, rows) * rows.weight[row], 1e-6)
 
 
 def sent_by(flow, now_s, s):

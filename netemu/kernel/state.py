@@ -180,7 +180,18 @@ def new_state(
         work[name] = np.zeros(links, _I)
     work["capacity"], work["counts"] = capacity.copy(), np.zeros(7, np.int64)
     tables = [table(*(np.zeros(0, _kind(f)) for f in table._fields)) for table in _TABLES]
-    state = State(links - 1, longest, shift, 2**shift - 1, listed, by_bytes, has_keys, np.zeros(0, _I), *tables, Work(**work))
+    state = State(
+        links - 1,
+        longest,
+        shift,
+        2**shift - 1,
+        listed,
+        by_bytes,
+        has_keys,
+        np.zeros(0, _I),
+        *tables,
+        Work(**work),
+    )
     return grown(state, flows=16, rows=16, cells=16, groups=1, routes=16, ways=16)
 
 
@@ -239,7 +250,10 @@ def views(state: State) -> State:
 
 def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
     made = [
-        value if isinstance(value, int) else _mapped(value, change) if isinstance(value, tuple)
+        value
+        if isinstance(value, int)
+        else _mapped(value, change)
+        if isinstance(value, tuple)
         else change(value)
         for value in values
     ]

@@ -1,14 +1,9 @@
-"""Flow schedulers: at which rate each open flow sends.
+"""Flow schedulers: who may use the links first.  A file each, as its paper has it.
 
-``reference/`` follows the papers, ``fast/`` decides the same by compiled loops, ``registry.py``
-pairs them.  Nothing here knows the time, opens a socket or moves a byte.  Open ``base.py`` first.
+Nothing here knows the time, opens a socket or moves a byte.  Open ``base.py`` first, then
+``fifo.py``.
 """
 
-from railyard.netemu.schedulers.registry import (
-    FLOW_SCHEDULERS,
-    fast_version,
-    flow_scheduler,
-    flow_schedulers,
-)
+from railyard.netemu.schedulers.registry import FLOW_SCHEDULERS, flow_scheduler, flow_schedulers
 
-__all__ = ["FLOW_SCHEDULERS", "fast_version", "flow_scheduler", "flow_schedulers"]
+__all__ = ["FLOW_SCHEDULERS", "flow_scheduler", "flow_schedulers"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.schedulers.newbase import FlowScheduler, Holds, Plan, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Traffic
 
 QUEUES = 10
 FIRST_LIMIT_BYTES = 10e6

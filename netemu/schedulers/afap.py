@@ -15,7 +15,7 @@ bandwidth, so the network never sees them: moving a task starts a flow.
 
 from __future__ import annotations
 
-from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 
 class AsFastAsPossible(FlowScheduler):

@@ -1,90 +1,95 @@
-"""What a flow scheduler is: it sets the rates at which flows send.
+"""What a flow scheduler is: it says who comes first, and in what proportion; never rates.
 
-The fabric asks it again whenever flows arrive, grow or end or a capacity changes, and when the
-scheduler itself asked for it; in between, rates are constant.  It must not know which clock runs
-it, nor keep time itself.
-
-A scheduler sees *groups* of flows: one for each coflow (a flow without a coflow is one of its
-own), or a single one for all flows if it does not care about coflows.  In a group, flows that are
-served alike are one row of arrays (see ``netemu.model.traffic.Group``).
+It is asked for a ``Plan`` whenever flows arrive, grow or are cancelled, when a capacity changes,
+and when its last plan has ended.  While a plan holds, the network goes from event to event by
+itself.  A flow scheduler must not know which clock runs it, nor keep time itself.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import Enum
+from typing import ClassVar, Protocol
 
-from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.traffic import Ahead, Traffic
-
-
-@dataclass(frozen=True)
-class Fast:
-    """The compiled version of a flow scheduler, which decides the same; from when on it is used."""
-
-    from_flows: float  #: it takes over when this many flows are open
-    #: makes one, which starts without knowledge of earlier decisions
-    make: Callable[[], FlowScheduler]
+from railyard.netemu.kernel.state import AT_ARRIVALS, AT_ENDS, AT_GROUPS
+from railyard.netemu.model.arrays import Floats, Numbers
 
 
-class FlowScheduler(ABC):
-    """Decides how flows share the links."""
+class Serves(Enum):
+    """What a flow scheduler puts in order."""
+
+    ALL = "all"  #: nothing: all flows share links
+    COFLOWS = "coflows"  #: coflows; a flow without one is a coflow of its own
+    SHORTEST = "shortest"  #: flows, by the bytes that they have left to send
+    PRIORITIES = "priorities"  #: flows, by their priorities; they keep what they were given
+
+
+class Holds(Enum):
+    """Until when a plan holds, beside the next arrival."""
+
+    UNTIL_ARRIVALS = AT_ARRIVALS  #: no longer, nor shorter
+    UNTIL_EMPTY = AT_GROUPS  #: until a coflow has nothing left to send
+    UNTIL_END = AT_ENDS  #: until any flow ends
+
+
+class Traffic(Protocol):
+    """The coflows that have something to send, by arrival, then by name."""
+
+    @property
+    def now_s(self) -> float:
+        """The time."""
+
+    def __len__(self) -> int:
+        """How many they are."""
+
+    @property
+    def names(self) -> list[str]:
+        """[coflow]: its name; of a flow without one, the flow's."""
+
+    @property
+    def arrived_s(self) -> Floats:
+        """[coflow]: when its first flow was started."""
+
+    @property
+    def sent_bytes(self) -> Floats:
+        """[coflow]: bytes that its flows have sent by now, ended ones included."""
+
+    @property
+    def left_bytes(self) -> Floats:
+        """[coflow]: bytes that its open flows have left to send."""
+
+    @property
+    def bottleneck_s(self) -> Floats:
+        """[coflow]: seconds that its slowest link needs for what is left, alone in the network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Who comes first.  Arrays are of places among ``Traffic``'s coflows, or have a value for each."""
+
+    order: Numbers  #: the coflows, the first one first; each gets what it can use of what is left
+    #: each coflow, in order, first gets the least with which it ends as soon as it can
+    ends_together: bool = False
+    #: [place in order]: the queue of each; queues have their ``shares`` of all links first
+    queues: Numbers | None = None
+    shares: Floats | None = None  #: [queue]: its share, between 0 and 1
+    limits_bytes: Floats | None = None  #: [coflow]: the plan ends when one has sent so much
+    holds: Holds = Holds.UNTIL_ARRIVALS
+
+
+class FlowScheduler:
+    """Decides who may use the links first."""
 
     name: ClassVar[str]
     source: ClassVar[str]  #: where it was published
-    #: whether each coflow is a group; otherwise all flows are one
-    by_coflow: ClassVar[bool] = False
+    serves: ClassVar[Serves] = Serves.COFLOWS
+    #: whether a coflow's flows share links in proportion to the bytes that they have left to send,
+    #: not to their weights: those that share a bottleneck end together
+    by_bytes: ClassVar[bool] = False
     #: the circuit policy (see ``netemu.circuits.policies``) for topologies with an optical switch;
     #: None: flows use no circuits
     circuit_policy: ClassVar[str | None] = None
-    #: whether it serves flows by their priorities
-    by_priority: ClassVar[bool] = False
-    #: whether rows that end stay for a while, with weight and rate 0, so that others keep their
-    #: numbers; otherwise the last rows take their places
-    rows_stay: ClassVar[bool] = False
 
-    def class_key(self, flow: FlowSpec) -> Hashable:  # noqa: ARG002 (for subclasses)
-        """Flows of one group and route with different keys are different rows.
-
-        None: the flow is a row of its own.
-        """
-        return ()
-
-    def weight(self, flow: FlowSpec, remaining_bytes: float) -> float:  # noqa: ARG002
-        """A flow's weight: flows share their row's rate in proportion to it."""
-        return flow.weight
-
-    @classmethod
-    def takes_rows(cls) -> bool:
-        """Whether flows may have numbers for names: it looks neither at them nor at coflows."""
-        return not (cls.by_coflow or cls.circuit_policy or cls.looks_at_flows())
-
-    @classmethod
-    def looks_at_flows(cls) -> bool:
-        """Whether it has its own ``class_key`` or ``weight``; otherwise neither is called."""
-        asked = (FlowScheduler.class_key, FlowScheduler.weight)
-        return (cls.class_key, cls.weight) != asked
-
-    @abstractmethod
-    def decide(self, traffic: Traffic) -> float:
-        """Set the rates of groups; a group that gets none keeps its rates.
-
-        Returns the time, in seconds, at which to decide again even if nothing happens by then; inf:
-        only when something has.
-        """
-
-    def go_ahead(
-        self,
-        traffic: Traffic,  # noqa: ARG002 (for subclasses)
-        before_s: float,  # noqa: ARG002
-        together_s: float,  # noqa: ARG002
-    ) -> Ahead | None:
-        """End rows, and set rates anew, at one event after the other that is before then.
-
-        ``traffic`` has the rates of the last decision.  It ends before the first event at which a
-        group has nothing left to send.  Rows that end within ``together_s`` end at once.  None:
-        nothing has been done.  A flow scheduler need not be able to do it.
-        """
-        return None
+    def plan(self, traffic: Traffic) -> Plan:
+        """Put coflows in order; asked of those that serve ``Serves.COFLOWS`` only."""
+        raise NotImplementedError(f"{self.name} serves coflows, and says in no order")

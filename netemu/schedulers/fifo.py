@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from railyard.netemu.schedulers.newbase import FlowScheduler, Plan, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler, Plan, Traffic
 
 
 class Fifo(FlowScheduler):

@@ -7,7 +7,7 @@ the same bottleneck.
 
 from __future__ import annotations
 
-from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 
 class MaxMin(FlowScheduler):

@@ -13,7 +13,7 @@ a run whose sums are made in another order has other ends for a few flows.
 
 from __future__ import annotations
 
-from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 
 class ShortestFirst(FlowScheduler):

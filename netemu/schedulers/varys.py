@@ -22,7 +22,7 @@ import numpy as np
 
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.ties import ranks
-from railyard.netemu.schedulers.newbase import FlowScheduler, Holds, Plan, Traffic
+from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Traffic
 
 
 class Varys(FlowScheduler):

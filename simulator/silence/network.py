@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.simulator.heap import EventHeap
@@ -33,10 +33,10 @@ _TOGETHER_LATE = 0.1
 class FaultyNetwork(SimulatedNetwork):
     """The network, or what there is of it."""
 
-    fabric: ResumableFabric
+    fabric: Fabric
 
     def __init__(
-        self, make_fabric: Callable[[], ResumableFabric], heap: EventHeap, latency_s: float = 0.0
+        self, make_fabric: Callable[[], Fabric], heap: EventHeap, latency_s: float = 0.0
     ) -> None:
         super().__init__(make_fabric(), heap, latency_s)
         self._make_fabric = make_fabric

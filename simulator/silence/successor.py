@@ -17,7 +17,7 @@ import msgspec
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
 from railyard.simulator.network.ends import is_fetch, sender_of
 
@@ -39,7 +39,7 @@ class Successor:
 
     def __init__(
         self,
-        fabric: ResumableFabric,
+        fabric: Fabric,
         pasts: Mapping[CoflowId, CoflowPast],
         waiting: Iterable[Untold],
     ) -> None:

@@ -39,7 +39,7 @@ def test_its_own_test_passes(railyard, package):
             id="it is something else",
         ),
         pytest.param(
-            "from railyard.netemu.schedulers.reference.fifo import Fifo as SmallestFirst\n",
+            "from railyard.netemu.schedulers.fifo import Fifo as SmallestFirst\n",
             ' "fifo" is there twice: in railyard and smallest:SmallestFirst',
             id="its name is taken",
         ),

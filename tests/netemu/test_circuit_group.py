@@ -7,7 +7,7 @@ import pytest
 
 from railyard.netemu.model.arrays import places
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, fabric
 
 

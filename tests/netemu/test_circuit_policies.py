@@ -7,7 +7,7 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.circuits.policies import CIRCUIT_POLICIES
 from railyard.netemu.circuits.policies.base import StatelessPolicy
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.sunflow import Sunflow
 from railyard.simulator.coflows import CoflowRun
 
 GB = 10**9

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.ids import rack_of
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.sunflow import Sunflow
 from tests.netemu.circuit_events import Run, a_moment
 
 WAVELENGTHS = 2

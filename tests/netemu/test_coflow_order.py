@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from railyard.netemu.circuits.policies import CIRCUIT_POLICIES
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 

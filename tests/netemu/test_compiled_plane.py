@@ -11,7 +11,7 @@ from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.base import Fast
-from railyard.netemu.schedulers.reference.sunflow import Sunflow
+from railyard.netemu.schedulers.sunflow import Sunflow
 from railyard.simulator.coflows import CoflowRun
 from tests.netemu.circuit_events import GB, RACKS, Run, a_moment, topology
 

@@ -1,4 +1,4 @@
-"""Flows end when they do by exact fractions, under both versions of each flow scheduler."""
+"""Flows end when they do by exact fractions, under each flow scheduler."""
 
 import pytest
 
@@ -11,16 +11,16 @@ CASES = 40
 CIRCUIT_CASES = 200
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["reference", "fast"])
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("scheduler", sorted(EXACT))
-def test_flows_end_when_they_do_by_exact_fractions(scheduler, fast):
+def test_flows_end_when_they_do_by_exact_fractions(scheduler, is_compiled):
     for seed in range(CASES):
-        found = list(disagreements(scheduler, seed, fast=fast))
+        found = list(disagreements(scheduler, seed, is_compiled=is_compiled))
         assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["reference", "fast"])
-def test_circuits_are_those_that_are_reserved_ahead(fast):
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["plain", "compiled"])
+def test_circuits_are_those_that_are_reserved_ahead(is_compiled):
     for seed in range(CIRCUIT_CASES):
-        found = list(circuit_disagreements(seed, fast=fast))
+        found = list(circuit_disagreements(seed, is_compiled=is_compiled))
         assert not found, "\n".join(found)

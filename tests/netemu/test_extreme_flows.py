@@ -13,11 +13,10 @@ from railyard.cluster.errors import PeerError
 from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.resumable import ResumableFabric
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from tests.netemu.topologies import ends_of_all, network_of
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
@@ -59,7 +58,7 @@ def test_what_no_model_can_compute_is_refused():
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
 def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed: int) -> None:
     dice, now_s = random.Random(seed), 0.0
-    fabric = ResumableFabric(topology(), flow_scheduler(scheduler))
+    fabric = Fabric(topology(), flow_scheduler(scheduler))
     ledger = Ledger(fabric, scale=1000)
     fabric.register_coflow("c")
     orders = admitted()
@@ -93,12 +92,13 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
 
 
 @pytest.mark.timeout(400)  # loops may have to be compiled
-@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
+@pytest.mark.parametrize("compiled_from", [math.inf, 0], ids=["plain", "compiled"])
 @pytest.mark.parametrize("scheduler", ["maxmin", "aalo", "aalo+weighted", "sjf"])
-def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, fast: bool) -> None:
-    version = fast_version(scheduler, from_flows=0) if fast else None
+def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(
+    scheduler: str, compiled_from: float
+) -> None:
     network = network_of(2, 1, "unlimited", "8Gbps")
-    fabric = Fabric(network, flow_scheduler(scheduler), fast=version)
+    fabric = Fabric(network, flow_scheduler(scheduler), compiled_from=compiled_from)
     fabric.register_coflow("c")
     for weight in (1.0, 1e-6, 1e6):
         ends = {"src": "r0n0", "dst": "r1n0", "size_bytes": 10**9}
@@ -112,10 +112,13 @@ def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(scheduler: str, f
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
-def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(fast: bool) -> None:
-    version = fast_version("varys", from_flows=0) if fast else None
-    fabric = Fabric(network_of(2, 2, "8Gbps", "unlimited"), flow_scheduler("varys"), fast=version)
+@pytest.mark.parametrize("compiled_from", [math.inf, 0], ids=["plain", "compiled"])
+def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(
+    compiled_from: float,
+) -> None:
+    fabric = Fabric(
+        network_of(2, 2, "8Gbps", "unlimited"), flow_scheduler("varys"), compiled_from=compiled_from
+    )
     fabric.register_coflow("c")
     for src, dst, size in [("r0n1", "r1n1", 10**15), ("r1n0", "r1n1", 10**8)]:
         fabric.start(FlowSpec(flow=f"{size}", src=src, dst=dst, size_bytes=size, coflow="c"))
@@ -135,19 +138,17 @@ def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(fast
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("fast", [False, True], ids=["reference", "compiled"])
-@pytest.mark.parametrize("kind", ["maxmin", "maxmin in a table", "aalo", "sunflow"])
-def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(kind: str, fast: bool) -> None:
-    scheduler = kind.split()[0]
-    version = fast_version(scheduler, from_flows=0) if fast else None
+@pytest.mark.parametrize("compiled_from", [math.inf, 0], ids=["plain", "compiled"])
+@pytest.mark.parametrize("scheduler", ["maxmin", "aalo", "sunflow"])
+def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(
+    scheduler: str, compiled_from: float
+) -> None:
     ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "0s", "elephant_bytes": "1B"}
     tables = {"ocs": ocs} if scheduler == "sunflow" else {}
     fabric = Fabric(
         network_of(2, 1, "unlimited", "80Mbps", **tables),
         flow_scheduler(scheduler),
-        fast=version,
-        has_circuit_log=False,
-        has_table="table" in kind,
+        compiled_from=compiled_from,
     )
     fabric.register_coflow("c")
     pair = {"src": "r0n0", "dst": "r1n0", "coflow": "c"}

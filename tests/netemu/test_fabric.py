@@ -3,6 +3,7 @@
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,8 +14,9 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.filling import fill
-from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.base import FlowScheduler, Plan
+from railyard.netemu.model.filling import fill
+from railyard.netemu.schedulers.maxmin import MaxMin
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 
@@ -265,18 +267,35 @@ def test_time_does_not_go_back():
         f.advance(1.0)
 
 
-def test_a_scheduler_that_breaks_a_capacity_is_named():
-    class Greedy(MaxMin):
-        name = "greedy"
+class Wrong(FlowScheduler):
+    """Says what can't be."""
 
-        def decide(self, traffic):
-            for group in traffic.groups:
-                group.set_rates(fill(group.paths, group.weights, traffic.capacities * 1.01))
-            return math.inf
+    name = "wrong"
+    source = "this test"
 
-    f = Fabric(topology(), Greedy())
+    def __init__(self, **plan):
+        self.said = plan
+
+    def plan(self, traffic):
+        return Plan(**self.said)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({"order": np.array([], int)}, "wrong's order: need each of 1 coflows once"),
+        ({"order": np.array([0, 0])}, "wrong's order: need each of 1 coflows once"),
+        (
+            {"order": np.array([0]), "queues": np.array([0]), "shares": np.array([1.1])},
+            "wrong's shares: need 0 or more each, and at most 1 in all",
+        ),
+        ({"order": np.array([0]), "shares": np.array([1.0])}, "queues and shares go together"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(said, error):
+    f = Fabric(topology(), Wrong(**said))
     start(f, "a", "r0n0", "r1n0", 10**9)
-    with pytest.raises(InvariantError, match=r"greedy .* beyond the capacity of r0\.up"):
+    with pytest.raises(InvariantError, match=error):
         f.next_event_s()
 
 

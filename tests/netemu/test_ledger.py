@@ -13,17 +13,17 @@ from railyard.netemu.emulator.grants import (
     TICK_S_MIN_EACH,
     Ledger,
 )
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.maxmin import MaxMin
 from tests.netemu.topologies import network_of
 
 ANN, BOB = b"ann", b"bob"
 
 
 def ledger_of(policy):
-    return Ledger(ResumableFabric(network_of(2, 2, "8Mbps", "8Mbps"), policy), scale=1)
+    return Ledger(Fabric(network_of(2, 2, "8Mbps", "8Mbps"), policy), scale=1)
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def assert_empty(ledger):
 def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
     """Also where circuits alone limit flows, so that one that lights up is no event."""
     ledger = Ledger(
-        ResumableFabric(
+        Fabric(
             network_of(
                 2,
                 1,
@@ -291,7 +291,7 @@ def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
 def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic, first_bytes):
     """Not only the turn after it, nor the next tick; whether NICs limit flows or circuits alone."""
     ledger = Ledger(
-        ResumableFabric(
+        Fabric(
             network_of(
                 2,
                 1,
@@ -311,21 +311,11 @@ def test_a_late_grant_for_a_circuit_has_the_bytes_that_it_carried_meanwhile(nic,
     assert grants[ANN].total_bytes == {"a": pytest.approx(first_bytes, abs=1)}
 
 
-class Counting(MaxMin):
-    """Counts how often it is asked."""
-
-    asked = 0
-
-    def decide(self, traffic):
-        self.asked += 1
-        return super().decide(traffic)
-
-
 def test_rates_are_computed_once_for_all_that_open_and_attach_at_once():
-    ledger = ledger_of(policy := Counting())
+    ledger = ledger_of(MaxMin())
     ledger.open(spec("early"), None)
     run(ledger, 0.1)
-    before = policy.asked
+    before = ledger.fabric.decided
     ledger.attach("early", ANN)
     for number in range(50):
         ledger.open(spec(f"f{number}", src="r0n1", dst="r1n1"), None)
@@ -333,12 +323,12 @@ def test_rates_are_computed_once_for_all_that_open_and_attach_at_once():
         ledger.open(spec(f"own{number}", src="r0n1", dst="r1n1"), BOB)
     assert ledger.next_due_s() == 0.1
     granted = ledger.take_grants()
-    assert policy.asked == before  # what has been sent is known without new rates
+    assert ledger.fabric.decided == before  # what has been sent is known without new rates
     assert granted.keys() == {ANN}
     assert granted[ANN].total_bytes == {"early": pytest.approx(100_000, abs=1)}
     assert ledger.next_due_s() > 0.1
     assert ledger.take_grants() == {}
-    assert policy.asked == before + 1
+    assert ledger.fabric.decided == before + 1
 
 
 # Senders that come back over another connection --------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 
@@ -86,7 +86,7 @@ class LedgerRun:
         self.hear()
 
     def new_fabric(self):
-        return ResumableFabric(build(self.data, Topology, "test"), flow_scheduler(self.scheduler))
+        return Fabric(build(self.data, Topology, "test"), flow_scheduler(self.scheduler))
 
     # What happens
     def open(self, flow, src, dst, size, more, sender, coflow):

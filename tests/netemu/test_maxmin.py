@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
-from railyard.netemu.schedulers.filling import fill
+from railyard.netemu.model.filling import fill
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))

@@ -14,7 +14,7 @@ from railyard.cluster.errors import PeerUnable
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statefile import State, StateFile
 from railyard.netemu.emulator.statistics import plus, since
 from railyard.netemu.messages import (
@@ -39,12 +39,11 @@ NODES = [f"r{rack}n{node}" for rack in range(3) for node in range(2)]
 PACKETS = sorted(set(FLOW_SCHEDULERS) - {"afap", "sunflow"})
 
 
-class Exact(ResumableFabric):
+class Exact(Fabric):
     """Says what flows have sent with fractions of a byte, as no message does."""
 
     def sent_by(self, flow: str) -> float:
-        found = self._flows[flow]
-        return found.group.sent_bytes_of(found)
+        return self._store.sent_bytes(self._flows[flow])
 
 
 def fabric_of(scheduler: str) -> Exact:
@@ -111,7 +110,7 @@ def test_a_flow_has_sent_no_more_than_it_has():
 # The ledger ----------------------------------------------------------------------------------
 def ledger_of(scheduler="maxmin", pasts=None, **tables) -> Ledger:
     topology = network_of(2, 2, "8Mbps", "8Mbps", **tables)
-    return Ledger(ResumableFabric(topology, flow_scheduler(scheduler)), scale=1, pasts=pasts)
+    return Ledger(Fabric(topology, flow_scheduler(scheduler)), scale=1, pasts=pasts)
 
 
 def test_grants_go_on_from_what_was_granted():
@@ -188,7 +187,7 @@ def test_circuits_are_dark_until_they_are_reconfigured(nic):
     """As if nothing had been there; then a flow goes on from what was granted."""
     ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"}
     topology = network_of(2, 1, nic, "8Mbps", ocs=ocs)
-    ledger = Ledger(ResumableFabric(topology, flow_scheduler("sunflow")), scale=1, pasts={})
+    ledger = Ledger(Fabric(topology, flow_scheduler("sunflow")), scale=1, pasts={})
     ledger.open(spec("a", size_bytes=10 * MB), ANN, again=True, sent_bytes=4 * MB)
     granted = run(ledger, 2.0)
     assert granted[0][0] == pytest.approx(0.123, abs=1e-3)

@@ -7,7 +7,7 @@ from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.network import Network
-from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.maxmin import MaxMin
 
 GBPS = 1e9 / 8
 

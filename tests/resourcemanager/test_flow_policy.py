@@ -20,7 +20,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Done
 from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
-from railyard.netemu.schedulers.reference.afap import AsFastAsPossible
+from railyard.netemu.schedulers.afap import AsFastAsPossible
 from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.interface.policies import FlowPolicy

@@ -14,7 +14,7 @@ from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.wire import Done
 from railyard.netemu.messages import LinksObserved, SetCapacity
 from railyard.netemu.model.observed import LinkState
-from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.maxmin import MaxMin
 from railyard.resourcemanager.driving import makecore
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.links import LinksConfig

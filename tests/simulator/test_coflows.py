@@ -9,7 +9,7 @@ from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.reference.maxmin import MaxMin
+from railyard.netemu.schedulers.maxmin import MaxMin
 from railyard.simulator.coflows import CoflowRun
 
 MB = 10**6  #: 8 ms of a port of 1 Gbps

@@ -8,7 +8,7 @@ import pytest
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.scenarios import Scenario
@@ -46,8 +46,8 @@ class World:
         self.network.carry_all([(spec, self.ending(spec)) for spec in (FETCH, READ)])
         self.at(0.5, lambda: self.network.go_down())
 
-    def fabric(self) -> ResumableFabric:
-        return ResumableFabric(TOPOLOGY, flow_scheduler("maxmin"))
+    def fabric(self) -> Fabric:
+        return Fabric(TOPOLOGY, flow_scheduler("maxmin"))
 
     def ending(self, spec: FlowSpec) -> Callable[[int, str], None]:
         return lambda _, why: self.ends_s.update({spec.flow: self.heap.now_s} if not why else {})
@@ -134,8 +134,8 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
 
 
 def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatch):
-    go_on = ResumableFabric.go_on
-    monkeypatch.setattr(ResumableFabric, "go_on", lambda self, spec, _: go_on(self, spec, 0))
+    go_on = Fabric.go_on
+    monkeypatch.setattr(Fabric, "go_on", lambda self, spec, _: go_on(self, spec, 0))
     world = World()
     world.at(1.0, world.network.come_back, world.resume)
     world.at(2.0, world.tells("datanode-r1"))

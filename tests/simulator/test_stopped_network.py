@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.netemu.emulator.resumable import ResumableFabric
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.scenarios import Scenario
@@ -34,8 +34,8 @@ class World:
             )
             self.heap.at(STOP_S, lambda: self.network.stop(stop))
 
-    def fabric(self) -> ResumableFabric:
-        return ResumableFabric(TOPOLOGY, flow_scheduler("maxmin"))
+    def fabric(self) -> Fabric:
+        return Fabric(TOPOLOGY, flow_scheduler("maxmin"))
 
     def carry_at(self, at_s: float, flow: str, size_bytes: int, coflow: str | None = None) -> None:
         def carry() -> None:

@@ -6,10 +6,10 @@ from bisect import bisect_left, insort
 
 import numpy as np
 
-from railyard.netemu.fabric2.store import Store
+from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.schedulers.newbase import Serves
+from railyard.netemu.schedulers.base import Serves
 
 
 class OpenCoflows:

@@ -25,7 +25,7 @@ from railyard.netemu.kernel.state import (
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.links import Categories, Path, Route, unpack
 from railyard.netemu.model.network import Network
-from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: A row is known by its path and its group: path << _GROUPS | group.
 _GROUPS = 24

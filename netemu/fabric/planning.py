@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.netemu.fabric2.coflows import OpenCoflows
-from railyard.netemu.fabric2.store import Store
+from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NO_END
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.schedulers.newbase import FlowScheduler, Holds, Plan, Serves
+from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves
 
 _NO_SHARES: Floats = np.zeros(0)
 _NO_QUEUES: Numbers = np.zeros(0, np.int32)
@@ -108,5 +108,7 @@ class Planner:
             raise InvariantError(f"{name}'s order: need each of {coflows} coflows once")
         if (plan.shares is None) != (plan.queues is None):
             raise InvariantError(f"{name}: queues and shares go together")
-        if plan.shares is not None and not (plan.shares.min() >= 0 and plan.shares.sum() <= 1 + 1e-9):
+        if plan.shares is not None and not (
+            plan.shares.min() >= 0 and plan.shares.sum() <= 1 + 1e-9
+        ):
             raise InvariantError(f"{name}'s shares: need 0 or more each, and at most 1 in all")

@@ -1,1 +1,0 @@
-"""``afap`` with many open flows; nothing else uses what is in here.  Open ``scheduler`` first."""

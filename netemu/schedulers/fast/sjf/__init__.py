@@ -1,1 +1,0 @@
-"""``sjf``, compiled; nothing else uses what is in here.  Open ``scheduler.py`` first."""
