@@ -53,12 +53,14 @@ class OpenCoflows:
     @property
     def left_bytes(self) -> Floats:
         """See ``Traffic``."""
-        return self._look()[0]
+        left: Floats = self._look()[0]
+        return left
 
     @property
     def bottleneck_s(self) -> Floats:
         """See ``Traffic``."""
-        return self._look()[1]
+        slowest_s: Floats = self._look()[1]
+        return slowest_s
 
     def __len__(self) -> int:
         """How many they are."""

@@ -31,7 +31,7 @@ from railyard.netemu.fabric.planning import Planner
 from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.circuits import CircuitChange, CircuitState
 from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowSpec
 from railyard.netemu.model.network import Network, check_capacity
@@ -63,7 +63,7 @@ class Fabric:
         self._places = Places(self._is_open_as) if by_priority else None
         self._compiled_from = compiled_from
         self._is_stale = False  #: whether rates must be set before time passes
-        self._flows: dict[FlowId | int, int] = {}
+        self._flows: dict[FlowId, int] = {}
         self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
         self._sequence: list[int] = []  #: [flow]: flows are numbered as they come
         self._started = 0

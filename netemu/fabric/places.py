@@ -47,7 +47,9 @@ class Places:
 
     def _forget_ended(self) -> None:
         kept = [
-            at for at, entry in enumerate(zip(self._keys, self._flows)) if self._is_open(*entry)
+            at
+            for at, entry in enumerate(zip(self._keys, self._flows, strict=False))
+            if self._is_open(*entry)
         ]
         self._keys = [self._keys[at] for at in kept]
         self._flows = [self._flows[at] for at in kept]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
 
 from railyard.cluster.errors import InvariantError
-from railyard.netemu.model.flows import Finished
-
 
 #: Changes kept, and lines shown of them.
 _KEPT, _SHOWN = 200, 8

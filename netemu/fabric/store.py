@@ -170,7 +170,8 @@ class Store:
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
         each = np.repeat(rates, self.state.longest)
-        return np.bincount(links.ravel(), each, self.state.none + 1)[:-1]
+        load: Floats = np.bincount(links.ravel(), each, self.state.none + 1)[:-1]
+        return load
 
     # Links ---------------------------------------------------------------------------------------
     def set_capacity(self, link: int, bytes_per_s: float, open_flows: list[int]) -> list[int]:

@@ -27,13 +27,17 @@ from railyard.netemu.kernel.state import (
     NO_END,
     NONE,
     SENDING,
+    Array,
+    State,
 )
 
 #: A link's sum of weights is made anew when this share of it is left: too many digits cancel.
 _CANCELS = 1e-3
 
 
-def serve_in_order(order, by_bytes, least, share, queue, now_s, s):
+def serve_in_order(
+    order: Array, by_bytes: bool, least: bool, share: Array, queue: Array, now_s: float, s: State
+) -> None:
     """Set the rates of all rows: of groups in this order.
 
     With ``least``, each group first gets what lets all of its rows end together (MADD); with
@@ -65,14 +69,14 @@ def serve_in_order(order, by_bytes, least, share, queue, now_s, s):
         serve(order[at], by_bytes, now_s, s)
 
 
-def serve(group, by_bytes, now_s, s):
+def serve(group: int, by_bytes: bool, now_s: float, s: State) -> None:
     """Let a group have what it can use."""
     many = choose(group, by_bytes, now_s, s)
     if many > 0:
         fill(many, now_s, s)
 
 
-def choose(group, by_bytes, now_s, s):
+def choose(group: int, by_bytes: bool, now_s: float, s: State) -> int:
     """Have ``work.rows`` be the rows of a group that no full link stops; returns how many."""
     rows, cells, work, many = s.rows, s.cells, s.work, 0
     cell = s.groups.cell[group]
@@ -87,13 +91,15 @@ def choose(group, by_bytes, now_s, s):
                 if is_open:
                     row = entry >> s.shift
                     work.rows[many] = row
-                    work.wanted[many] = left_bytes(row, now_s, rows) if by_bytes else rows.weight[row]
+                    work.wanted[many] = (
+                        left_bytes(row, now_s, rows) if by_bytes else rows.weight[row]
+                    )
                     many += 1
         cell = cells.next[cell]
     return many
 
 
-def serve_evenly(group, now_s, s):
+def serve_evenly(group: int, now_s: float, s: State) -> None:
     """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
     rows, work = s.rows, s.work
     slowest_s = seconds_needed(group, work.left, now_s, s)
@@ -111,7 +117,7 @@ def serve_evenly(group, now_s, s):
             close_if_full(link, s)
 
 
-def seconds_needed(group, left, now_s, s):
+def seconds_needed(group: int, left: Array, now_s: float, s: State) -> float:
     """How long the slowest link takes for what a group has left; inf if one of them is full.
 
     ``work.load`` is then what the group has left to send over each link.
@@ -135,7 +141,7 @@ def seconds_needed(group, left, now_s, s):
     return slowest_s
 
 
-def look_at(groups, left, slowest_s, now_s, s):
+def look_at(groups: Array, left: Array, slowest_s: Array, now_s: float, s: State) -> None:
     """Set what each group has ``left`` to send, and how long it takes alone in the network."""
     rows, cells, work = s.rows, s.cells, s.work
     for at in range(len(groups)):
@@ -151,9 +157,9 @@ def look_at(groups, left, slowest_s, now_s, s):
 
 
 # Water-filling -----------------------------------------------------------------------------------
-def fill(many, now_s, s):
+def fill(many: int, now_s: float, s: State) -> None:
     """Share what is left among the first ``many`` of ``work.rows``, in proportion to ``wanted``."""
-    rows, work = s.rows, s.work
+    _rows, work = s.rows, s.work
     links = count_rising(many, s)
     for at in range(links // 2 - 1, -1, -1):
         sift_down(work.queue, work.share, links, at)
@@ -182,7 +188,7 @@ def fill(many, now_s, s):
         sift_down(work.queue, work.share, links, 0)
 
 
-def count_rising(many, s):
+def count_rising(many: int, s: State) -> int:
     """Set up which rows rise on each link, and each link's share; returns how many links rise.
 
     ``work.rising`` is 0 before, and is 0 again when all rows are frozen.
@@ -218,7 +224,7 @@ def count_rising(many, s):
     return links
 
 
-def freeze(chosen, share, now_s, s):
+def freeze(chosen: int, share: float, now_s: float, s: State) -> None:
     """Stop a row at this share: it rises no more on any of its links."""
     rows, work = s.rows, s.work
     row, wanted = work.rows[chosen], work.wanted[chosen]
@@ -233,7 +239,7 @@ def freeze(chosen, share, now_s, s):
         work.rising[link] -= 1
 
 
-def sift_down(heap, keys, size, place):
+def sift_down(heap: Array, keys: Array, size: int, place: int) -> None:
     """Move an entry of a heap below those with smaller keys."""
     if place >= size:
         return
@@ -249,7 +255,7 @@ def sift_down(heap, keys, size, place):
 
 
 # Links and rates ---------------------------------------------------------------------------------
-def begin(share, s):
+def begin(share: float, s: State) -> None:
     """Have this share of all links left."""
     work = s.work
     for link in range(s.none):
@@ -257,13 +263,13 @@ def begin(share, s):
     work.left[s.none] = inf
 
 
-def close_if_full(link, s):
+def close_if_full(link: int, s: State) -> None:
     """Have nothing left of a link of which only rounding is left."""
     if s.work.left[link] <= s.work.capacity[link] * ROUNDING:
         s.work.left[link] = 0.0
 
 
-def add_rate(row, more, now_s, s):
+def add_rate(row: int, more: float, now_s: float, s: State) -> None:
     """Have a row, which is settled, send faster."""
     if more > 0.0:
         if s.rows.rate[row] == 0.0:
@@ -273,7 +279,7 @@ def add_rate(row, more, now_s, s):
         s.rows.rate[row] += more
 
 
-def stop_all(now_s, s):
+def stop_all(now_s: float, s: State) -> None:
     """Have no row send, and all of them settled; end flows that lack rounding only."""
     rows, work = s.rows, s.work
     for at in range(work.counts[SENDING]):
@@ -289,7 +295,7 @@ def stop_all(now_s, s):
 
 
 # Time --------------------------------------------------------------------------------------------
-def first_end_s(now_s, s):
+def first_end_s(now_s: float, s: State) -> float:
     """When the first row that sends has sent what its first flow needs."""
     rows, work, first_s = s.rows, s.work, inf
     for at in range(work.counts[SENDING]):
@@ -299,7 +305,7 @@ def first_end_s(now_s, s):
     return max(first_s, now_s)
 
 
-def end_due(at_s, slack_s, s):
+def end_due(at_s: float, slack_s: float, s: State) -> None:
     """End the flows that are due then, or within ``slack_s`` after it."""
     rows, work, kept = s.rows, s.work, 0
     for at in range(work.counts[SENDING]):
@@ -318,7 +324,18 @@ def end_due(at_s, slack_s, s):
     work.counts[SENDING] = kept
 
 
-def run(now_s, until_s, together_s, ends_plan, order, by_bytes, least, share, queue, s):
+def run(
+    now_s: float,
+    until_s: float,
+    together_s: float,
+    ends_plan: int,
+    order: Array,
+    by_bytes: bool,
+    least: bool,
+    share: Array,
+    queue: Array,
+    s: State,
+) -> tuple[float, int, bool]:
     """Go from event to event until then, or until the plan ends.
 
     The plan ends with the first end of a flow if ``ends_plan`` is ``AT_ENDS``, and when a group has

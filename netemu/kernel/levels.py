@@ -24,7 +24,17 @@ from railyard.netemu.kernel.rows import (
     served_at,
     settle,
 )
-from railyard.netemu.kernel.state import AT_ENDS, AT_GROUPS, EMPTIED, ENDED, NO_CELL, NO_END, NONE
+from railyard.netemu.kernel.state import (
+    AT_ENDS,
+    AT_GROUPS,
+    EMPTIED,
+    ENDED,
+    NO_CELL,
+    NO_END,
+    NONE,
+    Array,
+    State,
+)
 
 #: A link carries what is left for it if it is exact to this share of its capacity.
 _EXACT = 1e-13
@@ -32,7 +42,7 @@ _EXACT = 1e-13
 _TURNS = 4
 
 
-def serve_in_order(order, share, queue, now_s, s):
+def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: State) -> bool:
     """Bring rates up to date; returns whether they could be.
 
     With ``share``, each queue of groups has its share of all links first, ``queue[place in order]``.
@@ -62,7 +72,7 @@ def serve_in_order(order, share, queue, now_s, s):
     return True
 
 
-def serve(group, part, now_s, s):
+def serve(group: int, part: int, now_s: float, s: State) -> bool:
     """Bring one pass of a group up to date, and take what it uses from ``work.left``."""
     cells, work, is_wrong = s.cells, s.work, False
     cell = s.groups.cell[group]
@@ -82,7 +92,7 @@ def serve(group, part, now_s, s):
     return True
 
 
-def is_amiss(cell, part, s):
+def is_amiss(cell: int, part: int, s: State) -> bool:
     """Whether a link's rows send too much, or too little for being held back."""
     link = s.cells.link[cell]
     gap = s.cells.load[2 * cell + part] - s.work.left[link]
@@ -90,7 +100,7 @@ def is_amiss(cell, part, s):
     return gap > exact or (gap < -exact and s.cells.level[2 * cell + part] < inf)
 
 
-def relevel(group, part, now_s, s):
+def relevel(group: int, part: int, now_s: float, s: State) -> bool:
     """Give new levels to a group's links that are amiss, and to those that this puts amiss."""
     cells, work, most = s.cells, s.work, len(s.work.queue)
     many = first = links = 0
@@ -115,7 +125,7 @@ def relevel(group, part, now_s, s):
     return True
 
 
-def new_level(cell, part, s):
+def new_level(cell: int, part: int, s: State) -> tuple[float, int]:
     """The level at which a link's rows use all that is left of it; inf if other links hold them.
 
     Returns it and how many rows there are: ``work.rows``, with the levels elsewhere that hold them.
@@ -150,7 +160,9 @@ def new_level(cell, part, s):
     return level, many
 
 
-def pass_on(cell, part, chosen, first, many, now_s, s):
+def pass_on(
+    cell: int, part: int, chosen: int, first: int, many: int, now_s: float, s: State
+) -> int:
     """Give the ``chosen`` rows of a link their new rates, and queue the other links of these.
 
     Returns how many are queued then.
@@ -177,7 +189,7 @@ def pass_on(cell, part, chosen, first, many, now_s, s):
     return many
 
 
-def set_part(row, part, rate, now_s, s):
+def set_part(row: int, part: int, rate: float, now_s: float, s: State) -> None:
     """Give a row another rate in one of the passes."""
     rows = s.rows
     before, served = rows.rate[row], rows.served[row]
@@ -190,7 +202,7 @@ def set_part(row, part, rate, now_s, s):
 
 
 # Time --------------------------------------------------------------------------------------------
-def sum_up(group, now_s, s):
+def sum_up(group: int, now_s: float, s: State) -> None:
     """Note when a group's first row ends, and how fast it sends in all."""
     groups, cells = s.groups, s.cells
     rate, next_s, cell = 0.0, inf, groups.cell[group]
@@ -204,7 +216,7 @@ def sum_up(group, now_s, s):
     groups.next_s[group] = next_s
 
 
-def look_at(cell, now_s, s):
+def look_at(cell: int, now_s: float, s: State) -> None:
     """Note when the first of the rows that begin on a link ends, and how fast these send."""
     rows, cells, first_s, rate = s.rows, s.cells, inf, 0.0
     for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
@@ -222,7 +234,7 @@ def look_at(cell, now_s, s):
     cells.is_dirty[cell] = False
 
 
-def end_due(group, at_s, slack_s, s):
+def end_due(group: int, at_s: float, slack_s: float, s: State) -> None:
     """End the flows of a group that are due then, or within ``slack_s`` after it."""
     rows, cells = s.rows, s.cells
     cell = s.groups.cell[group]
@@ -242,7 +254,7 @@ def end_due(group, at_s, slack_s, s):
         cell = cells.next[cell]
 
 
-def first_event_s(now_s, order, s):
+def first_event_s(now_s: float, order: Array, s: State) -> tuple[float, float]:
     """When the first flow ends, and when the first group has sent its limit."""
     groups, first_s, asks_s = s.groups, inf, inf
     for at in range(len(order)):
@@ -255,13 +267,22 @@ def first_event_s(now_s, order, s):
     return max(first_s, now_s), max(asks_s, now_s * (1.0 + 2.3e-16))
 
 
-def count_all_sent(now_s, order, s):
+def count_all_sent(now_s: float, order: Array, s: State) -> None:
     """Bring up to now what groups have sent."""
     for at in range(len(order)):
         count_sent(order[at], s.groups.rate[order[at]], now_s, s.groups)
 
 
-def run(now_s, until_s, together_s, ends_plan, order, share, queue, s):
+def run(
+    now_s: float,
+    until_s: float,
+    together_s: float,
+    ends_plan: int,
+    order: Array,
+    share: Array,
+    queue: Array,
+    s: State,
+) -> tuple[float, int, bool]:
     """Go from event to event until then, or until the plan ends; see ``filling.run``.
 
     The plan also ends when a group has sent its limit.

@@ -19,13 +19,21 @@ from railyard.netemu.kernel.rows import (
     settle,
     step_out,
 )
-from railyard.netemu.kernel.state import ENDED, LINES, NO_END, NONE, SENDING
+from railyard.netemu.kernel.state import (
+    ENDED,
+    LINES,
+    NO_END,
+    NONE,
+    SENDING,
+    Array,
+    State,
+)
 
 #: Of a link that carries so much, this share is rounding.
 _ROUNDING = 1e-9
 
 
-def serve(keeps, now_s, s):
+def serve(keeps: bool, now_s: float, s: State) -> None:
     """Set rates.  With ``keeps``, rows keep what they have, and what is free goes to the first."""
     rows, work, kept = s.rows, s.work, 0
     for at in range(work.counts[SENDING]):  # those that left have no rate any more
@@ -46,7 +54,7 @@ def serve(keeps, now_s, s):
         serve_equals(now_s, s)
 
 
-def put_right(row, now_s, s):
+def put_right(row: int, now_s: float, s: State) -> None:
     """Put a row that has been served where it belongs in its line, which is further in front."""
     rows, lines = s.rows, s.lines
     lines.is_moved[rows.way[row]] = True
@@ -56,7 +64,7 @@ def put_right(row, now_s, s):
         line_up(row, now_s, s)
 
 
-def merge(now_s, s):
+def merge(now_s: float, s: State) -> None:
     """Put lines that have moved in their places in the queue; those without rows leave it."""
     lines, kept, moving = s.lines, 0, 0
     for at in range(s.work.counts[LINES]):
@@ -85,7 +93,7 @@ def merge(now_s, s):
             moving -= 1
 
 
-def sort(items, keys, count):
+def sort(items: Array, keys: Array, count: int) -> None:
     """Shell's sort: most are in order."""
     gap = 1
     while gap < count // 3:
@@ -100,7 +108,7 @@ def sort(items, keys, count):
         gap //= 3
 
 
-def least_left(row, s):
+def least_left(row: int, s: State) -> float:
     """What is left of a row's path."""
     least = inf
     for entry in range(row << s.shift, (row << s.shift) + s.longest):
@@ -108,12 +116,12 @@ def least_left(row, s):
     return least
 
 
-def are_same(smaller, larger):
+def are_same(smaller: float, larger: float) -> bool:
     """Whether these many bytes are the same but for rounding."""
     return larger <= smaller * (1.0 + SAME_SHARE) + SAME_BYTES
 
 
-def serve_equals(now_s, s):
+def serve_equals(now_s: float, s: State) -> None:
     """Those with least left to send share what there is, by weight; then the next ones."""
     rows, lines, work, at = s.rows, s.lines, s.work, 0
     size = work.counts[LINES]
@@ -134,13 +142,13 @@ def serve_equals(now_s, s):
             fill(many, now_s, s)
 
 
-def key_of_settled(row, s):
+def key_of_settled(row: int, s: State) -> float:
     """Bytes that the only flow of a row has left, as of when it was settled."""
     lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
     return lacks * s.rows.weight[row]
 
 
-def take_all(row, bytes_per_s, now_s, s):
+def take_all(row: int, bytes_per_s: float, now_s: float, s: State) -> None:
     """Give a row so much more of all links on its path."""
     rows, work = s.rows, s.work
     add_rate(row, bytes_per_s / rows.weight[row], now_s, s)
@@ -152,7 +160,7 @@ def take_all(row, bytes_per_s, now_s, s):
         work.left[link] = rest if rest > work.capacity[link] * 1e-12 else 0.0
 
 
-def hand_out(now_s, s):
+def hand_out(now_s: float, s: State) -> None:
     """Take back what links have no more, then hand out what is free (Algorithm 2 of Joint)."""
     rows, lines, work, is_over = s.rows, s.lines, s.work, False
     for link in range(s.none):
@@ -177,7 +185,7 @@ def hand_out(now_s, s):
             take_all(row, free, now_s, s)
 
 
-def take_back(now_s, s):
+def take_back(now_s: float, s: State) -> None:
     """Have the last rows give up what links carry too much."""
     rows, work = s.rows, s.work
     for _ in range(work.counts[SENDING]):
@@ -198,7 +206,7 @@ def take_back(now_s, s):
             drop_from_sending(last, s)
 
 
-def drop_from_sending(row, s):
+def drop_from_sending(row: int, s: State) -> None:
     """Note that a row has no rate any more."""
     work = s.work
     for at in range(work.counts[SENDING]):
@@ -208,7 +216,9 @@ def drop_from_sending(row, s):
             return
 
 
-def run(now_s, until_s, together_s, keeps, s):
+def run(
+    now_s: float, until_s: float, together_s: float, keeps: bool, s: State
+) -> tuple[float, int, bool]:
     """Go from event to event until then; see ``filling.run``."""
     events = 0
     while True:

@@ -13,6 +13,10 @@ from railyard.netemu.kernel.state import (
     LINES,
     NO_CELL,
     NONE,
+    Array,
+    Groups,
+    Rows,
+    State,
 )
 
 #: Service and shares that differ by less than this share are equal: they differ by rounding.
@@ -30,29 +34,29 @@ SERVICE_BYTES_MAX = 2.0**43
 SAME_SHARE, SAME_BYTES = 1e-9, 0.1
 
 
-def instant_s(at_s):
+def instant_s(at_s: float) -> float:
     """By how much two times near this one may differ and be the same instant, in seconds."""
     return max(1e-9, at_s * 1e-13)
 
 
-def served_at(row, now_s, rows):
+def served_at(row: int, now_s: float, rows: Rows) -> float:
     """A row's service by now."""
     rate = rows.rate[row]
     return rows.served[row] + (rate * (now_s - rows.since_s[row]) if rate > 0.0 else 0.0)
 
 
-def settle(row, now_s, rows):
+def settle(row: int, now_s: float, rows: Rows) -> None:
     """Bring a row's service up to now."""
     rows.served[row] = served_at(row, now_s, rows)
     rows.since_s[row] = now_s
 
 
-def left_bytes(row, now_s, rows):
+def left_bytes(row: int, now_s: float, rows: Rows) -> float:
     """Bytes that a row's flows have left to send by now; more than 0."""
     return max(rows.total[row] - served_at(row, now_s, rows) * rows.weight[row], 1e-6)
 
 
-def sent_by(flow, now_s, s):
+def sent_by(flow: int, now_s: float, s: State) -> float:
     """Bytes that a flow has sent by now."""
     flows, row = s.flows, s.flows.row[flow]
     if row == NONE:
@@ -62,7 +66,7 @@ def sent_by(flow, now_s, s):
 
 
 # Joining -----------------------------------------------------------------------------------------
-def join(flow, row, now_s, s):
+def join(flow: int, row: int, now_s: float, s: State) -> None:
     """Let a flow that sends nothing join a row."""
     flows, rows, first = s.flows, s.rows, row << s.shift
     weight = flows.weight[flow]
@@ -97,13 +101,13 @@ def join(flow, row, now_s, s):
         s.cells.is_dirty[cell] = True
 
 
-def join_all(new, into, now_s, s):
+def join_all(new: Array, into: Array, now_s: float, s: State) -> None:
     """``join`` for each of these flows; of one row, those that end first come first."""
     for at in range(len(new)):
         join(new[at], into[at], now_s, s)
 
 
-def put_in_order(flow, row, s):
+def put_in_order(flow: int, row: int, s: State) -> None:
     """Put a flow in its place among those of a row, which is mostly the last."""
     flows, rows = s.flows, s.rows
     before, after = rows.last[row], NONE
@@ -120,7 +124,7 @@ def put_in_order(flow, row, s):
         flows.before[after] = flow
 
 
-def begin_anew(row, s):
+def begin_anew(row: int, s: State) -> None:
     """Count the service of a row, which is as of now, from 0 again."""
     flows, rows = s.flows, s.rows
     flow, served = rows.first[row], rows.served[row]
@@ -132,7 +136,7 @@ def begin_anew(row, s):
     sum_up_flows(row, s)
 
 
-def weigh_anew(row, s):
+def weigh_anew(row: int, s: State) -> None:
     """Have a row's flows, of which all end at once, weigh what they have left; it is settled."""
     flows, rows = s.flows, s.rows
     flow, left = rows.first[row], 1.0 - rows.served[row]
@@ -146,7 +150,7 @@ def weigh_anew(row, s):
     sum_up_flows(row, s)
 
 
-def sum_up_flows(row, s):
+def sum_up_flows(row: int, s: State) -> None:
     """Make the sums over a row's flows anew."""
     flows, rows = s.flows, s.rows
     flow, weight, total = rows.first[row], 0.0, 0.0
@@ -158,7 +162,7 @@ def sum_up_flows(row, s):
 
 
 # Leaving -----------------------------------------------------------------------------------------
-def leave(flow, now_s, s):
+def leave(flow: int, now_s: float, s: State) -> None:
     """Let a flow leave its row before it has sent all."""
     row, flows, rows = s.flows.row[flow], s.flows, s.rows
     settle(row, now_s, rows)
@@ -177,13 +181,13 @@ def leave(flow, now_s, s):
     has_less(row, flows.weight[flow], flows.weight[flow] * flows.needs[flow], now_s, s)
 
 
-def leave_all(going, now_s, s):
+def leave_all(going: Array, now_s: float, s: State) -> None:
     """``leave`` for each of these flows."""
     for at in range(len(going)):
         leave(going[at], now_s, s)
 
 
-def end_flows(row, enough, at_s, s):
+def end_flows(row: int, enough: float, at_s: float, s: State) -> None:
     """End the flows of a row that need no more service than this; it is settled."""
     flows, rows, work = s.flows, s.rows, s.work
     flow, weight, total = rows.first[row], 0.0, 0.0
@@ -203,7 +207,7 @@ def end_flows(row, enough, at_s, s):
     has_less(row, weight, total, at_s, s)
 
 
-def has_less(row, weight, total, now_s, s):
+def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> None:
     """Take from a row's sums; without flows, it is freed."""
     rows, cells, first = s.rows, s.cells, row << s.shift
     before, total_before = rows.weight[row], rows.total[row]
@@ -237,7 +241,7 @@ def has_less(row, weight, total, now_s, s):
 
 
 # Cells -------------------------------------------------------------------------------------------
-def enlist(row, s):
+def enlist(row: int, s: State) -> None:
     """List a row in the cells of its links."""
     rows, cells, first = s.rows, s.cells, row << s.shift
     for entry in range(first, first + s.listed):
@@ -256,7 +260,7 @@ def enlist(row, s):
         cells.many[cell] += 1
 
 
-def delist(row, s):
+def delist(row: int, s: State) -> None:
     """Take a row from its cells; the last one takes its place."""
     rows, cells, entries, first = s.rows, s.cells, s.work.entries, row << s.shift
     for entry in range(first, first + s.listed):
@@ -271,7 +275,7 @@ def delist(row, s):
             cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
 
 
-def move(cell, room, s):
+def move(cell: int, room: int, s: State) -> None:
     """Move a cell's entries to where there is so much room."""
     cells, entries, to = s.cells, s.work.entries, s.work.counts[ENTRIES]
     s.work.counts[ENTRIES] += room
@@ -281,7 +285,7 @@ def move(cell, room, s):
     cells.begin[cell], cells.room[cell] = to, room
 
 
-def pack(old, s):
+def pack(old: Array, s: State) -> None:
     """Move all entries from an array of ``old`` ones, without gaps but for each cell's room."""
     cells, entries, to = s.cells, s.work.entries, 0
     for group in range(len(s.groups.cell)):
@@ -296,7 +300,7 @@ def pack(old, s):
     s.work.counts[ENTRIES] = to
 
 
-def new_cell(group, link, s):
+def new_cell(group: int, link: int, s: State) -> int:
     """A group's cell of a link, which has none; there is room for it."""
     cells, work = s.cells, s.work
     work.counts[FREE_CELLS] -= 1
@@ -311,7 +315,7 @@ def new_cell(group, link, s):
 
 
 # Lines -------------------------------------------------------------------------------------------
-def key_of(row, now_s, s):
+def key_of(row: int, now_s: float, s: State) -> float:
     """What the place of a row in its line goes by: its key, or the bytes that it has left."""
     rows = s.rows
     if s.has_keys:
@@ -319,7 +323,7 @@ def key_of(row, now_s, s):
     return (s.flows.needs[rows.first[row]] - served_at(row, now_s, rows)) * rows.weight[row]
 
 
-def line_up(row, now_s, s):
+def line_up(row: int, now_s: float, s: State) -> None:
     """Give a row its place in the line of its path."""
     rows, lines = s.rows, s.lines
     way, key = rows.way[row], key_of(row, now_s, s)
@@ -339,7 +343,7 @@ def line_up(row, now_s, s):
     lines.is_moved[way] = True
 
 
-def step_out(row, s):
+def step_out(row: int, s: State) -> None:
     """Take a row from its line."""
     rows, lines = s.rows, s.lines
     before, after = rows.before[row], rows.after[row]
@@ -352,7 +356,7 @@ def step_out(row, s):
     lines.is_moved[rows.way[row]] = True
 
 
-def close_group(group, s):
+def close_group(group: int, s: State) -> None:
     """Give back the cells of a group, which has no rows."""
     cells, work = s.cells, s.work
     cell = s.groups.cell[group]
@@ -365,7 +369,7 @@ def close_group(group, s):
     s.groups.next_s[group] = inf
 
 
-def count_sent(group, rate, now_s, groups):
+def count_sent(group: int, rate: float, now_s: float, groups: Groups) -> None:
     """Note what a group has sent by now, and that it sends at this rate from now on."""
     if now_s > groups.since_s[group]:
         groups.sent[group] += groups.rate[group] * (now_s - groups.since_s[group])
@@ -373,7 +377,7 @@ def count_sent(group, rate, now_s, groups):
 
 
 # Time --------------------------------------------------------------------------------------------
-def is_done(row, sent, s):
+def is_done(row: int, sent: float, s: State) -> bool:
     """Whether a row that has been settled lacks rounding only; ``sent`` is service since before."""
     lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
     return lacks <= sent * SAME_SHARE and lacks * s.rows.weight[row] <= SAME_BYTES

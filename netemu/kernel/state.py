@@ -159,13 +159,41 @@ SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
 _I, _F, _B = np.dtype(np.int32), np.dtype(np.float64), np.dtype(np.bool_)
 #: Arrays that are no ids, by name.
 _FLOATS = frozenset(
-    "size weight needs joined sent booked end_s total served since_s rate key parts first_s level"
-    " load next_s limit capacity left unused carried summed share wanted other moving_key sent".split()
+    [
+        "size",
+        "weight",
+        "needs",
+        "joined",
+        "sent",
+        "booked",
+        "end_s",
+        "total",
+        "served",
+        "since_s",
+        "rate",
+        "key",
+        "parts",
+        "first_s",
+        "level",
+        "load",
+        "next_s",
+        "limit",
+        "capacity",
+        "left",
+        "unused",
+        "carried",
+        "summed",
+        "share",
+        "wanted",
+        "other",
+        "moving_key",
+        "sent",
+    ]
 )
-_BOOLS = frozenset("more is_dirty is_queued is_frozen is_moved".split())
+_BOOLS = frozenset(["more", "is_dirty", "is_queued", "is_frozen", "is_moved"])
 #: How many numbers each of a table's things has in an array, if not one.
-_PER_ROW = frozenset("link cell place through".split())
-_PER_PASS = frozenset("parts level load".split())
+_PER_ROW = frozenset(["link", "cell", "place", "through"])
+_PER_PASS = frozenset(["parts", "level", "load"])
 
 
 def new_state(
@@ -179,7 +207,9 @@ def new_state(
     for name in ("rising", "begin", "end", "queue"):
         work[name] = np.zeros(links, _I)
     work["capacity"], work["counts"] = capacity.copy(), np.zeros(7, np.int64)
-    tables = [table(*(np.zeros(0, _kind(f)) for f in table._fields)) for table in _TABLES]
+    tables: list[Any] = [
+        table(*(np.zeros(0, _kind(f)) for f in table._fields)) for table in _TABLES
+    ]
     state = State(
         links - 1,
         longest,
@@ -206,7 +236,7 @@ def grown(
     ways: int = 0,
 ) -> State:
     """The same with room for so many, if there is less."""
-    wide = {name: 1 << state.shift for name in _PER_ROW}
+    wide = dict.fromkeys(_PER_ROW, 1 << state.shift)
     made: dict[str, Any] = {}
     work = state.work
     if flows > len(state.flows.row):
@@ -245,7 +275,8 @@ def grown(
 
 def views(state: State) -> State:
     """The same memory for plain Python, which reads a number of a view in half of the time."""
-    return _mapped(state, memoryview)
+    seen: State = _mapped(state, memoryview)
+    return seen
 
 
 def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:

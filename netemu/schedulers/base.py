@@ -65,7 +65,7 @@ class Traffic(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Who comes first.  Arrays are of places among ``Traffic``'s coflows, or have a value for each."""
+    """Who comes first: coflows by their places among those of ``Traffic``."""
 
     order: Numbers  #: the coflows, the first one first; each gets what it can use of what is left
     #: each coflow, in order, first gets the least with which it ends as soon as it can
