@@ -330,8 +330,9 @@ def _of_fetch(flow: FlowId, fetch: Fetch, wrong: Wrong) -> None:
     reader = fetch.reader
     if reader.ended_s is not None or reader.killing:
         wrong(flow, f"flow {flow} is for {reader.id}, which does not fetch")
-    if any(output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts):
-        wrong(flow, f"flow {flow} carries outputs that do not count")
+    for output in fetch.outputs.attempts:
+        if output.state not in ("succeeded", "output lost"):
+            wrong(flow, f"flow {flow} carries outputs that do not count")
     if not fetch.node.alive:
         wrong(flow, f"flow {flow} comes from {fetch.node.id}, which is lost")
     if reader.reader is None or reader.reader.fetches.get(fetch.key) != flow:

@@ -30,6 +30,10 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe
 _position_of = attrgetter("position")
 
 
+def _stated_links(topology: Topology) -> dict[str, LinkState]:
+    return links_as_stated(topology.derived(Network))
+
+
 class ClusterState:
     """All that the core knows."""
 
@@ -66,7 +70,7 @@ class ClusterState:
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         #: the links between racks, as they were observed last; none if no policy uses the network
         self.links: dict[str, LinkState] = (
-            links_as_stated(topology.derived(Network)) if recipe.uses_network else {}
+            topology.derived(_stated_links).copy() if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
         self.observer: Observer | None = None  #: is told of policies' answers
@@ -231,8 +235,11 @@ class ClusterState:
         Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
         and a job's do not gather in one by accident; but see ``Liveness.assign_multiple``.
         """
-        start = bisect_right(self._with_free, self._last_position, key=_position_of)
-        return self._with_free[start:] + self._with_free[:start]
+        nodes = self._with_free
+        if len(nodes) < 2:
+            return nodes.copy()
+        start = bisect_right(nodes, self._last_position, key=_position_of)
+        return nodes[start:] + nodes[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
     def running_task(self, name: TaskId) -> Task | None:
