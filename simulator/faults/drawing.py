@@ -104,7 +104,7 @@ def behaviour(dice: random.Random) -> Behaviour:
 
 @functools.cache
 def _behaving(values: tuple[float, ...]) -> Behaviour:
-    return Behaviour(**dict(zip(_DEVIATES, values, strict=True)))
+    return msgspec.convert(dict(zip(_DEVIATES, values, strict=True)), Behaviour)
 
 
 def jobs(
