@@ -9,8 +9,7 @@ block store, two replicas); the others' is that of the whole process.
   keys.
 * Ours keeps its output as the others do: in the system's memory, ``--durability fast``.  What
   ``safe`` costs stands beside it.
-* Spark and mrjob are run where they are installed: in this Python, or in the one that the
-  environment variable RAILYARD_PEERS names.
+* Spark and mrjob are run where they are installed (``_common.peers``).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from railyard.benchmarks._common import peers
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.jobs.samples.tera.teragen import RECORD_BYTES, generate
 from railyard.jobs.samples.words.textgen import random_text
@@ -39,7 +39,6 @@ COUNT_RATIO_BOUND = 1.25
 SPARK_RATIO_BOUND = 0.5
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PEERS = Path(__file__).parent / "peers"
 
 
 class BenchmarkFailed(RuntimeError):
@@ -66,13 +65,13 @@ def run(quick: bool = False) -> list[Row]:
             _row("WordCount, against two-process Counter", count_s, counter_s, COUNT_RATIO_BOUND),
             _row("TeraSort, durability safe against fast", safe_s, sort_s, None, "up to the disk"),
         ]
-        peers = [
+        others = [
             ("TeraSort, against Spark", sort_s, "pyspark", SPARK_RATIO_BOUND, "sort", records),
             ("WordCount, against Spark", count_s, "pyspark", SPARK_RATIO_BOUND, "count", text),
             ("TeraSort, against mrjob", sort_s, "mrjob", None, "sort", records),
             ("WordCount, against mrjob", count_s, "mrjob", None, "count", text),
         ]
-        for title, ours_s, peer, bound, what, source in peers:
+        for title, ours_s, peer, bound, what, source in others:
             missing = "left out by --quick" if quick else _missing(peer)
             if missing:
                 rows.append(_row(title, ours_s, None, bound, missing))
@@ -133,32 +132,27 @@ def _gnu_sort(records: Path) -> Callable[[], float]:
 
 def _counter(text: Path) -> Callable[[], float]:
     output = text.with_suffix(".counts")
-    command = [sys.executable, str(_PEERS / "counter.py"), str(text), str(output)]
+    command = [sys.executable, str(peers.FOLDER / "counter.py"), str(text), str(output)]
     return functools.partial(_timed, command, output)
 
 
 def _spark_command(what: str, source: Path, output: Path) -> list[str]:
-    return [_peer_python(), str(_PEERS / "spark.py"), what, str(source), str(output)]
+    return [peers.peer_python(), str(peers.FOLDER / "spark.py"), what, str(source), str(output)]
 
 
 def _mrjob_command(what: str, source: Path, output: Path) -> list[str]:
-    script = _PEERS / f"mrjob_{what}.py"
+    script = peers.FOLDER / f"mrjob_{what}.py"
     options = ["-r", "local", "--no-conf", "--num-cores=2", "--output-dir", str(output)]
-    return [_peer_python(), str(script), *options, "--no-cat-output", str(source)]
+    return [peers.peer_python(), str(script), *options, "--no-cat-output", str(source)]
 
 
 _PEER_COMMANDS = {"pyspark": _spark_command, "mrjob": _mrjob_command}
 
 
-def _peer_python() -> str:
-    return os.environ.get("RAILYARD_PEERS", sys.executable)
-
-
 def _missing(module: str) -> str:
     """Why a peer can't be run; nothing if it can."""
-    command = [_peer_python(), "-c", f"import {module}"]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        return f"{module} is not installed: left out"
+    if lacks := peers.missing(module):
+        return lacks
     if module == "pyspark" and shutil.which("java") is None:
         return "no java for pyspark: left out"
     return ""
@@ -177,7 +171,7 @@ def _timed(command: list[str], output: Path, **environment: str) -> float:
 
 
 def _run(command: list[str], **environment: str) -> None:
-    python = _peer_python()
+    python = peers.peer_python()
     settings = {"PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": python, **environment}
     done = subprocess.run(
         command, cwd=_ROOT, env=os.environ | settings, capture_output=True, text=True, check=False

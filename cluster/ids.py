@@ -85,6 +85,7 @@ def task_of(attempt: AttemptId) -> TaskId:
     return TaskId(attempt.rsplit(".", 1)[0])
 
 
+@functools.lru_cache(maxsize=2**12)
 def stage_of(attempt: AttemptId) -> StageId:
     """The stage of an attempt; raises ``ValueError`` if ``attempt`` is not an attempt id."""
     match = _ATTEMPT.fullmatch(attempt)
@@ -98,6 +99,7 @@ def task_index(attempt: AttemptId) -> int:
     return task_place(attempt)[1]
 
 
+@functools.lru_cache(maxsize=2**12)
 def task_place(attempt: AttemptId) -> tuple[str, int]:
     """(name of the stage, index within it) of the attempt's task."""
     match = _ATTEMPT.fullmatch(attempt)

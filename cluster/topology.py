@@ -144,7 +144,7 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
         """{name of each rack or site: its id}"""
         return {rack.name: str(rack.id) for rack in self.rack_list()}
 
-    @property
+    @cached_property
     def slots(self) -> int:
         """Total number of slots of the cluster."""
         return sum(rack.slots for rack in self.rack_list())

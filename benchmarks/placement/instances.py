@@ -6,11 +6,11 @@ time of each is computed.  The paper (Fig. 7): about 950 ms for 50 jobs, 8 s for
 
 from __future__ import annotations
 
-import os
 import random
 import time
 
-from railyard.benchmarks._common.rows import Row, bench_row
+from railyard.benchmarks._common.rows import Row
+from railyard.benchmarks._common.yardstick import by_yardstick, cpu_row
 from railyard.cluster.ids import AttemptId, JobId
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt, NodeJoined
 from railyard.cluster.topology import Topology, load_topology
@@ -19,7 +19,7 @@ from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput, TimerFired
 from railyard.resourcemanager.schedulers import recipe_named
 
-#: {jobs: (CPU s of the paper's, most CPU s)}
+#: {jobs: (CPU s of the paper's, most CPU s: see ``_common.yardstick``)}
 SIZES: dict[int, tuple[float | None, float | None]] = {
     50: (0.95, None),
     400: (8.0, 0.1),
@@ -32,21 +32,20 @@ _BLOCK_BYTES = 100_000_000
 
 def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` leaves out the largest."""
-    return [_row(jobs) for jobs in SIZES if not (quick and jobs > 400)]
+    sizes = [jobs for jobs in SIZES if not (quick and jobs > 400)]
+    return by_yardstick(lambda: [_row(jobs) for jobs in sizes])
 
 
 def _row(jobs: int) -> Row:
     paper_s, bound_s = SIZES[jobs]
     turns = sorted(_instance_s(jobs, seed) for seed in range(3))
     taken_s, launched = turns[1]
-    return bench_row(
+    paper = "" if paper_s is None else f"; the paper: {paper_s:g} s"
+    return cpu_row(
         f"a scheduling instance, {jobs} jobs: CPU",
         taken_s,
-        "s",
-        reference=paper_s,
-        ratio=None if paper_s is None else paper_s / taken_s,
-        bound=bound_s,
-        note=f"{launched} tasks launched; reference: the paper; load {os.getloadavg()[0]:.1f}",
+        bound_s,
+        note=f"{launched} tasks launched{paper}",
     )
 
 

@@ -6,7 +6,6 @@ three here: the least bytes between sites, the least time, and the least bytes i
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import joblib
 import numpy as np
 
 from railyard.benchmarks._common.rows import Row, bench_row
+from railyard.benchmarks._common.yardstick import by_yardstick, cpu_row
 from railyard.benchmarks.placement._problems import (
     TOLERANCE,
     Problem,
@@ -27,8 +27,8 @@ from railyard.resourcemanager.schedulers.placement.model import Sites, Stage
 
 CASES, CASES_QUICK = 10_000, 300
 SIZES = (8, 30, 50, 200)
-#: {sites: most ms of an exact solution}
-BOUNDS_MS = {50: 0.1}
+#: {sites: most CPU s of an exact solution: see ``_common.yardstick``}
+BOUNDS_S = {50: 1e-4}
 _CHUNK = 50
 _TIMED = 50
 _TIMED_GENERAL = 3
@@ -46,10 +46,11 @@ print(time.process_time() - loaded)
 
 def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` compares fewer cases."""
-    rows = [_agreement(CASES_QUICK if quick else CASES)]
-    for kind in ("maps", "reduces"):
-        rows += [_speed(kind, size) for size in SIZES]
-    return [*rows, _cold()]
+    agreement = _agreement(CASES_QUICK if quick else CASES)
+    speeds = by_yardstick(
+        lambda: [_speed(kind, size) for kind in ("maps", "reduces") for size in SIZES]
+    )
+    return [agreement, *speeds, _cold()]
 
 
 def _agreement(cases: int) -> Row:
@@ -77,17 +78,15 @@ def _compared(seeds: range) -> tuple[float, list[str]]:
 def _speed(kind: str, size: int) -> Row:
     problems = [_large(kind, size, seed) for seed in range(_TIMED)]
     problems[0].exact()
-    exact_ms = _median_ms([problem.exact for problem in problems])
-    general_ms = _median_ms([problem.general for problem in problems[:_TIMED_GENERAL]])
-    bound = BOUNDS_MS.get(size)
-    return bench_row(
+    exact_s = _median_s([problem.exact for problem in problems])
+    general_s = _median_s([problem.general for problem in problems[:_TIMED_GENERAL]])
+    return cpu_row(
         f"{kind}, {size} sites: CPU of a plan",
-        exact_ms,
-        "ms",
-        reference=general_ms,
-        ratio=general_ms / exact_ms,
-        bound=bound,
-        note=f"reference: HiGHS; the paper: {_PAPER_MS:g} ms; load {os.getloadavg()[0]:.1f}",
+        exact_s,
+        BOUNDS_S.get(size),
+        unit="ms",
+        note=f"HiGHS: {1e3 * general_s:.3g} ms, {general_s / exact_s:.0f} times as much;"
+        f" the paper: {_PAPER_MS:g} ms",
     )
 
 
@@ -101,13 +100,13 @@ def _large(kind: str, size: int, seed: int) -> Problem:
     return Problem(kind, Sites(slots, up, down), Stage(held, work_s, budget_bytes))
 
 
-def _median_ms(solve: list[Callable[[], Any]]) -> float:
+def _median_s(solve: list[Callable[[], Any]]) -> float:
     taken = []
     for one in solve:
         begun_s = time.process_time()
         one()
         taken.append(time.process_time() - begun_s)
-    return float(np.median(taken)) * 1e3
+    return float(np.median(taken))
 
 
 def _cold() -> Row:

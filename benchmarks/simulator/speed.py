@@ -1,8 +1,7 @@
 """What virtual time costs: CPU and memory of whole simulations, and how they grow.
 
-Each runs in a process of its own, one after the other, so that its memory can be measured.  "Times
-real time" is the virtual makespan over the CPU time of the whole process, workload and set-up
-included.
+Each runs in a process of its own, one after the other, so that its memory can be measured.  CPU
+time is that of the whole process, workload and set-up included.
 
 Corral's shuffles are merged, since flow by flow their 25 million pairs of nodes would not fit in
 memory, and its reduces write one block each instead of up to four; how far that is off is measured
@@ -20,11 +19,13 @@ from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
+from railyard.benchmarks._common.yardstick import by_yardstick, cpu_row
 from railyard.benchmarks.simulator._onerun import measure
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 
 TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
 LONG_TRACE = "swim/FB-2010_samples_24_times_1hr_0.tsv"
+#: Virtual seconds for a CPU second (see ``_common.yardstick``).
 FACEBOOK_SPEED = 500.0  # aim: 2,000
 CORRAL_SPEED = 50.0
 MEMORY_MB_BOUND = 500.0
@@ -49,6 +50,10 @@ _FEW_JOBS = 8
 def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes fewer jobs and leaves out the tables."""
     trace = f"swim:{trace_file(TRACE)}"
+    return by_yardstick(lambda: _rows(quick, trace))
+
+
+def _rows(quick: bool, trace: str) -> list[Row]:
     flows = "sunflow" if "sunflow" in FLOW_SCHEDULERS else "maxmin"
     _have_loops_compiled(f"{trace},jobs=100", flows)
     rows = _facebook(f"{trace},jobs={100 if quick else 1000}", flows)
@@ -83,21 +88,13 @@ def _have_loops_compiled(facebook: str, flows: str) -> None:
 def _facebook(jobs: str, flows: str) -> list[Row]:
     done = measure(jobs, _FACEBOOK, "fair", flows)
     title = f"{done['jobs']} jobs of FB-2009 on {_FACEBOOK}, fair, {flows}"
-    speed = done["makespan_s"] / done["cpu_s"]
-    return [
-        _row(f"{title}: times real time", speed, "", FACEBOOK_SPEED, speed >= FACEBOOK_SPEED, done),
-        _memory(title, done),
-    ]
+    return [_cpu(title, done, FACEBOOK_SPEED), _memory(title, done)]
 
 
 def _corral(jobs: int) -> list[Row]:
     done = measure(f"corral-w1,jobs={jobs}", *_W1, *ROUGHLY)
     title = f"{jobs} jobs of W1 on {_CORRAL}, capacity, maxmin, merged shuffles"
-    speed = done["makespan_s"] / done["cpu_s"]
-    return [
-        _row(f"{title}: times real time", speed, "", CORRAL_SPEED, speed >= CORRAL_SPEED, done),
-        _memory(title, done),
-    ]
+    return [_cpu(title, done, CORRAL_SPEED), _memory(title, done)]
 
 
 def _roughness() -> list[Row]:
@@ -132,9 +129,20 @@ def _growth(few: int, many: int) -> Row:
 def _table(title: str, jobs: str, topology: str, flows: str, *settings: str) -> list[Row]:
     done = measure(jobs, topology, "fair", flows, *settings)
     return [
-        _row(f"{title}: CPU", done["cpu_s"], "s", None, None, done),
+        _cpu(title, done),
         _row(f"{title}: memory", done["memory_mb"], "MB", None, None, done),
     ]
+
+
+def _cpu(title: str, done: dict[str, Any], speed: float | None = None) -> Row:
+    bound_s = None if speed is None else done["makespan_s"] / speed
+    times = done["makespan_s"] / done["cpu_s"]
+    return cpu_row(
+        f"{title}: CPU",
+        done["cpu_s"],
+        bound_s,
+        note=f"{times:.0f} times real time; {_counts(done)}",
+    )
 
 
 def _memory(title: str, done: dict[str, Any]) -> Row:
@@ -146,12 +154,9 @@ def _memory(title: str, done: dict[str, Any]) -> Row:
 def _row(
     name: str, value: float, unit: str, bound: float | None, ok: bool | None, done: dict[str, Any]
 ) -> Row:
-    counts = f"{done['tasks']} tasks, {done['flows']} flows, {done['makespan_s']:.0f} s"
-    return bench_row(
-        name,
-        value,
-        unit,
-        bound=bound,
-        ok=ok,
-        note=f"{counts} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}",
-    )
+    return bench_row(name, value, unit, bound=bound, ok=ok, note=_counts(done))
+
+
+def _counts(done: dict[str, Any]) -> str:
+    sizes = f"{done['tasks']} tasks, {done['flows']} flows, {done['makespan_s']:.0f} s"
+    return f"{sizes} in {done['cpu_s']:.1f} s of CPU time, load {done['load']:.1f}"

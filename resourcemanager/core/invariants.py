@@ -22,6 +22,7 @@ Wrong = Callable[[str, str], None]
 #: The last events are shown of so many of these.
 _NAMED = 3
 _TASK_STATES = ("pending", "running", "kept", "done", "left")
+_NO_TASKS = dict.fromkeys(_TASK_STATES, 0)
 
 
 def check_invariants(
@@ -36,68 +37,89 @@ def check_invariants(
     def wrong(about: str, law: str) -> None:
         broken.append((about, law))
 
-    _of_nodes(state, wrong)
-    _of_links(state, wrong)
+    _of_nodes(state, shuffle, wrong)
+    _of_jobs(state, wrong)
+    if state.links or state.policies.links is not None:
+        _of_links(state, wrong)
     if state.reserved or jobs is None:
         _of_reservations(state, wrong)
     for name, job in state.jobs.items():
         if jobs is None or name in jobs:
             _of_job(job, state, shuffle, wrong)
-    _of_fetches(state, shuffle, wrong)
     if broken:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
         raise InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
 
 
-def _of_nodes(state: ClusterState, wrong: Wrong) -> None:
-    holding = _holding(state)
-    slots = free = held = 0
-    alive = False
+def _of_nodes(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
+    slots = free = held = fetches = 0
+    alive, with_free = False, list[Node]()
     for node in state.nodes.values():
         if node.alive:
             alive = True
             slots += node.slots
-        free += node.free
-        held += len(node.attempts)
-        _of_node(node, holding, wrong)
-    if state.slots != slots:
-        wrong("", f"slots = {state.slots} is not the sum of the nodes'")
-    if state.free != free:
-        wrong("", f"free = {state.free} is not the sum of the nodes'")
-    if state.attempts != holding:
-        wrong("", f"{len(state.attempts)} attempts are known, {len(holding)} by their stages")
-    if held != len(holding):
-        wrong("", f"{held} slots are held by {len(holding)} attempts")
+        if node.free:
+            free += node.free
+            with_free.append(node)
+        if node.attempts or node.reserved:
+            held += len(node.attempts)
+            fetches += _of_attempts(node, state, wrong)
+        _of_node(node, wrong)
+    if state.slots != slots or state.free != free:
+        sums = f"{slots} and {free} of the nodes"
+        wrong("", f"slots = {state.slots} and free = {state.free} are not the sums, {sums}")
+    if held != len(state.attempts):
+        wrong("", f"{held} slots are held by {len(state.attempts)} attempts")
     if (state.empty_since_s is None) != alive:
         wrong("", f"there is no node since {state.empty_since_s} s, which does not fit the nodes")
-    _of_lists(state, wrong)
-
-
-def _holding(state: ClusterState) -> dict[AttemptId, Attempt]:
-    """The attempts with slots, as jobs know them."""
-    holding: dict[AttemptId, Attempt] = {}
-    for jobs in (state.jobs, state.draining):
-        for job in jobs.values():
-            for stage in job.stages.values():
-                holding |= stage.live
-    return holding
-
-
-def _of_lists(state: ClusterState, wrong: Wrong) -> None:
-    """What is counted or listed of all nodes and jobs beside their slots."""
-    listed = state.free_nodes()
-    with_free = [node for node in state.nodes.values() if node.free]
-    if len(listed) != len(with_free) or set(listed) != set(with_free):
+    listed = state.with_free
+    if listed != with_free and (len(listed) != len(with_free) or {*listed} != {*with_free}):
         wrong("", "the list of free nodes is not that of the nodes with free slots")
-    wanting = 0
+    _of_fetches(shuffle, fetches, wrong)
+
+
+def _of_attempts(node: Node, state: ClusterState, wrong: Wrong) -> int:
+    """What is on a node is known to be there; returns how many fetches it knows of."""
+    fetches = 0
+    for name, attempt in node.attempts.items():
+        if state.attempts.get(name) is not attempt or attempt.node is not node:
+            wrong(node.id, f"{name} holds a slot of {node.id} and its job does not know")
+        if attempt.reader is not None:
+            fetches += len(attempt.reader.fetches)
+    for attempt in node.reserved.values():
+        if attempt.reader is not None:
+            fetches += len(attempt.reader.fetches)
+    return fetches
+
+
+def _of_jobs(state: ClusterState, wrong: Wrong) -> None:
+    """What is counted of all jobs, and the attempts with slots as jobs know them."""
+    wanting = holding = 0
     for job in state.jobs.values():
         wanting += job.wanting
-    if state.wanting != wanting:
-        wrong("", f"wanting = {state.wanting} is not the number of jobs that want slots")
+        holding += _of_live(job, state, wrong)
     for job in state.draining.values():
+        holding += _of_live(job, state, wrong)
         if not job.held:
             wrong(job.id, f"{job.id} has ended and has no attempts, and was not discarded")
+    if holding != len(state.attempts):
+        wrong("", f"{len(state.attempts)} attempts are known, {holding} by their stages")
+    if state.wanting != wanting:
+        wrong("", f"wanting = {state.wanting} is not the number of jobs that want slots")
+
+
+def _of_live(job: Job, state: ClusterState, wrong: Wrong) -> int:
+    """The attempts of a job that hold slots are known; returns how many these are."""
+    holding = 0
+    for stage in job.stages.values():
+        for name, attempt in stage.live.items():
+            holding += 1
+            if state.attempts.get(name) is not attempt or attempt.task.stage is not stage:
+                wrong(job.id, f"{name} holds a slot of {stage.id}, and is not known")
+    if holding != job.held:
+        wrong(job.id, f"{job.id} holds {job.held} slots, its stages {holding}")
+    return holding
 
 
 def _of_links(state: ClusterState, wrong: Wrong) -> None:
@@ -139,8 +161,10 @@ def _of_reservation(attempt: Attempt, state: ClusterState, wrong: Wrong) -> None
         wrong(task.id, f"{attempt.id} is reserved on {node.id}, which is lost or avoided")
 
 
-def _of_node(node: Node, holding: dict[AttemptId, Attempt], wrong: Wrong) -> None:
-    free = max(0, node.slots - len(node.attempts)) if node.alive else 0
+def _of_node(node: Node, wrong: Wrong) -> None:
+    free = node.slots - len(node.attempts)
+    if free < 0 or not node.alive:
+        free = 0
     if node.free != free:
         wrong(node.id, f"{node.id}: free = {node.free}, not {free}")
     if node.promised and node.free:
@@ -150,9 +174,6 @@ def _of_node(node: Node, holding: dict[AttemptId, Attempt], wrong: Wrong) -> Non
         wrong(node.id, f"{node.id} is drained, has {node.slots} slots and reservations {reserved}")
     if not node.alive and node.attempts:
         wrong(node.id, f"{node.id} is lost and still has attempts")
-    for attempt in node.attempts.values():
-        if holding.get(attempt.id) is not attempt or attempt.node is not node:
-            wrong(node.id, f"{attempt.id} holds a slot of {node.id} and its job does not know")
 
 
 def _of_job(job: Job, state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
@@ -164,11 +185,6 @@ def _of_job(job: Job, state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> No
         len(job.avoid) > state.avoidable() or not all(state.nodes[n].alive for n in job.avoid)
     ):
         wrong(job.id, f"{job.id} avoids {list(job.avoid)}: lost ones, or over a third of the nodes")
-    in_stages = 0
-    for stage in job.stages.values():
-        in_stages += len(stage.live)
-    if in_stages != job.held:
-        wrong(job.id, f"{job.id} holds {job.held} slots, its stages {in_stages}")
     if job.state == "running":
         complete = True
         for stage in job.stages.values():
@@ -184,7 +200,7 @@ def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle, wrong: Wrong)
         progress += attempt.progress
     if abs(progress - stage.progress_sum) > 1e-6:
         wrong(stage.job.id, f"{stage.id}: progress_sum = {stage.progress_sum}, not {progress}")
-    seen, counted = dict.fromkeys(_TASK_STATES, 0), 0
+    seen, counted = _NO_TASKS.copy(), 0
     for task in stage.tasks:
         seen[task.state] += 1
         counted += task.counted
@@ -197,17 +213,22 @@ def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle, wrong: Wrong)
             for attempt in task.live if task.reserved is None else (task.reserved,):
                 _of_reader(attempt, shuffle, wrong)
     _of_counts(stage, tuple(seen.values()), counted, wrong)
-    _of_pending(stage, wrong)
-    _of_outputs(stage, wrong)
+    if stage.pending.count or stage.reruns or stage.outputs:
+        _of_places(stage, wrong)
 
 
-def _of_pending(stage: Stage, wrong: Wrong) -> None:
-    if stage.pending.count:
-        for index in stage.pending.misplaced():
-            wrong(stage.job.id, f"{stage.id}: task {index} is not found where its input is")
+def _of_places(stage: Stage, wrong: Wrong) -> None:
+    """Pending tasks are found where their input is; of outputs, winners' alone."""
+    for index in stage.pending.misplaced():
+        wrong(stage.job.id, f"{stage.id}: task {index} is not found where its input is")
     for index in stage.reruns:
         if index not in stage.pending:
             wrong(stage.job.id, f"{stage.id}: rerun {index} is not pending")
+    for there in stage.outputs.values():
+        for output in there:
+            if output is not output.task.winner and not output.output_lost:
+                task, name = output.task.id, output.id
+                wrong(task, f"the output of {name} can be fetched, and does not count")
 
 
 def _of_counts(stage: Stage, actual: tuple[int, ...], counted: int, wrong: Wrong) -> None:
@@ -224,15 +245,6 @@ def _of_counts(stage: Stage, actual: tuple[int, ...], counted: int, wrong: Wrong
         wrong(stage.job.id, f"{stage.id}: {have}, not {counted} and {left}")
 
 
-def _of_outputs(stage: Stage, wrong: Wrong) -> None:
-    """Of each task at most one output can be fetched: its winner's."""
-    for there in stage.outputs.values():
-        for output in there:
-            if output is not output.task.winner and not output.output_lost:
-                task, name = output.task.id, output.id
-                wrong(task, f"the output of {name} can be fetched, and does not count")
-
-
 def _of_task(stage: Stage, task: Task, wrong: Wrong) -> None:
     state = task.state
     if task.winner is not None:  # the state by its attempts and its stage's other tasks
@@ -243,8 +255,9 @@ def _of_task(stage: Stage, task: Task, wrong: Wrong) -> None:
         looks = "running" if task.live else "kept" if task.kept else "pending"
     if state != looks:
         wrong(task.id, f"{task.id} is {state}, but looks {looks}")
-    if (task.index in stage.pending) != (state == "pending"):
-        wrong(task.id, f"{task.id} is {state}; pending: {task.index in stage.pending}")
+    is_pending = stage.pending.is_pending[task.index]
+    if is_pending != (state == "pending"):
+        wrong(task.id, f"{task.id} is {state}; pending: {is_pending}")
     if task.failures >= stage.max_attempts:
         wrong(task.id, f"{task.id} failed {task.failures} times and its job goes on")
 
@@ -312,16 +325,11 @@ def _of_lacking(
         wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch it")
 
 
-def _of_fetches(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
+def _of_fetches(shuffle: Shuffle, known: int, wrong: Wrong) -> None:
+    """``known``: how many readers know of."""
     fetches = shuffle.all_fetches()
     for flow, fetch in fetches.items():
         _of_fetch(flow, fetch, wrong)
-    known = 0
-    for node in state.nodes.values():
-        for attempts in (node.attempts, node.reserved):
-            for attempt in attempts.values():
-                if attempt.reader is not None:
-                    known += len(attempt.reader.fetches)
     if known != len(fetches):
         wrong("", f"{len(fetches)} flows, but readers know of {known}")
 
@@ -330,8 +338,9 @@ def _of_fetch(flow: FlowId, fetch: Fetch, wrong: Wrong) -> None:
     reader = fetch.reader
     if reader.ended_s is not None or reader.killing:
         wrong(flow, f"flow {flow} is for {reader.id}, which does not fetch")
-    if any(output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts):
-        wrong(flow, f"flow {flow} carries outputs that do not count")
+    for output in fetch.outputs.attempts:
+        if output.state not in ("succeeded", "output lost"):
+            wrong(flow, f"flow {flow} carries outputs that do not count")
     if not fetch.node.alive:
         wrong(flow, f"flow {flow} comes from {fetch.node.id}, which is lost")
     if reader.reader is None or reader.reader.fetches.get(fetch.key) != flow:

@@ -233,8 +233,11 @@ class Offers:
     def _set_wake(self) -> None:
         """Set the timer for the first time at which a policy wants to be asked again."""
         state = self._state
-        times_s = [state.policies.ask(wake_s) for wake_s in self._wakes]
-        at_s = min((time_s for time_s in times_s if time_s is not None), default=None)
+        at_s: float | None = None
+        for wake_s in self._wakes:
+            wanted_s = state.policies.ask(wake_s)
+            if wanted_s is not None and (at_s is None or wanted_s < at_s):
+                at_s = wanted_s
         if at_s is not None and at_s != self._wake_s:
             if not at_s > state.now_s:
                 what = f"wanted to be woken at {at_s:.3f} s"

@@ -62,7 +62,7 @@ class Recipe:
             settings={**self.settings, **settings},
         )
 
-    @property
+    @cached_property
     def uses_forecasts(self) -> bool:
         """Whether any of its policies looks at jobs' forecasts."""
         return any(
@@ -70,7 +70,7 @@ class Recipe:
             for kind in self.classes()
         )
 
-    @property
+    @cached_property
     def uses_data(self) -> bool:
         """Whether any of its policies looks at where data is."""
         moves = self.data.propose is not Policy.propose
@@ -81,7 +81,7 @@ class Recipe:
         """Whether its tasks policy may propose attempts without slots."""
         return self.tasks.propose is not Policy.propose
 
-    @property
+    @cached_property
     def uses_network(self) -> bool:
         """Whether any of its policies looks at the links between racks."""
         return any(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from textwrap import indent
 from typing import Any
 
@@ -64,10 +65,12 @@ def _methods(kind: type[Any]) -> Iterator[str]:
 
 
 def _method(name: str, it: Any) -> str:
-    function = it.fget if isinstance(it, property) else getattr(it, "__func__", it)
+    is_value = isinstance(it, property | cached_property)
+    wrapped = it.fget if isinstance(it, property) else getattr(it, "func", it)
+    function = getattr(wrapped, "__func__", wrapped)
     if not inspect.isfunction(function) or not function.__module__.startswith("railyard"):
         return ""
-    call = name if isinstance(it, property) else f"{name}{_signature(function)}"
+    call = name if is_value else f"{name}{_signature(function)}"
     first = (inspect.getdoc(function) or "").partition("\n\n")[0]
     return f"- `{call}`" + (f": {' '.join(first.split())}" if first else "")
 

@@ -5,6 +5,7 @@ Not here: faults, and which of these a schedule has.
 
 from __future__ import annotations
 
+import functools
 import random
 
 import msgspec
@@ -28,6 +29,16 @@ CIRCUITS = ("sunflow",)
 #: A block of large clusters, and of small ones: there all is over in a quarter of the time, so that
 #: few heartbeats go by in which nothing else happens.
 _BLOCK_BYTES, SMALL_BLOCK_BYTES = 100_000_000, 25_000_000
+#: How nodes may differ from ideal ones; each as often as not.
+_DEVIATES = {
+    "variance": 0.3,
+    "stragglers": 0.1,
+    "failures": 0.05,
+    "launch_s": 0.2,
+    "fetch_s": 0.01,
+    "end_s": 0.05,
+    "progress_s": 1.0,
+}
 _LIVENESS, _SMALL_LIVENESS = (
     Liveness(heartbeat=0.5, expiry_s=2.0),
     Liveness(heartbeat=0.2, expiry_s=0.6),
@@ -88,15 +99,12 @@ def flow_schedulers(topology: Topology) -> list[str]:
 
 def behaviour(dice: random.Random) -> Behaviour:
     """How nodes differ from ideal ones."""
-    return Behaviour(
-        variance=dice.choice((0.0, 0.3)),
-        stragglers=dice.choice((0.0, 0.1)),
-        failures=dice.choice((0.0, 0.05)),
-        launch_s=dice.choice((0.0, 0.2)),
-        fetch_s=dice.choice((0.0, 0.01)),
-        end_s=dice.choice((0.0, 0.05)),
-        progress_s=dice.choice((0.0, 1.0)),
-    )
+    return _behaving(tuple([value if dice.choice((0, 1)) else 0.0 for value in _DEVIATES.values()]))
+
+
+@functools.cache
+def _behaving(values: tuple[float, ...]) -> Behaviour:
+    return msgspec.convert(dict(zip(_DEVIATES, values, strict=True)), Behaviour)
 
 
 def jobs(

@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import JobId, job_of, stage_of, task_index, task_of
+from railyard.cluster.ids import JobId, job_of, task_of, task_place
 from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.dfs.messages.files import GetStatus, GetUsage, Status, Usage
@@ -108,27 +108,27 @@ class Laws:
         known = self._run.core.state.jobs.get(job_of(event.attempt))
         if job is None or known is None:
             return  # the job ended before this attempt
-        name, task = stage_of(event.attempt).split(".")[1], task_index(event.attempt)
-        stage = next(stage for stage in job.job.stages if stage.name == name)
+        name, task = task_place(event.attempt)
         work = job.stages[name]
         wanted = work.blocks[task][1] if work.blocks else 0
-        for source in stage.reads:
-            tasks = [t.index for t in known.stages[source].tasks if t.counted]
-            wanted += sum(job.stages[source].partition_bytes(t)[task] for t in tasks)
+        for source in work.reads:
+            for other in known.stages[source].tasks:
+                if other.counted:
+                    wanted += job.stages[source].partition_bytes(other.index)[task]
         if event.input_bytes != wanted:
             raise InvariantError(f"{event.attempt} read {event.input_bytes} bytes of {wanted}")
 
     def _check_winners(self, command: CommitJob) -> None:
         job = self._run.core.state.jobs[command.job]
         last = [stage for stage in job.stages.values() if not stage.readers]
-        wanted = Counter(task.id for stage in last for task in stage.tasks)
-        winners = Counter(map(task_of, command.winners))
-        if winners != wanted:
-            raise InvariantError(f"{command.job} is committed with {dict(winners)}: need one each")
+        wanted = [task.id for stage in last for task in stage.tasks]
+        winners = [task_of(attempt) for attempt in command.winners]
+        if sorted(winners) != sorted(wanted):
+            raise InvariantError(f"{command.job} is committed with {winners}: need one each")
         work = self._run.workers.jobs[command.job].stages
-        output = [(stage_of(name).split(".")[1], task_index(name)) for name in command.winners]
+        output = map(task_place, command.winners)
         self._committed_bytes[command.job] = sum(
-            work[stage].output_bytes[task] for stage, task in output
+            [work[stage].output_bytes[task] for stage, task in output]
         )
 
     def _check_not_committed(self, job: JobId) -> None:

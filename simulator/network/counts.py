@@ -83,4 +83,6 @@ class Counts:
 
 def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
     """The sums of the values of each key."""
+    if len(parts) == 1:
+        return parts[0]
     return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -21,6 +21,7 @@ class StageWork:
         blocks: tuple[tuple[BlockId, int], ...],
         compute: Compute,
     ) -> None:
+        self.reads = stage.reads
         self.task_s = stage.task_s
         self.rate_bytes_per_s = rate_of(stage, compute)
         self.blocks = blocks  #: each task's (block, bytes), if the stage reads files

@@ -60,6 +60,8 @@ _LOST_WITH_IT = (
 _Hears = Callable[[Any], None]
 #: Orders for a NodeManager, which are not sent while that has not said what it has.
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
+#: What is told of nodes that are there.
+_OF_NODES = (NodeLost, NodeRestarted, SlotsChanged)
 
 
 class RestartableDriver(VirtualDriver):
@@ -176,7 +178,7 @@ class RestartableDriver(VirtualDriver):
         if self.is_down:  # it died at an event before
             self._keep(event)
             return
-        if isinstance(event, NodeLost | NodeRestarted | SlotsChanged):
+        if isinstance(event, _OF_NODES):
             known = self.core.state.nodes.get(event.node)
             if known is None or not known.alive:
                 return  # as ``resourcemanager.process`` does: it will join with its slots

@@ -354,7 +354,7 @@ class Attempts:
         record.succeeded += 1
         record.copies_chosen += attempt.copy
         record.output_bytes += event.output_bytes
-        if not attempt.task.counted:  # a task that ran again counts once
+        if event.counters and not attempt.task.counted:  # a task that ran again counts once
             record.counters.update(event.counters)
         read = record.read
         read.local += event.local_bytes

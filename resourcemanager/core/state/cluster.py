@@ -30,6 +30,10 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe
 _position_of = attrgetter("position")
 
 
+def _stated_links(topology: Topology) -> dict[str, LinkState]:
+    return links_as_stated(topology.derived(Network))
+
+
 class ClusterState:
     """All that the core knows."""
 
@@ -61,12 +65,12 @@ class ClusterState:
         self.freed: dict[NodeId, Node] = {}  #: nodes with slots that must be offered to all jobs
         self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs with other slots or pending tasks than before
-        self._with_free: list[Node] = []  #: nodes with free slots, by position
+        self.with_free: list[Node] = []  #: nodes with free slots, by position; to be read only
         self._last_position: Position = (-1, 0, "")  #: of the node that was given a task last
         self._joined: Counter[RackId] = Counter()  #: how many nodes of each rack ever joined
         #: the links between racks, as they were observed last; none if no policy uses the network
         self.links: dict[str, LinkState] = (
-            links_as_stated(topology.derived(Network)) if recipe.uses_network else {}
+            topology.derived(_stated_links).copy() if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
         self.observer: Observer | None = None  #: is told of policies' answers
@@ -231,8 +235,11 @@ class ClusterState:
         Each rack's first nodes come before any rack's second ones: so tasks spread over the racks,
         and a job's do not gather in one by accident; but see ``Liveness.assign_multiple``.
         """
-        start = bisect_right(self._with_free, self._last_position, key=_position_of)
-        return self._with_free[start:] + self._with_free[:start]
+        nodes = self.with_free
+        if len(nodes) < 2:
+            return nodes.copy()
+        start = bisect_right(nodes, self._last_position, key=_position_of)
+        return nodes[start:] + nodes[:start]
 
     # Attempts and jobs ---------------------------------------------------------------------------
     def running_task(self, name: TaskId) -> Task | None:
@@ -267,9 +274,9 @@ class ClusterState:
             self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
 
     def _update_free(self, node: Node) -> None:
-        at = bisect_left(self._with_free, node.position, key=_position_of)
-        listed = at < len(self._with_free) and self._with_free[at].position == node.position
+        at = bisect_left(self.with_free, node.position, key=_position_of)
+        listed = at < len(self.with_free) and self.with_free[at].position == node.position
         if node.free and not listed:
-            self._with_free.insert(at, node)
+            self.with_free.insert(at, node)
         elif listed and not node.free:
-            del self._with_free[at]
+            del self.with_free[at]

@@ -381,9 +381,11 @@ class Job:
 
     def has_ready_tasks(self) -> bool:
         """Whether it has pending tasks in stages that may ask for slots."""
-        if self.state != "running":
-            return False
-        return any(stage.open and stage.pending.count for stage in self.stages.values())
+        if self.state == "running":
+            for stage in self.stages.values():
+                if stage.open and stage.pending.count:
+                    return True
+        return False
 
     def starved(self) -> bool:
         """Whether its reduces hold slots, waiting for tasks none of which has a slot."""

@@ -23,11 +23,11 @@ class PendingTasks:
     operation costs O(replicas x log n) at most, spread over the calls.
     """
 
-    __slots__ = ("_all", "_anywhere", "_by_node", "_by_rack", "_inputs", "_is_pending", "count")
+    __slots__ = ("_all", "_anywhere", "_by_node", "_by_rack", "_inputs", "count", "is_pending")
 
     def __init__(self, tasks: int, inputs: Sequence[TaskInput]) -> None:
         self.count = 0  #: how many are pending
-        self._is_pending = bytearray(tasks)
+        self.is_pending = bytearray(tasks)  #: 1 for each that is, to be read only
         self._inputs = inputs
         self._all: list[int] = []
         self._anywhere: list[int] = []  #: those that have no place, although others have
@@ -35,15 +35,15 @@ class PendingTasks:
         self._by_rack: dict[RackId, list[int]] = {}
 
     def __contains__(self, index: int) -> bool:
-        return bool(self._is_pending[index])
+        return bool(self.is_pending[index])
 
     def __iter__(self) -> Iterator[int]:
         """Numbers of all pending tasks, ascending; O(tasks)."""
-        return (index for index, pending in enumerate(self._is_pending) if pending)
+        return (index for index, pending in enumerate(self.is_pending) if pending)
 
     def add(self, index: int) -> None:
         """Make task ``index`` pending, which it was not."""
-        self._is_pending[index] = 1
+        self.is_pending[index] = 1
         self.count += 1
         heapq.heappush(self._all, index)
         if self._inputs:
@@ -51,8 +51,8 @@ class PendingTasks:
 
     def add_all(self) -> None:
         """Make all tasks pending; none was before."""
-        self.count = len(self._is_pending)
-        self._is_pending[:] = b"\1" * self.count
+        self.count = len(self.is_pending)
+        self.is_pending[:] = b"\1" * self.count
         self._all.extend(range(self.count))  # ascending: a heap already
         by_node: defaultdict[NodeId, list[int]] = defaultdict(list)
         by_rack: defaultdict[RackId, list[int]] = defaultdict(list)
@@ -68,7 +68,7 @@ class PendingTasks:
 
     def remove(self, index: int) -> None:
         """Make task ``index`` not pending, which it was."""
-        self._is_pending[index] = 0
+        self.is_pending[index] = 0
         self.count -= 1
 
     def input(self, index: int) -> TaskInput:
@@ -102,7 +102,7 @@ class PendingTasks:
         """The pending task with the input nearest to ``node``, and how near that is."""
         if not self._inputs:
             return self._top(self._all), "anywhere"
-        is_pending = self._is_pending
+        is_pending = self.is_pending
         if heap := self._by_node.get(node):
             index = heap[0] if is_pending[heap[0]] else self._top(heap)
             if index is not None:
@@ -124,7 +124,7 @@ class PendingTasks:
             return "node-local"
         if rack in by_rack:
             heap = by_rack[rack]
-            if heap and (self._is_pending[heap[0]] or self._top(heap) is not None):
+            if heap and (self.is_pending[heap[0]] or self._top(heap) is not None):
                 return "rack-local"
         if self._anywhere and self._top(self._anywhere) is not None:
             return "anywhere"
@@ -141,7 +141,7 @@ class PendingTasks:
 
     def misplaced(self) -> Iterator[int]:
         """Pending tasks that are not found where their input is, or that are found elsewhere."""
-        if not self._inputs:
+        if not self._inputs or not self.count:
             return
         on_nodes: dict[int, set[NodeId]] = {index: set() for index in self}
         in_racks: dict[int, set[RackId]] = {index: set() for index in self}
@@ -166,7 +166,7 @@ class PendingTasks:
             heapq.heappush(self._by_rack.setdefault(rack, []), index)
 
     def _top(self, heap: list[int] | None) -> int | None:
-        is_pending = self._is_pending
+        is_pending = self.is_pending
         while heap:
             if is_pending[heap[0]]:
                 return heap[0]

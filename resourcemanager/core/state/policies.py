@@ -57,10 +57,6 @@ class Policies:
         self.flows = cast("FlowPolicy", made[recipe.flows])
         self._cluster = cluster
         whole = [part for policy in made.values() for part in policy.with_parts()]
-        self._roles: dict[int, tuple[str, ...]] = {id(part): () for part in whole}
-        for role in ROLES:
-            for number in dict.fromkeys(map(id, getattr(self, role).with_parts())):
-                self._roles[number] += (role,)
         #: {method: those of policies and their parts that override it}
         self._hooks: dict[str, tuple[Callable[..., Any], ...]] = dict.fromkeys(_HOOKS, ())
         for part in whole:
@@ -82,7 +78,11 @@ class Policies:
 
     def roles_of(self, policy: Policy) -> tuple[str, ...]:
         """The questions that a policy answers, by itself or as a part, such as ("tasks",)."""
-        return self._roles[id(policy)]
+        return tuple([role for role in ROLES if policy in self._with_parts(role)])
+
+    def _with_parts(self, role: str) -> Iterator[Policy]:
+        answers: Policy = getattr(self, role)
+        return answers.with_parts()
 
     def ask(self, question: Callable[..., T], *about: object) -> T:
         """The answer of a policy's method, which is called with ``about``.

@@ -211,8 +211,8 @@ class Releases:
         return number
 
     def _widen(self, columns: int) -> None:
-        more = ((0, 0), (0, columns))
-        self._launched_s = np.pad(self._launched_s, more)
-        self._ends_s = np.pad(self._ends_s, more)
-        self._error = np.pad(self._error, more)
-        self._stage = np.pad(self._stage, more)
+        more = np.zeros((len(self._held), columns))
+        self._launched_s = np.concatenate([self._launched_s, more], axis=1)
+        self._ends_s = np.concatenate([self._ends_s, more], axis=1)
+        self._error = np.concatenate([self._error, more], axis=1)
+        self._stage = np.concatenate([self._stage, more.astype(np.intp)], axis=1)

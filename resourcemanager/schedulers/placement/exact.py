@@ -25,6 +25,8 @@ compiled; a live cluster would wait for that at its first decision, for 6 s on a
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats
@@ -94,6 +96,7 @@ def fastest_shuffle_s(leave_s: Floats, come_s: Floats) -> float | None:
     return None if found is None else found[1]
 
 
+@functools.cache
 def load_loops() -> None:
     """Compile the loops now, or load them if they have been compiled on this machine."""
     fastest_shuffle_s(np.ones(1), np.ones(1))

@@ -17,10 +17,10 @@ def whole_tasks(shares: Floats, tasks: int) -> Numbers:
     """
     exact = shares * tasks
     whole = np.floor(exact + _WHOLE).astype(np.int64)
-    remainders = np.where(shares > 0, np.maximum(exact - whole, 0.0), -1.0)
     missing = tasks - int(whole.sum())
-    first = np.argsort(-remainders, kind="stable")[:missing]
-    whole[first] += 1
+    if missing:
+        remainders = np.where(shares > 0, np.maximum(exact - whole, 0.0), -1.0)
+        whole[np.argsort(-remainders, kind="stable")[:missing]] += 1
     return whole
 
 
@@ -31,8 +31,9 @@ def tasks_between(held: Numbers, placed: Numbers) -> Numbers:
     asked for all at once.
     """
     between = np.diag(np.minimum(held, placed))
-    sources, targets = _spread(held - placed), _spread(placed - held)
-    np.add.at(between, (sources, targets), 1)
+    away = held - placed
+    if away.any():
+        np.add.at(between, (_spread(away), _spread(-away)), 1)
     return between
 
 
