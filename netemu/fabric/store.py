@@ -23,7 +23,7 @@ from railyard.netemu.kernel.state import (
     views,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.links import Categories, Path, Route, unpack
+from railyard.netemu.model.links import Categories, Path, Route, sum_by_link, unpack
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
@@ -169,16 +169,14 @@ class Store:
         rows, many = self.state.rows, self._rows_made
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
-        each = np.repeat(rates, self.state.longest)
-        load: Floats = np.bincount(links.ravel(), each, self.state.none + 1)[:-1]
-        return load
+        return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
 
     # Links ---------------------------------------------------------------------------------------
     def set_capacity(self, link: int, bytes_per_s: float, open_flows: list[int]) -> list[int]:
         """Give a link another capacity.
 
         Where it gets or loses its limit, all flows have other paths, and send nothing: returns
-        those that were sending.  Where flows keep what they have, ``send`` and ``keep`` must follow.
+        those that were sending.  ``send`` follows, and ``keep`` where flows keep what they have.
         """
         capacity = self.state.work.capacity
         capacity[link] = bytes_per_s

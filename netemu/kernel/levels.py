@@ -45,12 +45,29 @@ _TURNS = 4
 def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: State) -> bool:
     """Bring rates up to date; returns whether they could be.
 
-    With ``share``, each queue of groups has its share of all links first, ``queue[place in order]``.
+    With ``share``, each queue of groups has its share of all links first (``queue[place]``).
     """
+    work = s.work
+    if len(share) == 0:
+        for link in range(s.none):
+            work.left[link] = work.capacity[link]
+    elif not serve_queues(order, share, queue, now_s, s):
+        return False
+    for at in range(len(order)):
+        if not serve(order[at], 1, now_s, s):
+            return False
+    for at in range(len(order)):
+        if s.groups.next_s[order[at]] <= now_s:
+            sum_up(order[at], now_s, s)
+    return True
+
+
+def serve_queues(order: Array, share: Array, queue: Array, now_s: float, s: State) -> bool:
+    """Bring the first pass up to date, and have what queues leave of their shares left."""
     work, at = s.work, 0
     for link in range(s.none):
-        work.unused[link] = work.capacity[link] if len(share) == 0 else 0.0
-    while len(share) > 0 and at < len(order):
+        work.unused[link] = 0.0
+    while at < len(order):
         number = queue[at]
         for link in range(s.none):
             work.left[link] = work.capacity[link] * share[number]
@@ -63,12 +80,6 @@ def serve_in_order(order: Array, share: Array, queue: Array, now_s: float, s: St
     for link in range(s.none):
         is_full = work.unused[link] <= work.capacity[link] * ROUNDING
         work.left[link] = 0.0 if is_full else work.unused[link]
-    for at in range(len(order)):
-        if not serve(order[at], 1, now_s, s):
-            return False
-    for at in range(len(order)):
-        if s.groups.next_s[order[at]] <= now_s:
-            sum_up(order[at], now_s, s)
     return True
 
 

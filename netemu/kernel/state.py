@@ -8,8 +8,9 @@ rows on one link.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Hashable
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
@@ -20,114 +21,119 @@ NONE = -1
 NO_CELL = 0
 #: An array of NumPy, or where plain Python runs the loops a view of its memory, which is quicker.
 Array = Any
+Ids: TypeAlias = Annotated[Any, np.int32, "each"]  #: numbers of things
+Reals: TypeAlias = Annotated[Any, np.float64, "each"]
+Flags: TypeAlias = Annotated[Any, np.bool_, "each"]
+EntryIds: TypeAlias = Annotated[Any, np.int32, "entry"]  #: for each link of a row's path
+PassReals: TypeAlias = Annotated[Any, np.float64, "pass"]  #: for each of two, see ``levels``
 
 
 class Flows(NamedTuple):
     """[flow]"""
 
-    row: Array  #: its row; NONE: it sends nothing
-    before: Array  #: the flow of its row that ends before it
-    after: Array
-    coflow: Array
-    route: Array
-    size: Array  #: bytes, as far as they are known
-    weight: Array
-    needs: Array  #: service of its row with which it has sent all
-    joined: Array  #: service of its row when it joined
-    sent: Array  #: bytes that it had sent when it joined, or stopped
-    booked: Array  #: bytes of these that are counted already
-    key: Array  #: its place among flows that are served one by one
-    more: Array  #: whether it may grow
-    end_s: Array
+    row: Ids  #: its row; NONE: it sends nothing
+    before: Ids  #: the flow of its row that ends before it
+    after: Ids
+    coflow: Ids
+    route: Ids
+    size: Reals  #: bytes, as far as they are known
+    weight: Reals
+    needs: Reals  #: service of its row with which it has sent all
+    joined: Reals  #: service of its row when it joined
+    sent: Reals  #: bytes that it had sent when it joined, or stopped
+    booked: Reals  #: bytes of these that are counted already
+    key: Reals  #: its place among flows that are served one by one
+    more: Flags  #: whether it may grow
+    end_s: Reals
 
 
 class Rows(NamedTuple):
     """[row], and [row * longest + position on the path]"""
 
-    group: Array
-    way: Array  #: number of its path
-    flows: Array  #: how many
-    first: Array  #: the flow that ends first
-    last: Array
-    weight: Array  #: of its flows together
-    total: Array  #: sum of weight * needs over its flows
-    served: Array  #: service as of ``since_s``
-    since_s: Array
-    rate: Array  #: service/s
-    key: Array  #: its place among flows that are served one by one
-    parts: Array  #: [2 * row + pass]: what its rate is the sum of, see ``levels``
-    link: Array  #: limited links of its path, then ``none``
-    cell: Array
-    place: Array  #: its place in ``Work.entries``
-    before: Array  #: the row before it in its line, see ``lines``
-    after: Array
+    group: Ids
+    way: Ids  #: number of its path
+    flows: Ids  #: how many
+    first: Ids  #: the flow that ends first
+    last: Ids
+    weight: Reals  #: of its flows together
+    total: Reals  #: sum of weight * needs over its flows
+    served: Reals  #: service as of ``since_s``
+    since_s: Reals
+    rate: Reals  #: service/s
+    key: Reals  #: its place among flows that are served one by one
+    parts: PassReals  #: [2 * row + pass]: what its rate is the sum of, see ``levels``
+    link: EntryIds  #: limited links of its path, then ``none``
+    cell: EntryIds
+    place: EntryIds  #: its place in ``Work.entries``
+    before: Ids  #: the row before it in its line, see ``lines``
+    after: Ids
 
 
 class Cells(NamedTuple):
     """[cell], and [2 * cell + pass], see ``levels``"""
 
-    link: Array
-    begin: Array  #: its rows are in ``Work.entries`` from there on
-    many: Array  #: how many there are
-    room: Array  #: how many there is room for
-    next: Array  #: the next cell of its group
-    first_s: Array  #: when the first of the rows that begin here ends
-    is_dirty: Array  #: whether that is out of date
-    is_queued: Array
-    level: Array  #: service/s to which the link holds rows; inf: it holds none
-    load: Array  #: bytes/s; inf: not known
-    rate: Array  #: bytes/s of the rows that begin here
+    link: Ids
+    begin: Ids  #: its rows are in ``Work.entries`` from there on
+    many: Ids  #: how many there are
+    room: Ids  #: how many there is room for
+    next: Ids  #: the next cell of its group
+    first_s: Reals  #: when the first of the rows that begin here ends
+    is_dirty: Flags  #: whether that is out of date
+    is_queued: Flags
+    level: PassReals  #: service/s to which the link holds rows; inf: it holds none
+    load: PassReals  #: bytes/s; inf: not known
+    rate: Reals  #: bytes/s of the rows that begin here
 
 
 class Groups(NamedTuple):
     """[group]"""
 
-    cell: Array  #: its first cell
-    rows: Array  #: how many
-    sent: Array  #: bytes as of ``since_s``
-    since_s: Array
-    rate: Array  #: bytes/s
-    next_s: Array  #: when the first of its rows ends
-    limit: Array  #: bytes sent at which the flow scheduler wants to be asked
+    cell: Ids  #: its first cell
+    rows: Ids  #: how many
+    sent: Reals  #: bytes as of ``since_s``
+    since_s: Reals
+    rate: Reals  #: bytes/s
+    next_s: Reals  #: when the first of its rows ends
+    limit: Reals  #: bytes sent at which the flow scheduler wants to be asked
 
 
 class Lines(NamedTuple):
     """[path], where flows are served one by one; see ``lines``"""
 
-    head: Array  #: the first row
-    is_moved: Array  #: whether the key of that has changed
-    is_queued: Array
-    queue: Array  #: paths with rows, by key
-    key: Array
-    moving: Array
-    moving_key: Array
+    head: Ids  #: the first row
+    is_moved: Flags  #: whether the key of that has changed
+    is_queued: Flags
+    queue: Ids  #: paths with rows, by key
+    key: Reals
+    moving: Ids
+    moving_key: Reals
 
 
 class Work(NamedTuple):
     """What is known of links, what has ended, and scratch space, which is void between calls."""
 
-    capacity: Array  #: [link]: bytes/s; the last, ``none``, stands for no link
-    left: Array
-    unused: Array
-    carried: Array  #: [route]: bytes of flows that are closed, or take another route now
-    counts: Array  #: see ``SENDING`` to ``FREED``
-    sending: Array  #: rows with a rate above 0, where all rates are set anew
-    ended: Array  #: flows that have sent all
-    freed: Array  #: rows without flows
-    free_cells: Array
-    entries: Array  #: rows, as row << shift | position on its path, cell by cell
-    load: Array  #: [link]
-    summed: Array
-    share: Array
-    rising: Array
-    begin: Array
-    end: Array
-    queue: Array  #: [link]: links, or cells
-    rows: Array  #: [row]
-    wanted: Array
-    other: Array
-    is_frozen: Array
-    through: Array  #: [row * longest]
+    capacity: Reals  #: [link]: bytes/s; the last, ``none``, stands for no link
+    left: Reals
+    unused: Reals
+    carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
+    counts: Ids  #: see ``SENDING`` to ``FREED``
+    sending: Ids  #: rows with a rate above 0, where all rates are set anew
+    ended: Ids  #: flows that have sent all
+    freed: Ids  #: rows without flows
+    free_cells: Ids
+    entries: Ids  #: rows, as row << shift | position on its path, cell by cell
+    load: Reals  #: [link]
+    summed: Reals
+    share: Reals
+    rising: Ids
+    begin: Ids
+    end: Ids
+    queue: Ids  #: [link]: links, or cells
+    rows: Ids  #: [row]
+    wanted: Reals
+    other: Reals
+    is_frozen: Flags
+    through: EntryIds  #: [row * longest]
 
 
 class State(NamedTuple):
@@ -140,7 +146,7 @@ class State(NamedTuple):
     listed: int  #: on how many links of its path a row is listed in cells; 0: it stands in line
     by_bytes: bool  #: whether a flow's weight is what it has left to send
     has_keys: bool  #: whether lines are in the order of ``Rows.key``, or of bytes left
-    cell_of: Array  #: [group * none + link]
+    cell_of: Ids  #: [group * none + link]
     flows: Flows
     rows: Rows
     cells: Cells
@@ -156,71 +162,32 @@ NO_END = -1
 #: Places in ``Work.counts``.
 SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
 
-_I, _F, _B = np.dtype(np.int32), np.dtype(np.float64), np.dtype(np.bool_)
-#: Arrays that are no ids, by name.
-_FLOATS = frozenset(
-    [
-        "size",
-        "weight",
-        "needs",
-        "joined",
-        "sent",
-        "booked",
-        "end_s",
-        "total",
-        "served",
-        "since_s",
-        "rate",
-        "key",
-        "parts",
-        "first_s",
-        "level",
-        "load",
-        "next_s",
-        "limit",
-        "capacity",
-        "left",
-        "unused",
-        "carried",
-        "summed",
-        "share",
-        "wanted",
-        "other",
-        "moving_key",
-        "sent",
-    ]
-)
-_BOOLS = frozenset(["more", "is_dirty", "is_queued", "is_frozen", "is_moved"])
-#: How many numbers each of a table's things has in an array, if not one.
-_PER_ROW = frozenset(["link", "cell", "place", "through"])
-_PER_PASS = frozenset(["parts", "level", "load"])
-
 
 def new_state(
     capacity: Floats, longest: int, listed: int, *, by_bytes: bool, has_keys: bool
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
-    work = {name: np.zeros(0, _kind(name)) for name in Work._fields}
-    for name in ("left", "unused", "load", "summed", "share"):
-        work[name] = np.zeros(links)
-    for name in ("rising", "begin", "end", "queue"):
-        work[name] = np.zeros(links, _I)
-    work["capacity"], work["counts"] = capacity.copy(), np.zeros(7, np.int64)
-    tables: list[Any] = [
-        table(*(np.zeros(0, _kind(f)) for f in table._fields)) for table in _TABLES
-    ]
+    work = _none_of(Work)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
+    of_links = "left unused load summed share rising begin end queue"
+    work = work._replace(
+        **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
+    )
     state = State(
-        links - 1,
-        longest,
-        shift,
-        2**shift - 1,
-        listed,
-        by_bytes,
-        has_keys,
-        np.zeros(0, _I),
-        *tables,
-        Work(**work),
+        none=links - 1,
+        longest=longest,
+        shift=shift,
+        mask=2**shift - 1,
+        listed=listed,
+        by_bytes=by_bytes,
+        has_keys=has_keys,
+        cell_of=np.zeros(0, np.int32),
+        flows=_none_of(Flows),
+        rows=_none_of(Rows),
+        cells=_none_of(Cells),
+        groups=_none_of(Groups),
+        lines=_none_of(Lines),
+        work=work,
     )
     return grown(state, flows=16, rows=16, cells=16, groups=1, routes=16, ways=16)
 
@@ -236,21 +203,19 @@ def grown(
     ways: int = 0,
 ) -> State:
     """The same with room for so many, if there is less."""
-    wide = dict.fromkeys(_PER_ROW, 1 << state.shift)
     made: dict[str, Any] = {}
     work = state.work
     if flows > len(state.flows.row):
-        made["flows"] = _table(state.flows, flows, {})
+        made["flows"] = _table(state.flows, flows)
         made["work"] = work = _some(work, ("ended",), flows)
     if rows > len(state.rows.group):
-        two = dict.fromkeys(_PER_PASS, 2)
-        made["rows"] = _table(state.rows, rows, wide | two)
+        made["rows"] = _table(state.rows, rows, 1 << state.shift)
         scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
         work = _some(work, scratch, len(made["rows"].group))
         made["work"] = work = _some(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):
         before = len(state.cells.link)
-        made["cells"] = table = _table(state.cells, cells, dict.fromkeys(_PER_PASS, 2))
+        made["cells"] = table = _table(state.cells, cells)
         work = made["work"] = _some(work, ("free_cells",), len(table.link))
         table.level[2 * before :] = np.inf  # above all of ``NO_CELL``
         free, counts = range(before or 1, len(table.link)), work.counts
@@ -258,7 +223,7 @@ def grown(
         counts[FREE_CELLS] += len(free)
     if groups > len(state.groups.cell):
         before = len(state.groups.cell)
-        made["groups"] = table = _table(state.groups, groups, {})
+        made["groups"] = table = _table(state.groups, groups)
         table.cell[before:] = NONE
         table.next_s[before:] = table.limit[before:] = np.inf
         many = len(table.cell) * state.none
@@ -266,7 +231,7 @@ def grown(
         cell_of[before * state.none :] = NONE
     if ways > len(state.lines.head):
         before = len(state.lines.head)
-        made["lines"] = lines = _table(state.lines, ways, {})
+        made["lines"] = lines = _table(state.lines, ways)
         lines.head[before:] = NONE
     if routes > len(state.work.carried):
         made["work"] = _some(work, ("carried",), routes)
@@ -291,23 +256,26 @@ def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
     return type(values)(*made)
 
 
-_TABLES = (Flows, Rows, Cells, Groups, Lines)
+def _none_of(table: Any) -> Any:
+    """A table of nothing."""
+    return table(*(np.zeros(0, kind) for kind, _ in _kinds(table).values()))
 
 
-def _kind(name: str) -> np.dtype[Any]:
-    return _F if name in _FLOATS else _B if name in _BOOLS else _I
+def _table(table: Any, many: int, entries: int = 1) -> Any:
+    """A table with room for that many, or for twice as many as it had."""
+    many, each = max(many, 2 * len(table[0])), {"each": 1, "entry": entries, "pass": 2}
+    kinds = _kinds(type(table))
+    longer = {
+        name: _longer(array, many * each[kinds[name][1]]) for name, array in table._asdict().items()
+    }
+    return type(table)(**longer)
 
 
-def _table(table: Any, many: int, wide: dict[str, int]) -> Any:
-    """A table with room for that many, and for as many again as it had."""
-    before = len(table[0])
-    many = max(many, 2 * before)
-    return type(table)(
-        *(
-            _longer(array, many * (len(array) // before if before else wide.get(name, 1)))
-            for name, array in zip(table._fields, table, strict=True)
-        )
-    )
+@functools.cache
+def _kinds(table: Hashable) -> dict[str, tuple[Any, str]]:
+    """{array: the type of its numbers, and of what there is one}"""
+    hints = get_type_hints(table, include_extras=True)
+    return {name: hint.__metadata__ for name, hint in hints.items()}
 
 
 def _some(work: Work, names: tuple[str, ...], many: int) -> Work:

@@ -116,7 +116,8 @@ def _check(fabric: Fabric) -> None:
                 assert state.work.entries[rows.place[entry]] == entry
                 assert cells.link[cell] == rows.link[entry]
     listed_entries = sum(
-        int((rows.link[row << state.shift :][: state.listed] != state.none).sum()) for row in members
+        int((rows.link[row << state.shift :][: state.listed] != state.none).sum())
+        for row in members
     )
     used = [cell for cell in state.cell_of[: len(state.groups.cell) * state.none] if cell != NONE]
     assert sum(int(cells.many[cell]) for cell in used) == listed_entries
