@@ -29,7 +29,7 @@ _ROOMS = (
     "netemu/fabric/fast",
     "netemu/circuits/fast",
     "netemu/circuits/policies/fast",
-    "resourcemanager/core/shuffling/fast",
+    "resourcemanager/core/shuffling",
     "resourcemanager/schedulers/placement/loops",
 )
 

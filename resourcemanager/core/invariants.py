@@ -6,18 +6,16 @@ plain loops; ``jobs`` leaves out those that an event can't have touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import AttemptId, FlowId, JobId
-from railyard.resourcemanager.core.shuffling.fetches import Fetch
-from railyard.resourcemanager.core.shuffling.merging import Merging
+from railyard.cluster.ids import AttemptId, JobId, NodeId
+from railyard.resourcemanager.core.shuffling.fetches import StageShuffle
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.state.readers import FetchKey
 
-#: Takes what a law that does not hold is about (a node, job, task or flow; "" = all), and the law.
+#: Takes what a law that does not hold is about (a node, job or task; "" = all), and the law.
 Wrong = Callable[[str, str], None]
 #: The last events are shown of so many of these.
 _NAMED = 3
@@ -43,7 +41,7 @@ def check_invariants(
     for name, job in state.jobs.items():
         if jobs is None or name in jobs:
             _of_job(job, state, shuffle, wrong)
-    _of_fetches(state, shuffle, wrong)
+    _of_fetches(shuffle, wrong)
     if broken:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
@@ -285,54 +283,39 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
         missing -= here.bit_count()
     if missing != reader.missing:
         wrong(attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}")
-    fetching, merging = shuffle.fetching_of(stage)
-    if attempt.killing or not fetching:
+    if attempt.killing or not shuffle.is_fetching(stage):
         return
+    sources: Collection[NodeId] | None = None
     for source in stage.reads:
         for task in source.tasks:
             if task.winner is not None and not has[source.name] >> task.index & 1:
-                _of_lacking(attempt, reader.fetches, task, task.winner, merging, wrong)
+                sources = reader.sources if sources is None else sources
+                _of_lacking(attempt, sources, task, task.winner, wrong)
 
 
 def _of_lacking(
-    attempt: Attempt,
-    fetches: Mapping[FetchKey, FlowId],
-    task: Task,
-    winner: Attempt,
-    merging: Merging | None,
-    wrong: Wrong,
+    attempt: Attempt, sources: Collection[NodeId], task: Task, winner: Attempt, wrong: Wrong
 ) -> None:
     """An attempt that lacks the output of a task is fetching it, or will be."""
     if winner.output_lost:
         wrong(task.id, f"{attempt.id} lacks the lost output of {task.id}")
-    elif merging is not None:
-        if not fetches and not merging.looking:
-            wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch")
-    elif winner.node.id not in fetches:
+    elif winner.node.id not in sources:
         wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch it")
 
 
-def _of_fetches(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
-    fetches = shuffle.all_fetches()
-    for flow, fetch in fetches.items():
-        _of_fetch(flow, fetch, wrong)
-    known = 0
-    for node in state.nodes.values():
-        for attempts in (node.attempts, node.reserved):
-            for attempt in attempts.values():
-                if attempt.reader is not None:
-                    known += len(attempt.reader.fetches)
-    if known != len(fetches):
-        wrong("", f"{len(fetches)} flows, but readers know of {known}")
+def _of_fetches(shuffle: Shuffle, wrong: Wrong) -> None:
+    for of_stage in shuffle.shuffles():
+        for place, reader in of_stage.under_way():
+            _of_fetch(of_stage, place, reader, wrong)
 
 
-def _of_fetch(flow: FlowId, fetch: Fetch, wrong: Wrong) -> None:
-    reader = fetch.reader
+def _of_fetch(of_stage: StageShuffle, place: int, number: int, wrong: Wrong) -> None:
+    reader, node = of_stage.reader(number), of_stage.nodes[place]
     if reader.ended_s is not None or reader.killing:
-        wrong(flow, f"flow {flow} is for {reader.id}, which does not fetch")
-    if any(output.state not in ("succeeded", "output lost") for output in fetch.outputs.attempts):
-        wrong(flow, f"flow {flow} carries outputs that do not count")
-    if not fetch.node.alive:
-        wrong(flow, f"flow {flow} comes from {fetch.node.id}, which is lost")
-    if reader.reader is None or reader.reader.fetches.get(fetch.key) != flow:
-        wrong(flow, f"flow {flow} is unknown to {reader.id}")
+        wrong(reader.id, f"a flow from {node.id} is for {reader.id}, which does not fetch")
+    elif reader.reader is None or reader.reader.number != number:
+        wrong(reader.id, f"a flow from {node.id} is unknown to {reader.id}")
+    if any(o.state not in ("succeeded", "output lost") for o in of_stage.outputs(place, number)):
+        wrong(reader.id, f"a flow from {node.id} to {reader.id} has outputs that do not count")
+    if not node.alive:
+        wrong(reader.id, f"a flow to {reader.id} comes from {node.id}, which is lost")

@@ -10,18 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from itertools import groupby
+from typing import Protocol, cast
+
+import numpy as np
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.counts import Counts
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
+
+
+def _is_fetch(end: Finished | Numbers) -> bool:
+    return not isinstance(end, Finished) or isinstance(end.flow, int)
+
+
+def _numbers(ends: Iterable[Finished | Numbers]) -> Numbers:
+    """The numbers of fetches that have ended."""
+    parts = [end if isinstance(end, np.ndarray) else np.array([end.flow], np.int64) for end in ends]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -52,8 +66,12 @@ class Carrier(Protocol):
 class SimulatedNetwork:
     """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
-    def __init__(self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0) -> None:
+    def __init__(
+        self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0, *, has_rows: bool = False
+    ) -> None:
         self.fabric = fabric
+        self._has_rows = has_rows  #: whether fetches without weights are rows of the fabric
+        self._nodes = list(fabric.network.rack_number)  #: by their numbers
         self.counts = Counts()
         self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
@@ -99,13 +117,14 @@ class SimulatedNetwork:
 
     def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
         pop = self._flows.pop
-        for end in ended:
-            if not isinstance(end, Finished):
-                yield end
+        for is_fetch, ends in groupby(ended, _is_fetch):
+            if is_fetch:
+                yield _numbers(ends)
                 continue
-            known = pop(end.flow, None)
-            if known is not None:  # otherwise the end of another flow has cancelled this one
-                yield known[1]
+            for end in ends:
+                known = pop(cast("Finished", end).flow, None)
+                if known is not None:  # otherwise the end of another flow has cancelled this one
+                    yield known[1]
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
@@ -130,23 +149,44 @@ class SimulatedNetwork:
     def _start(self, flows: Sequence[FlowSpec]) -> None:
         self._carrier.start_all(flows)
 
-    def carry_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
-        """Start flows that have numbers for names; see ``Fabric.start_rows``.
+    def carry_fetches(self, start: StartFetches) -> None:
+        """Start the flows of fetches, in this order; those within a node are left to the caller.
 
-        ``call_each`` gets the names of those that end, until ``Fabric.name_rows`` names them.
+        Flows are named by the numbers of their fetches.  ``call_each`` gets those that end.
         """
-        if len(src):
-            self.counts.opened += len(src)
-            self.fabric.start_rows(src, dst, size_bytes, names)
+        crossing = ((start.src != start.dst) & (start.size_bytes > 0)).nonzero()[0]
+        fetches, src, dst, size_bytes = (
+            column[crossing] for column in (start.fetches, start.src, start.dst, start.size_bytes)
+        )
+        self.counts.opened += len(fetches)
+        if self._has_rows and not start.asks:
+            if len(fetches):
+                self.fabric.start_rows(src, dst, size_bytes, fetches)
+            return
+        specs = []
+        columns = (crossing.tolist(), fetches.tolist(), src.tolist(), dst.tolist())
+        for at, name, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
+            weight, priority = start.asks[at] if start.asks else (1.0, ())
+            specs.append(
+                FlowSpec(
+                    flow=cast("FlowId", name),
+                    src=self._nodes[source],
+                    dst=self._nodes[target],
+                    size_bytes=size,
+                    coflow=start.coflows[at],
+                    weight=weight,
+                    priority=priority,
+                )
+            )
+        self._start(specs)
 
-    def know(self, spec: FlowSpec, on_end: OnEnd) -> None:
-        """Say how the end of a flow is to be reported that was a row so far."""
-        self._flows[spec.flow] = spec, on_end
-
-    def take(self, flow: FlowId) -> OnEnd | None:
-        """How the end of a flow is to be reported, which the caller does; None: it is cancelled."""
-        known = self._flows.pop(flow, None)
-        return None if known is None else known[1]
+    def cancel_fetch(self, order: CancelFetch) -> None:
+        """Cancel the flow of a fetch; does nothing if it is not open."""
+        name = cast("FlowId", order.fetch)
+        spec = FlowSpec(flow=name, src=order.src, dst=order.dst, size_bytes=order.size_bytes)
+        if self._has_rows and not self.fabric.is_open(name):
+            self.fabric.name_rows({order.fetch: spec})
+        self._close(spec)
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow; does nothing if it is not open."""

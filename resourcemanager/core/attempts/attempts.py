@@ -28,7 +28,6 @@ from railyard.cluster.messages.execution import (
 from railyard.resourcemanager.core.attempts.blame import Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
-from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
 from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
@@ -79,11 +78,6 @@ class Attempts:
             if attempt.state != "reserved":
                 attempt.task.stage.progress_sum += attempt.progress - before
                 self._state.policies.notify("attempt_progressed", attempt)
-
-    def all_progressed(self, event: AttemptsProgressed) -> None:
-        """Many do, one after the other."""
-        for report in event.reports:
-            self.progressed(report)
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""
@@ -270,7 +264,7 @@ class Attempts:
         known = self._shuffle.reader_of(event.flow)
         if known is None:
             return
-        lost, to_blame = self._shuffle.flow_failed(event)
+        lost, to_blame = self._shuffle.failed(event)
         reader, node = known
         for output in lost:
             self._lose_output(output)
@@ -376,7 +370,7 @@ class Attempts:
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
         for reader_stage in stage.readers:
-            self._shuffle.ask_again(reader_stage, node)
+            self._shuffle.place_lost(reader_stage, node)
         for output in outputs:
             if not output.output_lost:
                 self._lose_output(output)

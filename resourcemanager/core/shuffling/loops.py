@@ -1,0 +1,120 @@
+"""The arrays of a stage's fetches, and the loop that ends and begins them.
+
+The loop is plain Python, which numba can compile: who has millions of fetches has it compiled
+(``compiled``), and nobody else loads numba.  Both do the same.
+
+Never here: which fetches may begin; see ``shuffle.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railyard.resourcemanager.core.shuffling.messages import Numbers
+
+Counts = NDArray[np.int32]
+#: The number of a fetch is that of its stage, of its place there and of its reader: the last two
+#: have so many bits each.
+PLACE_BITS, READER_BITS = 18, 22
+STAGE_SHIFT = PLACE_BITS + READER_BITS
+PLACES, READERS = (1 << PLACE_BITS) - 1, (1 << READER_BITS) - 1
+#: The rows of what ``go_on`` returns.
+FETCH, SRC, DST, SIZE, AFTER = range(5)
+
+
+class Arrays(NamedTuple):
+    """Of a reading stage, by place (a node with outputs) and by reader (an attempt).
+
+    A fetch is under way where more outputs have been asked for than have arrived.
+    """
+
+    node: Numbers  #: [place] its number
+    ready: Counts  #: [place] outputs that are ready
+    ready_bytes: Numbers  #: [place, task] what these have for each reading task
+    reader_node: Numbers  #: [reader] the number of its node
+    task: Numbers  #: [reader]
+    sequence: Counts  #: [reader] fetches that it has begun
+    missing: Numbers  #: [reader] outputs that have not arrived
+    asked: Counts  #: [place, reader] outputs that have arrived or are under way
+    arrived: Counts  #: [place, reader]
+    arrived_bytes: Numbers  #: [place, reader]
+    size_bytes: Numbers  #: [place, reader] of the last fetch
+    started_s: NDArray[np.float64]  #: [place, reader] likewise
+    name: Counts  #: [place, reader] likewise: how many fetches its reader began before
+    order: Numbers  #: [place, reader] likewise: how many fetches began before, of all
+    #: of fetches that have ended since they were last counted: bytes in all, within nodes, and
+    #: within racks
+    moved_bytes: Numbers
+    sent_bytes: Numbers  #: [rack] and between racks
+    received_bytes: Numbers  #: [rack]
+    ended_s: NDArray[np.float64]  #: when the last one between two nodes ended, if any: one number
+
+
+def go_on(
+    arrays: Arrays,
+    rack_of: Numbers,
+    fetches: Numbers,
+    ended: bool,
+    now_s: float,
+    begun: int,
+) -> Numbers:
+    """Begin fetches of all that is new where these may fetch, in this order.
+
+    If they have ``ended``, what they were to bring has arrived; those that were not under way do
+    not matter.  ``begun``: how many fetches began before.  Returns those that begin: [row, fetch].
+    """
+    found, count = np.empty((5, len(fetches)), np.int64), 0
+    for number in range(len(fetches)):
+        fetch = int(fetches[number])
+        reader, place = fetch & READERS, fetch >> READER_BITS & PLACES
+        asked = int(arrays.asked[place, reader])
+        arrived = int(arrays.arrived[place, reader])
+        if ended != (asked > arrived):
+            continue
+        src, dst = int(arrays.node[place]), int(arrays.reader_node[reader])
+        if ended:
+            size_bytes = int(arrays.size_bytes[place, reader])
+            arrays.missing[reader] -= asked - arrived
+            arrays.arrived[place, reader] = asked
+            arrays.arrived_bytes[place, reader] += size_bytes
+            arrays.moved_bytes[0] += size_bytes
+            source, target = int(rack_of[src]), int(rack_of[dst])
+            if src == dst:
+                arrays.moved_bytes[1] += size_bytes
+            elif source == target:
+                arrays.moved_bytes[2] += size_bytes
+            else:
+                arrays.sent_bytes[source] += size_bytes
+                arrays.received_bytes[target] += size_bytes
+            if src != dst:
+                arrays.ended_s[0] = now_s
+        ready = int(arrays.ready[place])
+        if asked == ready:
+            continue
+        size_bytes = int(arrays.ready_bytes[place, arrays.task[reader]])
+        size_bytes -= int(arrays.arrived_bytes[place, reader])
+        arrays.asked[place, reader] = ready
+        arrays.size_bytes[place, reader] = size_bytes
+        arrays.started_s[place, reader] = now_s
+        arrays.order[place, reader] = begun + count
+        arrays.name[place, reader] = arrays.sequence[reader]
+        arrays.sequence[reader] += 1
+        found[FETCH, count], found[SRC, count], found[DST, count] = fetch, src, dst
+        found[SIZE, count], found[AFTER, count] = size_bytes, number
+        count += 1
+    return found[:, :count]
+
+
+def compiled() -> Callable[..., Any]:
+    """``go_on``, compiled: loads numba, which takes a second."""
+    from railyard.cluster.compiling import set_up_numba
+
+    set_up_numba()
+    from numba import njit
+
+    loop: Callable[..., Any] = njit(cache=True)(go_on)
+    return loop

@@ -1,0 +1,53 @@
+"""What a core and whoever drives it tell each other of many fetches at once.
+
+Fetches have numbers here, and names in the messages of a cluster: ``Core.handle`` gives and takes
+those, ``Core.handle_together`` these.  They never leave the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railyard.cluster.ids import CoflowId, NodeId
+from railyard.cluster.messaging.wire import Command, Event
+
+Numbers = NDArray[np.int64]
+
+
+class FetchesEnded(Event, frozen=True, kw_only=True):
+    """Fetches have brought all that they were to bring, in this order."""
+
+    fetches: Numbers
+
+    def __str__(self) -> str:
+        return f"FetchesEnded: {len(self.fetches)} fetches"
+
+
+class StartFetches(Command, frozen=True, kw_only=True):
+    """Start the flows of fetches, in this order; [fetch] each."""
+
+    fetches: Numbers
+    src: Numbers  #: numbers of nodes: their places in the topology
+    dst: Numbers
+    size_bytes: Numbers
+    coflows: Sequence[CoflowId]
+    #: weight and priority of each, as the flow policy says; empty if it says nothing
+    asks: Sequence[tuple[float, tuple[float, ...]]] = ()
+
+    def __str__(self) -> str:
+        return f"StartFetches: {len(self.fetches)} fetches"
+
+
+class CancelFetch(Command, frozen=True, kw_only=True):
+    """A fetch is not wanted any more, of so many bytes from one node to another."""
+
+    fetch: int
+    src: NodeId
+    dst: NodeId
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return f"CancelFetch: from {self.src} to {self.dst}"
