@@ -107,29 +107,14 @@ class Simulation:
             return Core(topology, recipe, options, seed, compile_loops=compiled)
 
         has_restarts = any(isinstance(fault, DaemonFault) for fault in faults)
-        together = not (faults or log or one_by_one) and behaviour.is_prompt
+        self.driver: VirtualDriver
         if has_restarts:
-            self.driver: VirtualDriver = RestartableDriver(make_core, self.heap, log, stopwatch)
-        elif together:
-            self.driver = BatchDriver(make_core(), self.heap, stopwatch)
-        else:
+            self.driver = RestartableDriver(make_core, self.heap, log, stopwatch)
+        elif faults or log or one_by_one or not behaviour.is_prompt:
             self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
-        name = config.flow_scheduler
-        flows = flow_scheduler(name)
-        self.network: SimulatedNetwork
-        if has_restarts:
-            self.network = FaultyNetwork(
-                lambda: ResumableFabric(
-                    topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
-                ),
-                self.heap,
-                behaviour.fetch_s,
-            )
         else:
-            fast = fast_version(name, fast_from_flows)
-            has_rows = together and compiled and flows.takes_rows()
-            fabric = Fabric(topology, flows, fast=fast, has_table=has_rows)
-            self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s, has_rows=has_rows)
+            self.driver = BatchDriver(make_core(), self.heap, stopwatch)
+        self.network = self._make_network(behaviour.fetch_s, fast_from_flows, has_rows=compiled)
         fabric = self.network.fabric
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
@@ -235,6 +220,26 @@ class Simulation:
         add_figures(summary, self.core.state.policies)
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
+
+    def _make_network(
+        self, fetch_s: float, fast_from_flows: int | None, *, has_rows: bool
+    ) -> SimulatedNetwork:
+        topology, name = self.config.topology, self.config.flow_scheduler
+        scheduler, fast = flow_scheduler(name), fast_version(name, fast_from_flows)
+        if isinstance(self.driver, RestartableDriver):
+            return FaultyNetwork(
+                lambda: ResumableFabric(topology, flow_scheduler(name), fast=fast),
+                self.heap,
+                fetch_s,
+            )
+        has_rows = has_rows and scheduler.takes_rows() and isinstance(self.driver, BatchDriver)
+        return SimulatedNetwork(
+            Fabric(topology, scheduler, fast=fast, has_table=has_rows),
+            self.heap,
+            fetch_s,
+            has_rows=has_rows,
+            looks_at_names=scheduler.by_priority,
+        )
 
     def _plan_submissions(self) -> dict[JobId, list[JobId]]:
         """Have all jobs submitted; {first step of a job: all its steps}."""

@@ -28,16 +28,6 @@ from railyard.simulator.network.counts import Counts
 OnEnd = Callable[[int, str], None]
 
 
-def _is_fetch(end: Finished | Numbers) -> bool:
-    return not isinstance(end, Finished) or isinstance(end.flow, int)
-
-
-def _numbers(ends: Iterable[Finished | Numbers]) -> Numbers:
-    """The numbers of fetches that have ended."""
-    parts = [end if isinstance(end, np.ndarray) else np.array([end.flow], np.int64) for end in ends]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
     for on_end in ends:
         assert callable(on_end), "nobody takes rows"
@@ -67,11 +57,20 @@ class SimulatedNetwork:
     """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
     def __init__(
-        self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0, *, has_rows: bool = False
+        self,
+        fabric: Fabric,
+        heap: EventHeap,
+        latency_s: float = 0.0,
+        *,
+        has_rows: bool = False,
+        looks_at_names: bool = False,
     ) -> None:
         self.fabric = fabric
         self._has_rows = has_rows  #: whether fetches without weights are rows of the fabric
         self._nodes = list(fabric.network.rack_number)  #: by their numbers
+        #: whether it matters for what flows share how they are called
+        self.looks_at_names = looks_at_names
+        self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
         self.counts = Counts()
         self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
@@ -117,14 +116,30 @@ class SimulatedNetwork:
 
     def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
         pop = self._flows.pop
-        for is_fetch, ends in groupby(ended, _is_fetch):
+        for is_fetch, ends in groupby(ended, self._is_fetch):
             if is_fetch:
-                yield _numbers(ends)
+                yield self._fetches(ends)
                 continue
             for end in ends:
                 known = pop(cast("Finished", end).flow, None)
                 if known is not None:  # otherwise the end of another flow has cancelled this one
                     yield known[1]
+
+    def _is_fetch(self, end: Finished | Numbers) -> bool:
+        if not isinstance(end, Finished):
+            return True
+        return isinstance(end.flow, int) or end.flow in self._numbers
+
+    def _fetches(self, ends: Iterable[Finished | Numbers]) -> Numbers:
+        """The numbers of fetches that have ended."""
+        parts: list[Numbers] = []
+        for end in ends:
+            if isinstance(end, Finished):
+                number = self._numbers.pop(end.flow, end.flow)
+                parts.append(np.array([number], np.int64))
+            else:
+                parts.append(end)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
@@ -149,10 +164,13 @@ class SimulatedNetwork:
     def _start(self, flows: Sequence[FlowSpec]) -> None:
         self._carrier.start_all(flows)
 
-    def carry_fetches(self, start: StartFetches) -> None:
+    def carry_fetches(
+        self, start: StartFetches, names: Callable[[Numbers], list[FlowId]] | None
+    ) -> None:
         """Start the flows of fetches, in this order; those within a node are left to the caller.
 
-        Flows are named by the numbers of their fetches.  ``call_each`` gets those that end.
+        Flows are named by the numbers of their fetches if there is no function that gives others.
+        ``call_each`` gets the numbers of those that end.
         """
         crossing = ((start.src != start.dst) & (start.size_bytes > 0)).nonzero()[0]
         fetches, src, dst, size_bytes = (
@@ -163,13 +181,16 @@ class SimulatedNetwork:
             if len(fetches):
                 self.fabric.start_rows(src, dst, size_bytes, fetches)
             return
-        specs = []
-        columns = (crossing.tolist(), fetches.tolist(), src.tolist(), dst.tolist())
+        specs, numbers = list[FlowSpec](), fetches.tolist()
+        flows = cast("list[FlowId]", numbers) if names is None else names(fetches)
+        if names is not None:
+            self._numbers |= zip(flows, numbers, strict=True)
+        columns = (crossing.tolist(), flows, src.tolist(), dst.tolist())
         for at, name, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
             weight, priority = start.asks[at] if start.asks else (1.0, ())
             specs.append(
                 FlowSpec(
-                    flow=cast("FlowId", name),
+                    flow=name,
                     src=self._nodes[source],
                     dst=self._nodes[target],
                     size_bytes=size,
@@ -182,7 +203,8 @@ class SimulatedNetwork:
 
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
-        name = cast("FlowId", order.fetch)
+        name = order.flow if self.looks_at_names else cast("FlowId", order.fetch)
+        self._numbers.pop(name, None)
         spec = FlowSpec(flow=name, src=order.src, dst=order.dst, size_bytes=order.size_bytes)
         if self._has_rows and not self.fabric.is_open(name):
             self.fabric.name_rows({order.fetch: spec})

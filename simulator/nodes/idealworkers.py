@@ -31,7 +31,8 @@ class IdealWorkers(Workers):
         here = command.fetches[(command.src == command.dst) | (command.size_bytes == 0)]
         if len(here):
             self.heap.after(0.0, self._fetched_here, here)
-        self.network.carry_fetches(command)
+        names = self._driver.core.shuffle.names if self.network.looks_at_names else None
+        self.network.carry_fetches(command, names)
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         """Cancel the flow of a fetch."""

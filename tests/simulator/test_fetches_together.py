@@ -1,4 +1,4 @@
-"""Fetches that start and end together, in loops that are compiled or not: all is as if one by one."""
+"""Fetches that start and end together, in compiled loops or not: all is as if one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def records(config: ClusterConfig, jobs: str, settings: dict[str, float], **how:
             {"failures": 0.1, "stragglers": 0.1},
             id="failures",
         ),
-        pytest.param(HYBRID, "sunflow", "co-scheduler,jobs=6", {}, id="circuits"),
+        pytest.param(HYBRID, "sunflow", "corral-w1,jobs=2,window=10", {}, id="circuits"),
         pytest.param(
             JOINT, "afap", "joint,edges=jobs,work=1210s,median=20,jobs=3", {}, id="priorities"
         ),

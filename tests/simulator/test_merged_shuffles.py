@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
+from railyard.resourcemanager.core.shuffling.merging import Bundle
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.core.shuffling.merging import Bundle
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.nodes.behaviour import Behaviour

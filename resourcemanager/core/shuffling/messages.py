@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from railyard.cluster.ids import CoflowId, NodeId
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messaging.wire import Command, Event
 
 Numbers = NDArray[np.int64]
@@ -45,9 +45,10 @@ class CancelFetch(Command, frozen=True, kw_only=True):
     """A fetch is not wanted any more, of so many bytes from one node to another."""
 
     fetch: int
+    flow: FlowId  #: its name
     src: NodeId
     dst: NodeId
     size_bytes: int
 
     def __str__(self) -> str:
-        return f"CancelFetch: from {self.src} to {self.dst}"
+        return f"CancelFetch: {self.flow}"

@@ -270,6 +270,10 @@ class Shuffle:
             size_bytes, began_s = arrays.size_bytes[place, reader], arrays.started_s[place, reader]
             yield shuffle.reader(reader).id, outputs, int(size_bytes), float(began_s)
 
+    def names(self, fetches: Numbers) -> list[FlowId]:
+        """The flows of fetches under way."""
+        return [self.stage_of(each).name(*place_and_reader(each)) for each in fetches.tolist()]
+
     def shuffles(self) -> Iterator[StageShuffle]:
         """The fetches of each reading stage; read only."""
         return iter(self._stages.values())
@@ -405,8 +409,10 @@ class Shuffle:
             self._state.emit(CancelFlow(flow=fetch.id, dst=dst))
         else:
             [number] = shuffle.fetches((place,), (reader,)).tolist()
-            size_bytes = fetch.size_bytes
-            self._state.emit(CancelFetch(fetch=number, src=src, dst=dst, size_bytes=size_bytes))
+            order = CancelFetch(
+                fetch=number, flow=fetch.id, src=src, dst=dst, size_bytes=fetch.size_bytes
+            )
+            self._state.emit(order)
         self._break_off(shuffle, place, reader)
 
     def _as_fetch(self, shuffle: StageShuffle, place: int, reader: int) -> Fetch:
