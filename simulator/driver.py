@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from railyard.cluster.ids import AttemptId
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.shuffling.fetches import Arriving
 from railyard.resourcemanager.core.shuffling.messages import FetchesEnded
 from railyard.resourcemanager.driving.coredriver import CoreDriver, Log
 from railyard.resourcemanager.interface.commands import SetTimer
@@ -55,11 +55,8 @@ class BatchDriver(VirtualDriver):
     def __init__(self, core: Core, heap: EventHeap, stopwatch: Callable[[], float] | None) -> None:
         super().__init__(core, heap, None, stopwatch)
 
-    def arriving(self, fetches: Numbers) -> Iterator[tuple[AttemptId, int, int, float]]:
-        """What fetches are about to bring: reader, outputs, bytes, and since when.
-
-        One that is not under way any more brings no outputs.
-        """
+    def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
+        """What fetches are about to bring."""
         return self.core.shuffle.arriving(fetches)
 
     def feed_fetches(self, fetches: Numbers) -> None:

@@ -20,6 +20,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.resourcemanager.core.shuffling.loops import STAGE_SHIFT
 from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.counts import Counts
@@ -185,8 +186,10 @@ class SimulatedNetwork:
         flows = cast("list[FlowId]", numbers) if names is None else names(fetches)
         if names is not None:
             self._numbers |= zip(flows, numbers, strict=True)
-        columns = (crossing.tolist(), flows, src.tolist(), dst.tolist())
-        for at, name, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
+        columns = (crossing.tolist(), flows, numbers, src.tolist(), dst.tolist())
+        for at, name, number, source, target, size in zip(
+            *columns, size_bytes.tolist(), strict=True
+        ):
             weight, priority = start.asks[at] if start.asks else (1.0, ())
             specs.append(
                 FlowSpec(
@@ -194,7 +197,7 @@ class SimulatedNetwork:
                     src=self._nodes[source],
                     dst=self._nodes[target],
                     size_bytes=size,
-                    coflow=start.coflows[at],
+                    coflow=start.coflows[number >> STAGE_SHIFT],
                     weight=weight,
                     priority=priority,
                 )

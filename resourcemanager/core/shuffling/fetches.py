@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import CoflowId, FlowId, NodeId, RackId
+from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages.execution import StartFlow
 from railyard.resourcemanager.core.shuffling.loops import (
     AFTER,
@@ -31,6 +31,11 @@ from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 
 #: Ends and begins fetches, as ``loops.go_on`` does: (arrays, fetches, ended) -> those that begin.
 GoOn = Callable[[Arrays, Numbers, bool], Numbers]
+
+
+#: Of a fetch: its reader, how many outputs it brings, their bytes, and since when.
+Arriving = tuple[AttemptId, int, int, float]
+NOTHING: Arriving = (AttemptId(""), 0, 0, 0.0)
 
 
 class Fetch(msgspec.Struct, eq=False):
@@ -272,6 +277,18 @@ class StageShuffle:
             self.outputs(place, reader),
             int(self.arrays.size_bytes[place, reader]),
             int(self.arrays.order[place, reader]),
+        )
+
+    def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
+        """What fetches are about to bring."""
+        arrays, readers = self.arrays, fetches & READERS
+        where = fetches >> READER_BITS & PLACES, readers
+        return zip(
+            [self.reader(reader).id for reader in readers.tolist()],
+            (arrays.asked[where] - arrays.arrived[where]).tolist(),
+            arrays.size_bytes[where].tolist(),
+            arrays.started_s[where].tolist(),
+            strict=True,
         )
 
     # What readers say (``ReaderRows``) -----------------------------------------------------------

@@ -6,7 +6,7 @@ those, ``Core.handle_together`` these.  They never leave the process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class StartFetches(Command, frozen=True, kw_only=True):
     src: Numbers  #: numbers of nodes: their places in the topology
     dst: Numbers
     size_bytes: Numbers
-    coflows: Sequence[CoflowId]
+    coflows: Mapping[int, CoflowId]  #: by the numbers of stages, ``loops.STAGE_SHIFT``
     #: weight and priority of each, as the flow policy says; empty if it says nothing
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
 

@@ -18,7 +18,13 @@ import numpy as np
 from railyard.cluster.bounded import Priority, Weight
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
-from railyard.resourcemanager.core.shuffling.fetches import Fetch, StageShuffle, place_and_reader
+from railyard.resourcemanager.core.shuffling.fetches import (
+    NOTHING,
+    Arriving,
+    Fetch,
+    StageShuffle,
+    place_and_reader,
+)
 from railyard.resourcemanager.core.shuffling.loops import (
     AFTER,
     DST,
@@ -44,6 +50,7 @@ from railyard.resourcemanager.interface.policies import FlowPolicy
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
+_NONE: Numbers = np.zeros((5, 0), np.int64)
 
 
 class Shuffle:
@@ -255,20 +262,21 @@ class Shuffle:
         ]
         return {fetch.id: fetch for fetch in sorted(fetches, key=lambda each: each.order)}
 
-    def arriving(self, fetches: Numbers) -> Iterator[tuple[AttemptId, int, int, float]]:
-        """What fetches are about to bring: reader, outputs, bytes, and since when.
+    def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
+        """What fetches are about to bring, in this order.
 
         One that is not under way any more brings no outputs.
         """
-        for number in fetches.tolist():
-            shuffle, (place, reader) = (
-                self._by_number[number >> STAGE_SHIFT],
-                place_and_reader(number),
-            )
-            arrays = shuffle.arrays
-            outputs = int(arrays.asked[place, reader]) - int(arrays.arrived[place, reader])
-            size_bytes, began_s = arrays.size_bytes[place, reader], arrays.started_s[place, reader]
-            yield shuffle.reader(reader).id, outputs, int(size_bytes), float(began_s)
+        parts: list[Arriving] = [NOTHING] * len(fetches)
+        for number, at in _by_stage(fetches):
+            shuffle = self._by_number.get(number)
+            if shuffle is None:
+                continue
+            if at is None:
+                return shuffle.arriving(fetches)
+            for place, each in zip(at.tolist(), shuffle.arriving(fetches[at]), strict=True):
+                parts[place] = each
+        return iter(parts)
 
     def names(self, fetches: Numbers) -> list[FlowId]:
         """The flows of fetches under way."""
@@ -310,30 +318,24 @@ class Shuffle:
 
     def _go_on(self, fetches: Numbers, *, ended: bool) -> None:
         """Let fetches end, if they have, and begin those that may."""
-        numbers = fetches >> STAGE_SHIFT
-        first = int(numbers[0])
-        if len(fetches) == 1 or (numbers == first).all():
-            found = self._go_on_in(first, fetches, ended)
-        else:
-            parts: list[Numbers] = []
-            for number in dict.fromkeys(numbers.tolist()):
-                at = (numbers == number).nonzero()[0]
-                part = self._go_on_in(number, fetches[at], ended)
+        parts: list[Numbers] = []
+        for number, at in _by_stage(fetches):
+            if (shuffle := self._by_number.get(number)) is None:
+                continue  # its job has ended
+            if at is None:
+                parts.append(shuffle.go_on(fetches, ended, self._run_loop))
+            else:
+                part = shuffle.go_on(fetches[at], ended, self._run_loop)
                 part[AFTER] = at[part[AFTER]]
                 parts.append(part)
-            found = np.concatenate(parts, axis=1)
-            found = found[:, found[AFTER].argsort(kind="stable")]
         if self.looks_at_each and ended:
             for number in fetches.tolist():
                 self._notify_ended(number)
+        found = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else _NONE
+        if len(parts) > 1:
+            found = found[:, found[AFTER].argsort(kind="stable")]
         if found.shape[1]:
             self._start(found)
-
-    def _go_on_in(self, number: int, fetches: Numbers, ended: bool) -> Numbers:
-        shuffle = self._by_number.get(number)
-        if shuffle is None:  # its job has ended
-            return np.zeros((5, 0), np.int64)
-        return shuffle.go_on(fetches, ended, self._run_loop)
 
     def _run_loop(self, arrays: Arrays, fetches: Numbers, ended: bool) -> Numbers:
         now_s = self._state.now_s
@@ -344,17 +346,17 @@ class Shuffle:
     def _start(self, found: Numbers) -> None:
         """Start the flows of fetches that begin; the first opens its stage's coflow."""
         fetches, src, dst = found[FETCH], found[SRC], found[DST]
-        numbers = (fetches >> STAGE_SHIFT).tolist()
-        of_each = [self._by_number[number] for number in numbers]
-        crossing = src != dst
-        for at, shuffle in enumerate(of_each):
-            if shuffle.started_s is None and crossing[at]:
+        numbers, crossing = fetches >> STAGE_SHIFT, src != dst
+        stages = {number: self._by_number[number] for number in numbers.tolist()}
+        for number, shuffle in stages.items():
+            if shuffle.started_s is None and crossing[numbers == number].any():
                 shuffle.started_s = self._state.now_s
                 self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
         seen = [self._see(number) for number in fetches.tolist()] if self.looks_at_each else []
         if self.by_name:
-            for number, shuffle in zip(fetches.tolist(), of_each, strict=True):
-                self._state.emit(self._as_fetch(shuffle, *place_and_reader(number)).start_order)
+            for fetch in fetches.tolist():
+                shuffle, where = stages[fetch >> STAGE_SHIFT], place_and_reader(fetch)
+                self._state.emit(self._as_fetch(shuffle, *where).start_order)
         else:
             self._state.emit(
                 StartFetches(
@@ -362,7 +364,7 @@ class Shuffle:
                     src=src,
                     dst=dst,
                     size_bytes=found[SIZE],
-                    coflows=[shuffle.coflow for shuffle in of_each],
+                    coflows={number: each.coflow for number, each in stages.items()},
                     asks=[(fetch.weight, fetch.priority) for fetch in seen],
                 )
             )
@@ -434,3 +436,14 @@ class Shuffle:
         if place is None or not shuffle.is_open(place, reader):
             return None
         return (shuffle, place, reader) if shuffle.name(place, reader) == flow else None
+
+
+def _by_stage(fetches: Numbers) -> Iterator[tuple[int, Numbers | None]]:
+    """The number of each stage that these are of, and their places; None: all are of this one."""
+    numbers = fetches >> STAGE_SHIFT
+    first = int(numbers[0])
+    if len(fetches) == 1 or (numbers == first).all():
+        yield first, None
+        return
+    for number in dict.fromkeys(numbers.tolist()):
+        yield number, (numbers == number).nonzero()[0]
