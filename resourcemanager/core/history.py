@@ -63,7 +63,7 @@ class History:
 def _in_words(message: Message) -> str:
     """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
     if isinstance(message, FetchesEnded | StartFetches | CancelFetch):
-        return str(message)
+        return type(message).__name__
     fields = to_map(message)
     short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
     return " ".join([type(message).__name__, *short])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Container
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.resourcemanager.core.shuffling.fetches import StageShuffle
+from railyard.resourcemanager.core.shuffling.loops import READERS
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
@@ -305,17 +306,17 @@ def _of_lacking(
 
 def _of_fetches(shuffle: Shuffle, wrong: Wrong) -> None:
     for of_stage in shuffle.shuffles():
-        for place, reader in of_stage.under_way():
-            _of_fetch(of_stage, place, reader, wrong)
+        for fetch in of_stage.under_way():
+            _of_fetch(of_stage, fetch, wrong)
 
 
-def _of_fetch(of_stage: StageShuffle, place: int, number: int, wrong: Wrong) -> None:
-    reader, node = of_stage.reader(number), of_stage.nodes[place]
+def _of_fetch(of_stage: StageShuffle, fetch: int, wrong: Wrong) -> None:
+    reader, node = of_stage.reader_of(fetch), of_stage.node_of(fetch)
     if reader.ended_s is not None or reader.killing:
         wrong(reader.id, f"a flow from {node.id} is for {reader.id}, which does not fetch")
-    elif reader.reader is None or reader.reader.number != number:
+    elif reader.reader is None or reader.reader.number != fetch & READERS:
         wrong(reader.id, f"a flow from {node.id} is unknown to {reader.id}")
-    if any(o.state not in ("succeeded", "output lost") for o in of_stage.outputs(place, number)):
+    if any(o.state not in ("succeeded", "output lost") for o in of_stage.outputs(fetch)):
         wrong(reader.id, f"a flow from {node.id} to {reader.id} has outputs that do not count")
     if not node.alive:
         wrong(reader.id, f"a flow to {reader.id} comes from {node.id}, which is lost")

@@ -29,6 +29,10 @@ from railyard.simulator.network.counts import Counts
 OnEnd = Callable[[int, str], None]
 
 
+#: What ends of flows are: arrays of the numbers of fetches, fetches by their names, other flows.
+_ROWS, _FETCHES, _OTHERS = "rows", "fetches", "others"
+
+
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
     for on_end in ends:
         assert callable(on_end), "nobody takes rows"
@@ -116,31 +120,24 @@ class SimulatedNetwork:
         self.call_each(self._known(ended))
 
     def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
-        pop = self._flows.pop
-        for is_fetch, ends in groupby(ended, self._is_fetch):
-            if is_fetch:
-                yield self._fetches(ends)
+        pop, numbers = self._flows.pop, self._numbers
+        for kind, ends in groupby(ended, self._kind):
+            if kind is _ROWS:
+                yield from cast("Iterator[Numbers]", ends)
                 continue
-            for end in ends:
-                known = pop(cast("Finished", end).flow, None)
+            flows = [end.flow for end in cast("Iterator[Finished]", ends)]
+            if kind is _FETCHES:
+                yield np.array([numbers.pop(flow, flow) for flow in flows], np.int64)
+                continue
+            for flow in flows:
+                known = pop(flow, None)
                 if known is not None:  # otherwise the end of another flow has cancelled this one
                     yield known[1]
 
-    def _is_fetch(self, end: Finished | Numbers) -> bool:
+    def _kind(self, end: Finished | Numbers) -> str:
         if not isinstance(end, Finished):
-            return True
-        return isinstance(end.flow, int) or end.flow in self._numbers
-
-    def _fetches(self, ends: Iterable[Finished | Numbers]) -> Numbers:
-        """The numbers of fetches that have ended."""
-        parts: list[Numbers] = []
-        for end in ends:
-            if isinstance(end, Finished):
-                number = self._numbers.pop(end.flow, end.flow)
-                parts.append(np.array([number], np.int64))
-            else:
-                parts.append(end)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return _ROWS
+        return _FETCHES if isinstance(end.flow, int) or end.flow in self._numbers else _OTHERS
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:

@@ -25,17 +25,16 @@ from railyard.resourcemanager.core.shuffling.loops import (
     SIZE,
     STAGE_SHIFT,
     Arrays,
+    new_arrays,
+    with_room,
 )
-from railyard.resourcemanager.core.shuffling.messages import Numbers
+from railyard.resourcemanager.core.shuffling.messages import NONE, Numbers
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 
 #: Ends and begins fetches, as ``loops.go_on`` does: (arrays, fetches, ended) -> those that begin.
 GoOn = Callable[[Arrays, Numbers, bool], Numbers]
-
-
 #: Of a fetch: its reader, how many outputs it brings, their bytes, and since when.
 Arriving = tuple[AttemptId, int, int, float]
-NOTHING: Arriving = (AttemptId(""), 0, 0, 0.0)
 
 
 class Fetch(msgspec.Struct, eq=False):
@@ -44,7 +43,7 @@ class Fetch(msgspec.Struct, eq=False):
     id: FlowId
     reader: Attempt
     node: Node  #: that sends
-    shuffle: StageShuffle
+    coflow: CoflowId
     outputs: Sequence[Attempt]
     size_bytes: int
     order: int  #: how many fetches began before it
@@ -56,7 +55,7 @@ class Fetch(msgspec.Struct, eq=False):
         """The order that started it."""
         return StartFlow(
             flow=self.id,
-            coflow=self.shuffle.coflow,
+            coflow=self.coflow,
             src=self.node.id,
             dst=self.reader.node.id,
             size_bytes=self.size_bytes,
@@ -76,63 +75,43 @@ class StageShuffle:
 
     def __init__(self, stage: Stage, number: int, racks: int) -> None:
         self.stage = stage
-        self.number = number
         self.coflow = CoflowId(stage.id)
         self.fetching = False  #: whether its attempts may fetch
         self.started_s: float | None = None  #: when its first flow between two nodes started
         self.ended_s: float | None = None  #: when its latest flow between two nodes ended
+        self.arrays = new_arrays(stage.size, racks)
         self.nodes: list[Node] = []  #: by place
         self.place_of: dict[NodeId, int] = {}  #: of nodes that are alive
-        self.logs: list[list[Attempt]] = []  #: outputs as they became ready, by place
         self.readers: list[Attempt | None] = []  #: None: it is about to be launched
-        #: once it is careful: {(place, reader): outputs that a fetch under way is to bring}
-        self.brings: dict[tuple[int, int], tuple[Attempt, ...]] = {}
-        #: {(place, reader): fetches in a row that failed}
-        self.tries: dict[tuple[int, int], int] = {}
-        self._has: list[dict[str, int]] | None = None  #: likewise: ``fetched``, by reader
+        #: {fetch: how many in a row have failed}
+        self.tries: dict[int, int] = {}
+        self.number = number
+        self._base = number << STAGE_SHIFT
+        self._logs: list[list[Attempt]] = []  #: outputs as they became ready, by place
+        #: once it is careful: ``fetched``, by reader; None before
+        self._has: list[dict[str, int]] | None = None
+        #: likewise: {fetch under way: outputs that it is to bring}
+        self._brings: dict[int, tuple[Attempt, ...]] = {}
         #: {identity of an output's bytes, which equal outputs share: these, and as an array}
         self._sizes: dict[int, tuple[tuple[int, ...], Numbers]] = {}
-        tasks = stage.size
-        ints, counts = np.int64, np.int32
-        self.arrays = Arrays(
-            node=np.zeros(0, ints),
-            ready=np.zeros(0, counts),
-            ready_bytes=np.zeros((0, tasks), ints),
-            reader_node=np.zeros(tasks, ints),
-            task=np.zeros(tasks, ints),
-            sequence=np.zeros(tasks, counts),
-            missing=np.zeros(tasks, ints),
-            asked=np.zeros((0, tasks), counts),
-            arrived=np.zeros((0, tasks), counts),
-            arrived_bytes=np.zeros((0, tasks), ints),
-            size_bytes=np.zeros((0, tasks), ints),
-            started_s=np.zeros((0, tasks)),
-            name=np.zeros((0, tasks), counts),
-            order=np.zeros((0, tasks), ints),
-            moved_bytes=np.zeros(3, ints),
-            sent_bytes=np.zeros(racks, ints),
-            received_bytes=np.zeros(racks, ints),
-            ended_s=np.full(1, np.nan),
-        )
 
     # What comes ----------------------------------------------------------------------------------
     def add_output(self, output: Attempt, node_number: int) -> int:
         """Add an output that is ready; returns its node's place."""
-        node = output.node
+        node, sizes = output.node, output.partition_bytes
         place = self.place_of.get(node.id)
         if place is None:
             place = self.place_of[node.id] = len(self.nodes)
             self.nodes.append(node)
-            self.logs.append([])
+            self._logs.append([])
             if place == len(self.arrays.ready):
-                self._make_room(max(4, place), 0)
+                self.arrays = with_room(self.arrays, places=max(4, place))
             self.arrays.node[place] = node_number
-        self.logs[place].append(output)
-        self.arrays.ready[place] += 1
-        known = self._sizes.get(id(output.partition_bytes))
+        self._logs[place].append(output)
+        known = self._sizes.get(id(sizes))
         if known is None:
-            known = output.partition_bytes, np.array(output.partition_bytes, np.int64)
-            self._sizes[id(output.partition_bytes)] = known
+            known = self._sizes[id(sizes)] = sizes, np.array(sizes, np.int64)
+        self.arrays.ready[place] += 1
         self.arrays.ready_bytes[place] += known[1]
         return place
 
@@ -140,13 +119,13 @@ class StageShuffle:
         """The number of an attempt that is about to be launched."""
         reader = len(self.readers)
         if reader == len(self.arrays.task):
-            self._make_room(0, max(4, reader // 4))
+            self.arrays = with_room(self.arrays, readers=max(4, reader // 4))
         self.readers.append(None)
         self.arrays.reader_node[reader] = node_number
         self.arrays.task[reader] = task.index
         self.arrays.missing[reader] = self.stage.inputs
         if self._has is not None:
-            self._has.append(dict.fromkeys([source.name for source in self.stage.reads], 0))
+            self._has.append(self._nothing())
         return reader
 
     def forget_place(self, node: NodeId) -> None:
@@ -154,7 +133,7 @@ class StageShuffle:
         self.be_careful()
         place = self.place_of.pop(node, None)
         if place is not None:
-            self.logs[place] = []
+            self._logs[place] = []
             for counts in (self.arrays.ready, self.arrays.asked, self.arrays.arrived):
                 counts[place] = 0
 
@@ -163,133 +142,151 @@ class StageShuffle:
         if self._has is None:
             self._has = [self.fetched(reader) for reader in range(len(self.readers))]
 
-    def break_off(self, place: int, reader: int) -> None:
+    def break_off(self, fetch: int) -> None:
         """A fetch under way has ended, and brought nothing."""
-        self.brings.pop((place, reader), None)
-        self.arrays.asked[place, reader] = self.arrays.arrived[place, reader]
+        self._brings.pop(fetch, None)
+        where = place_and_reader(fetch)
+        self.arrays.asked[where] = self.arrays.arrived[where]
 
     def go_on(self, fetches: Numbers, ended: bool, loop: GoOn) -> Numbers:
         """Let fetches end, if they have ``ended``, and begin what is new; see ``loops.go_on``."""
         if self._has is None:
             return loop(self.arrays, fetches, ended)
         found: list[Numbers] = []
-        for number in range(len(fetches)):
-            for begun in self._go_on_carefully(fetches[number : number + 1], ended, loop):
-                begun[AFTER] = number
+        for at in range(len(fetches)):
+            one = fetches[at : at + 1]
+            if self.is_open(int(one[0])) == ended:
+                begun = self._go_on_carefully(one, ended, loop, self._has)
+                begun[AFTER] = at
                 found.append(begun)
-        return np.concatenate(found, axis=1) if found else np.zeros((5, 0), np.int64)
+        return np.concatenate(found, axis=1) if found else NONE
 
-    def _go_on_carefully(self, fetches: Numbers, ended: bool, loop: GoOn) -> Iterator[Numbers]:
-        assert self._has is not None
-        arrays, (place, reader) = self.arrays, place_and_reader(int(fetches[0]))
-        here, is_open = (place, reader), self.is_open(place, reader)
+    def _go_on_carefully(
+        self, one: Numbers, ended: bool, loop: GoOn, has: list[dict[str, int]]
+    ) -> Numbers:
+        """The same for one fetch, of which the outputs are looked at."""
+        arrays, fetch = self.arrays, int(one[0])
+        place, reader = where = place_and_reader(fetch)
+        ready, bits = int(arrays.ready[place]), has[reader]
         if ended:
-            if not is_open:
-                return
-            self.tries.pop(here, None)
-            outputs, ready = self.outputs(place, reader), int(arrays.ready[place])
-            self.brings.pop(here, None)
-            arrays.ready[place] = arrays.asked[place, reader]  # nothing begins
-            loop(arrays, fetches, True)
+            for output in self.outputs(fetch):
+                bits[output.task.stage.name] |= 1 << output.task.index
+            arrays.ready[place] = arrays.asked[where]  # nothing begins yet
+            loop(arrays, one, True)
             arrays.ready[place] = ready
-            has, missing = self._has[reader], self.stage.inputs
-            for output in outputs:
-                has[output.task.stage.name] |= 1 << output.task.index
-            arrays.missing[reader] = missing - sum(bits.bit_count() for bits in has.values())
-        elif is_open:
-            return
-        new = self._new_outputs(place, reader)
+            have = sum(some.bit_count() for some in bits.values())
+            arrays.missing[reader] = self.stage.inputs - have
+            self._brings.pop(fetch, None)
+            self.tries.pop(fetch, None)
+        new = [
+            output
+            for output in self._logs[place][int(arrays.arrived[where]) :]
+            if output.state == "succeeded"  # and it has none that the task made before
+            and not bits[output.task.stage.name] >> output.task.index & 1
+        ]
         if not new:
-            arrays.asked[place, reader] = arrays.arrived[place, reader] = arrays.ready[place]
-            return
-        self.brings[here] = new
-        begun = loop(arrays, fetches, False)
-        task = int(arrays.task[reader])
+            arrays.asked[where] = arrays.arrived[where] = ready
+            return NONE
+        self._brings[fetch] = tuple(new)
+        begun, task = loop(arrays, one, False), int(arrays.task[reader])
         size_bytes = sum(output.partition_bytes[task] for output in new)
-        arrays.size_bytes[place, reader] = begun[SIZE] = size_bytes
-        yield begun
-
-    def _new_outputs(self, place: int, reader: int) -> tuple[Attempt, ...]:
-        """What is ready on a node, was not asked for and is not had from elsewhere."""
-        log, seen = self.logs[place], int(self.arrays.arrived[place, reader])
-        return tuple(
-            [
-                output
-                for output in log[seen:]
-                if output.state == "succeeded"
-                and not self.has(reader, output.task.stage.name, output.task.index)
-            ]
-        )
+        arrays.size_bytes[where] = begun[SIZE] = size_bytes
+        return begun
 
     # What can be seen ----------------------------------------------------------------------------
-    def fetches(self, places: Iterable[int], readers: Iterable[int]) -> Numbers:
-        """The numbers of the fetches from each of these places by each of these readers."""
-        base, to = self.number << STAGE_SHIFT, list(places)
-        return np.array(
-            [base | place << READER_BITS | reader for reader in readers for place in to], np.int64
-        )
+    def fetches(self, places: Iterable[int], readers: Iterable[int]) -> list[int]:
+        """The numbers of the fetches by each of these readers from each of these places."""
+        of_places = [self._base | place << READER_BITS for place in places]
+        return [number | reader for reader in readers for number in of_places]
 
-    def is_open(self, place: int, reader: int) -> bool:
+    def is_open(self, fetch: int) -> bool:
         """Whether a fetch is under way."""
-        return bool(self.arrays.asked[place, reader] != self.arrays.arrived[place, reader])
+        where = place_and_reader(fetch)
+        return bool(self.arrays.asked[where] != self.arrays.arrived[where])
 
-    def under_way(self, reader: int | None = None) -> list[tuple[int, int]]:
-        """The (place, reader) of all fetches under way, of one reader, as they began."""
-        many = len(self.nodes)
-        asked, arrived = self.arrays.asked[:many], self.arrays.arrived[:many]
-        if reader is None:
-            places, readers = (asked != arrived).nonzero()
-        else:
-            places = (asked[:, reader] != arrived[:, reader]).nonzero()[0]
-            readers = np.full(len(places), reader)
-        if len(places) > 1:
-            order = self.arrays.order[places, readers].argsort()
-            places, readers = places[order], readers[order]
-        return list(zip(places.tolist(), readers.tolist(), strict=True))
+    def under_way(self, reader: int | None = None, place: int | None = None) -> list[int]:
+        """The fetches under way, of one reader or from one place, as they began."""
+        some_places = slice(len(self.nodes)) if place is None else slice(place, place + 1)
+        some_readers = slice(len(self.readers)) if reader is None else slice(reader, reader + 1)
+        some = some_places, some_readers
+        open_, orders = self.arrays.asked[some] != self.arrays.arrived[some], self.arrays.order
+        if not open_.any():
+            return []
+        places, readers = open_.nonzero()
+        places, readers = places + (place or 0), readers + (reader or 0)
+        numbers = self._base | places << READER_BITS | readers
+        found: list[int] = numbers[orders[places, readers].argsort()].tolist()
+        return found
 
-    def name(self, place: int, reader: int) -> FlowId:
-        """The flow of the fetch that began last."""
-        attempt, number = self.reader(reader), self.arrays.name[place, reader]
-        return FlowId(f"{attempt.id}:{self.nodes[place].id}:{number}")
-
-    def reader(self, reader: int) -> Attempt:
-        """An attempt that was launched."""
-        attempt = self.readers[reader]
+    def reader_of(self, fetch: int) -> Attempt:
+        """The attempt that a fetch is for."""
+        attempt = self.readers[fetch & READERS]
         if attempt is None:
             raise InvariantError(f"{self.stage.id} has a reader that was not launched")
         return attempt
 
-    def outputs(self, place: int, reader: int) -> Sequence[Attempt]:
+    def node_of(self, fetch: int) -> Node:
+        """Where a fetch comes from."""
+        return self.nodes[place_and_reader(fetch)[0]]
+
+    def name(self, fetch: int) -> FlowId:
+        """The flow of a fetch under way."""
+        number = self.arrays.name[place_and_reader(fetch)]
+        return FlowId(f"{self.reader_of(fetch).id}:{self.node_of(fetch).id}:{number}")
+
+    def outputs(self, fetch: int) -> Sequence[Attempt]:
         """What a fetch under way is to bring."""
-        known = self.brings.get((place, reader))
+        known = self._brings.get(fetch)
         if known is not None:
             return known
-        arrived, asked = self.arrays.arrived[place, reader], self.arrays.asked[place, reader]
-        return self.logs[place][int(arrived) : int(asked)]
+        place, _ = where = place_and_reader(fetch)
+        return self._logs[place][int(self.arrays.arrived[where]) : int(self.arrays.asked[where])]
 
-    def as_fetch(self, place: int, reader: int) -> Fetch:
+    def as_fetch(self, fetch: int) -> Fetch:
         """A fetch under way, to be looked at."""
+        where = place_and_reader(fetch)
         return Fetch(
-            self.name(place, reader),
-            self.reader(reader),
-            self.nodes[place],
-            self,
-            self.outputs(place, reader),
-            int(self.arrays.size_bytes[place, reader]),
-            int(self.arrays.order[place, reader]),
+            self.name(fetch),
+            self.reader_of(fetch),
+            self.node_of(fetch),
+            self.coflow,
+            self.outputs(fetch),
+            int(self.arrays.size_bytes[where]),
+            int(self.arrays.order[where]),
         )
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
-        """What fetches are about to bring."""
+        """What fetches are about to bring: no outputs if they are not under way any more."""
         arrays, readers = self.arrays, fetches & READERS
         where = fetches >> READER_BITS & PLACES, readers
         return zip(
-            [self.reader(reader).id for reader in readers.tolist()],
+            [self.reader_of(reader).id for reader in readers.tolist()],
             (arrays.asked[where] - arrays.arrived[where]).tolist(),
             arrays.size_bytes[where].tolist(),
             arrays.started_s[where].tolist(),
             strict=True,
         )
+
+    def count(self, racks: Sequence[RackId]) -> None:
+        """Have the job's record say what has been fetched."""
+        record, arrays = self.stage.job.record, self.arrays
+        if not np.isnan(arrays.ended_s[0]):
+            self.ended_s = float(arrays.ended_s[0])
+            arrays.ended_s[0] = np.nan
+        moved_bytes, in_node_bytes, in_rack_bytes = arrays.moved_bytes.tolist()
+        if not moved_bytes:
+            return
+        record.shuffled_bytes += moved_bytes
+        record.fetched_in_node_bytes += in_node_bytes
+        record.fetched_in_rack_bytes += in_rack_bytes
+        for by_rack, counted in (
+            (record.sent_bytes, arrays.sent_bytes),
+            (record.received_bytes, arrays.received_bytes),
+        ):
+            for number in counted.nonzero()[0].tolist():
+                by_rack[racks[number]] += int(counted[number])
+            counted[:] = 0
+        arrays.moved_bytes[:] = 0
 
     # What readers say (``ReaderRows``) -----------------------------------------------------------
     def missing(self, reader: int) -> int:
@@ -300,57 +297,18 @@ class StageShuffle:
         """{Stage read: bit set of the tasks with output that has arrived}.  O(outputs)."""
         if self._has is not None:
             return self._has[reader]
-        bits = dict.fromkeys([source.name for source in self.stage.reads], 0)
-        for place, log in enumerate(self.logs):
+        bits = self._nothing()
+        for place, log in enumerate(self._logs):
             for output in log[: int(self.arrays.arrived[place, reader])]:
                 bits[output.task.stage.name] |= 1 << output.task.index
         return bits
 
-    def has(self, reader: int, stage: str, index: int) -> bool:
-        """Whether the output of a task has arrived."""
-        return bool(self.fetched(reader)[stage] >> index & 1)
-
     def sources_of(self, reader: int) -> Collection[NodeId]:
         """The nodes from which something is under way."""
-        return {self.nodes[place].id for place, _ in self.under_way(reader)}
+        return {self.node_of(fetch).id for fetch in self.under_way(reader)}
 
-    def count(self, racks: Sequence[RackId]) -> None:
-        """Have the job's record say what has been fetched."""
-        record, arrays = self.stage.job.record, self.arrays
-        if not np.isnan(arrays.ended_s[0]):
-            self.ended_s = float(arrays.ended_s[0])
-            arrays.ended_s[0] = np.nan
-        moved, in_node, in_rack = arrays.moved_bytes.tolist()
-        if not moved:
-            return
-        record.shuffled_bytes += moved
-        record.fetched_in_node_bytes += in_node
-        record.fetched_in_rack_bytes += in_rack
-        arrays.moved_bytes[:] = 0
-        for by_rack, counted in (
-            (record.sent_bytes, arrays.sent_bytes),
-            (record.received_bytes, arrays.received_bytes),
-        ):
-            for number in counted.nonzero()[0].tolist():
-                by_rack[racks[number]] += int(counted[number])
-            counted[:] = 0
-
-    def _make_room(self, places: int, readers: int) -> None:
-        """Make the arrays larger by so many places and readers."""
-        larger = {}
-        for name, array in self.arrays._asdict().items():
-            if name in ("node", "ready"):
-                more: tuple[int, ...] = (places,)
-            elif name == "ready_bytes":
-                more = (places, 0)
-            elif name in ("reader_node", "task", "sequence", "missing"):
-                more = (readers,)
-            elif array.ndim == 2:
-                more = (places, readers)
-            else:
-                continue
-            larger[name] = np.pad(array, [(0, many) for many in more])
-        self.arrays = self.arrays._replace(**larger)
+    def _nothing(self) -> dict[str, int]:
+        return dict.fromkeys([source.name for source in self.stage.reads], 0)
 
 
 def place_and_reader(fetch: int) -> tuple[int, int]:

@@ -33,11 +33,11 @@ class Arrays(NamedTuple):
     """
 
     node: Numbers  #: [place] its number
-    ready: Counts  #: [place] outputs that are ready
+    ready: Numbers  #: [place] outputs that are ready
     ready_bytes: Numbers  #: [place, task] what these have for each reading task
     reader_node: Numbers  #: [reader] the number of its node
     task: Numbers  #: [reader]
-    sequence: Counts  #: [reader] fetches that it has begun
+    sequence: Numbers  #: [reader] fetches that it has begun
     missing: Numbers  #: [reader] outputs that have not arrived
     asked: Counts  #: [place, reader] outputs that have arrived or are under way
     arrived: Counts  #: [place, reader]
@@ -52,6 +52,42 @@ class Arrays(NamedTuple):
     sent_bytes: Numbers  #: [rack] and between racks
     received_bytes: Numbers  #: [rack]
     ended_s: NDArray[np.float64]  #: when the last one between two nodes ended, if any: one number
+
+
+#: The shapes of the arrays that are not of one length: by places, readers, tasks.
+_SHAPES = {
+    **dict.fromkeys(("node", "ready"), "p"),
+    **dict.fromkeys(("reader_node", "task", "sequence", "missing"), "r"),
+    **dict.fromkeys(("asked", "arrived", "arrived_bytes", "size_bytes"), "pr"),
+    **dict.fromkeys(("started_s", "name", "order"), "pr"),
+    "ready_bytes": "pt",
+}
+_TYPES = dict.fromkeys(("asked", "arrived", "name"), np.int32) | {"started_s": np.float64}
+
+
+def new_arrays(tasks: int, racks: int) -> Arrays:
+    """The arrays of a stage of so many tasks, without any place or reader, for as many readers."""
+    many = {"p": 0, "r": tasks, "t": tasks}
+    shaped: dict[str, Any] = {
+        name: np.zeros([many[by] for by in shape], _TYPES.get(name, np.int64))
+        for name, shape in _SHAPES.items()
+    }
+    moved, sent, received = (np.zeros(length, np.int64) for length in (3, racks, racks))
+    ended_s = np.full(1, np.nan)
+    return Arrays(
+        **shaped, moved_bytes=moved, sent_bytes=sent, received_bytes=received, ended_s=ended_s
+    )
+
+
+def with_room(arrays: Arrays, *, places: int = 0, readers: int = 0) -> Arrays:
+    """The arrays with room for so many more."""
+    more = {"p": (0, places), "r": (0, readers), "t": (0, 0)}
+    return arrays._replace(
+        **{
+            name: np.pad(getattr(arrays, name), [more[by] for by in shape])
+            for name, shape in _SHAPES.items()
+        }
+    )
 
 
 def go_on(

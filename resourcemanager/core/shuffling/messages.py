@@ -15,15 +15,14 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messaging.wire import Command, Event
 
 Numbers = NDArray[np.int64]
+#: What ``loops.go_on`` returns if nothing begins.
+NONE: Numbers = np.zeros((5, 0), np.int64)
 
 
 class FetchesEnded(Event, frozen=True, kw_only=True):
     """Fetches have brought all that they were to bring, in this order."""
 
     fetches: Numbers
-
-    def __str__(self) -> str:
-        return f"FetchesEnded: {len(self.fetches)} fetches"
 
 
 class StartFetches(Command, frozen=True, kw_only=True):
@@ -37,9 +36,6 @@ class StartFetches(Command, frozen=True, kw_only=True):
     #: weight and priority of each, as the flow policy says; empty if it says nothing
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
 
-    def __str__(self) -> str:
-        return f"StartFetches: {len(self.fetches)} fetches"
-
 
 class CancelFetch(Command, frozen=True, kw_only=True):
     """A fetch is not wanted any more, of so many bytes from one node to another."""
@@ -49,6 +45,3 @@ class CancelFetch(Command, frozen=True, kw_only=True):
     src: NodeId
     dst: NodeId
     size_bytes: int
-
-    def __str__(self) -> str:
-        return f"CancelFetch: {self.flow}"

@@ -9,8 +9,7 @@ Never here: running tasks again after their output is lost; see ``attempts.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -18,25 +17,10 @@ import numpy as np
 from railyard.cluster.bounded import Priority, Weight
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
-from railyard.resourcemanager.core.shuffling.fetches import (
-    NOTHING,
-    Arriving,
-    Fetch,
-    StageShuffle,
-    place_and_reader,
-)
-from railyard.resourcemanager.core.shuffling.loops import (
-    AFTER,
-    DST,
-    FETCH,
-    SIZE,
-    SRC,
-    STAGE_SHIFT,
-    Arrays,
-    compiled,
-    go_on,
-)
+from railyard.resourcemanager.core.shuffling import loops
+from railyard.resourcemanager.core.shuffling.fetches import Arriving, Fetch, StageShuffle
 from railyard.resourcemanager.core.shuffling.messages import (
+    NONE,
     CancelFetch,
     FetchesEnded,
     Numbers,
@@ -50,7 +34,6 @@ from railyard.resourcemanager.interface.policies import FlowPolicy
 
 #: A reader tries a node this often in a row before the outputs there count as lost.
 TRIES_MAX = 4
-_NONE: Numbers = np.zeros((5, 0), np.int64)
 
 
 class Shuffle:
@@ -63,23 +46,19 @@ class Shuffle:
         self._by_number: dict[int, StageShuffle] = {}
         self._numbered = 0  #: stages so far
         self._begun = 0  #: fetches so far
-        self._loop = compiled() if compile_loops else go_on
+        self._loop = loops.compiled() if compile_loops else loops.go_on
         nodes = list(state.topology.nodes())
         self._node_number = {node.id: number for number, node in enumerate(nodes)}
         self._racks = list(dict.fromkeys(node.rack for node in nodes))
         racks = {rack: number for number, rack in enumerate(self._racks)}
         self._rack_of = np.array([racks[node.rack] for node in nodes], np.int64)
-        policies = state.policies
-        self._tells_of_starts = bool(policies.overriding("fetch_started"))
-        self._tells_of_ends = bool(policies.overriding("fetch_ended"))
-        self._has_weights = type(policies.flows).weight is not FlowPolicy.weight
-        self._has_priorities = type(policies.flows).priority is not FlowPolicy.priority
+        flows, overriding = state.policies.flows, state.policies.overriding
         #: whether policies look at each fetch, which so has to end by itself
-        self.looks_at_each = (
-            self._tells_of_starts
-            or self._tells_of_ends
-            or self._has_weights
-            or self._has_priorities
+        self.looks_at_each = bool(
+            overriding("fetch_started")
+            or overriding("fetch_ended")
+            or type(flows).weight is not FlowPolicy.weight
+            or type(flows).priority is not FlowPolicy.priority
         )
         #: whether orders about fetches are given one by one, with names, as on a cluster
         self.by_name = True
@@ -137,7 +116,7 @@ class Shuffle:
         assert attempt.reader is not None, f"{attempt.id} reads no stage"
         shuffle.readers[attempt.reader.number] = attempt
         if shuffle.fetching:
-            self._fetch_from_all(shuffle, [attempt])
+            self._fetch(shuffle, shuffle.place_of.values(), [attempt])
         else:
             self._begin_to_fetch(shuffle)
 
@@ -162,25 +141,20 @@ class Shuffle:
 
     def stop(self, attempt: Attempt) -> None:
         """Cancel the fetches of an attempt."""
-        if attempt.reader is not None:
-            shuffle = self._stages.get(attempt.task.stage.id)
-            if shuffle is not None:
-                for place, reader in shuffle.under_way(attempt.reader.number):
-                    self._cancel(shuffle, place, reader)
+        shuffle = self._stages.get(attempt.task.stage.id)
+        if attempt.reader is not None and shuffle is not None:
+            for fetch in shuffle.under_way(reader=attempt.reader.number):
+                self._cancel(shuffle, fetch)
 
     def source_lost(self, node: Node) -> list[Attempt]:
         """Cancel all fetches from a node; returns whose they were.  O(stages)."""
-        cancelled: list[tuple[int, StageShuffle, int, int]] = []
+        readers: list[Attempt] = []
         for shuffle in self._stages.values():
             place = shuffle.place_of.get(node.id)
-            if place is not None:
-                order = shuffle.arrays.order[place]
-                readers = [r for r in range(len(shuffle.readers)) if shuffle.is_open(place, r)]
-                cancelled += [(int(order[r]), shuffle, place, r) for r in readers]
-        cancelled.sort(key=lambda each: each[0])
-        for _, shuffle, place, reader in cancelled:
-            self._cancel(shuffle, place, reader)
-        return [shuffle.reader(reader) for _, shuffle, _, reader in cancelled]
+            for fetch in [] if place is None else shuffle.under_way(place=place):
+                readers.append(shuffle.reader_of(fetch))
+                self._cancel(shuffle, fetch)
+        return readers
 
     def output_lost(self, attempt: Attempt) -> None:
         """What a task made can't be fetched any more."""
@@ -196,18 +170,13 @@ class Shuffle:
     # Ends of fetches -----------------------------------------------------------------------------
     def finished(self, event: FlowFinished) -> None:
         """A fetch is complete; one that is not known any more does not matter."""
-        found = self._found(event.flow)
-        if found is not None:
-            shuffle, place, reader = found
-            self._go_on(shuffle.fetches((place,), (reader,)), ended=True)
+        fetch = self._found(event.flow)
+        if fetch is not None:
+            self._go_on(np.array([fetch]), ended=True)
 
     def ended(self, event: FetchesEnded) -> None:
         """Fetches are complete, one after the other."""
-        if not self.looks_at_each:
-            self._go_on(event.fetches, ended=True)
-            return
-        for number in range(len(event.fetches)):
-            self._go_on(event.fetches[number : number + 1], ended=True)
+        self._go_on(event.fetches, ended=True)
 
     def failed(self, event: FlowFailed) -> tuple[list[Attempt], bool]:
         """A fetch broke off: it is tried again.
@@ -215,24 +184,24 @@ class Shuffle:
         Returns the outputs that now count as lost, and whether those who made them are to blame:
         not when their NodeManager is gone, unless one reader says so again and again.
         """
-        found = self._found(event.flow)
-        if found is None:
+        fetch = self._found(event.flow)
+        if fetch is None:
             return [], False
-        shuffle, place, reader = found
+        shuffle = self.stage_of(fetch)
         shuffle.be_careful()
-        outputs = shuffle.outputs(place, reader)
+        outputs = shuffle.outputs(fetch)
         if event.gone:  # nobody else closes the flow
-            self._cancel(shuffle, place, reader)
+            self._cancel(shuffle, fetch)
         else:
-            self._break_off(shuffle, place, reader)
+            self._break_off(shuffle, fetch)
         lost = [output for output in outputs if output.id in event.lost]
-        tries = shuffle.tries[place, reader] = shuffle.tries.get((place, reader), 0) + 1
+        tries = shuffle.tries[fetch] = shuffle.tries.get(fetch, 0) + 1
         tried_enough = tries >= TRIES_MAX
         if not lost and tried_enough:
             lost = list(outputs)
         to_blame = tried_enough or not event.gone
         if lost and to_blame:
-            del shuffle.tries[place, reader]
+            del shuffle.tries[fetch]
         return [output for output in lost if not output.output_lost], to_blame
 
     # What can be seen ----------------------------------------------------------------------------
@@ -247,40 +216,30 @@ class Shuffle:
 
     def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
         """Which attempt the flow of a fetch is for, and where it comes from."""
-        found = self._found(flow)
-        if found is None:
+        fetch = self._found(flow)
+        if fetch is None:
             return None
-        shuffle, place, reader = found
-        return shuffle.reader(reader), shuffle.nodes[place]
+        shuffle = self.stage_of(fetch)
+        return shuffle.reader_of(fetch), shuffle.node_of(fetch)
 
     def all_fetches(self) -> dict[FlowId, Fetch]:
         """All fetches under way, in the order in which they began.  O(fetches)."""
         fetches = [
-            self._as_fetch(shuffle, place, reader)
+            self._as_fetch(shuffle, fetch)
             for shuffle in self._stages.values()
-            for place, reader in shuffle.under_way()
+            for fetch in shuffle.under_way()
         ]
         return {fetch.id: fetch for fetch in sorted(fetches, key=lambda each: each.order)}
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
-        """What fetches are about to bring, in this order.
-
-        One that is not under way any more brings no outputs.
-        """
-        parts: list[Arriving] = [NOTHING] * len(fetches)
-        for number, at in _by_stage(fetches):
-            shuffle = self._by_number.get(number)
-            if shuffle is None:
-                continue
+        """What fetches are about to bring, in this order; see ``StageShuffle``."""
+        parts: list[Arriving] = [(AttemptId(""), 0, 0, 0.0)] * len(fetches)
+        for shuffle, at in self._by_stage(fetches):
             if at is None:
                 return shuffle.arriving(fetches)
             for place, each in zip(at.tolist(), shuffle.arriving(fetches[at]), strict=True):
                 parts[place] = each
         return iter(parts)
-
-    def names(self, fetches: Numbers) -> list[FlowId]:
-        """The flows of fetches under way."""
-        return [self.stage_of(each).name(*place_and_reader(each)) for each in fetches.tolist()]
 
     def shuffles(self) -> Iterator[StageShuffle]:
         """The fetches of each reading stage; read only."""
@@ -288,7 +247,7 @@ class Shuffle:
 
     def stage_of(self, fetch: int) -> StageShuffle:
         """Where a fetch is; read only."""
-        return self._by_number[fetch >> STAGE_SHIFT]
+        return self._by_number[fetch >> loops.STAGE_SHIFT]
 
     def count_all(self) -> None:
         """Have records say what has been fetched."""
@@ -301,10 +260,7 @@ class Shuffle:
         policies = self._state.policies
         if policies.ask(policies.shuffle.may_fetch, shuffle.stage):
             shuffle.fetching = True
-            self._fetch_from_all(shuffle, list(shuffle.stage.at_work))
-
-    def _fetch_from_all(self, shuffle: StageShuffle, readers: Sequence[Attempt]) -> None:
-        self._fetch(shuffle, shuffle.place_of.values(), readers)
+            self._fetch(shuffle, shuffle.place_of.values(), shuffle.stage.at_work)
 
     def _fetch(
         self, shuffle: StageShuffle, places: Iterable[int], readers: Iterable[Attempt]
@@ -313,31 +269,25 @@ class Shuffle:
         alive = [place for place in places if shuffle.nodes[place].alive]
         numbers = [each.reader.number for each in readers if each.reader and not each.killing]
         fetches = shuffle.fetches(alive, numbers)
-        if len(fetches):
-            self._go_on(fetches, ended=False)
+        if fetches:
+            self._go_on(np.array(fetches), ended=False)
 
     def _go_on(self, fetches: Numbers, *, ended: bool) -> None:
         """Let fetches end, if they have, and begin those that may."""
         parts: list[Numbers] = []
-        for number, at in _by_stage(fetches):
-            if (shuffle := self._by_number.get(number)) is None:
-                continue  # its job has ended
-            if at is None:
-                parts.append(shuffle.go_on(fetches, ended, self._run_loop))
-            else:
-                part = shuffle.go_on(fetches[at], ended, self._run_loop)
-                part[AFTER] = at[part[AFTER]]
-                parts.append(part)
+        for shuffle, at in self._by_stage(fetches):
+            part = shuffle.go_on(fetches if at is None else fetches[at], ended, self._run_loop)
+            if at is not None:
+                part[loops.AFTER] = at[part[loops.AFTER]]
+            parts.append(part)
         if self.looks_at_each and ended:
             for number in fetches.tolist():
                 self._notify_ended(number)
-        found = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else _NONE
-        if len(parts) > 1:
-            found = found[:, found[AFTER].argsort(kind="stable")]
+        found = parts[0] if len(parts) == 1 else np.concatenate([NONE, *parts], axis=1)
         if found.shape[1]:
-            self._start(found)
+            self._start(found[:, found[loops.AFTER].argsort(kind="stable")])
 
-    def _run_loop(self, arrays: Arrays, fetches: Numbers, ended: bool) -> Numbers:
+    def _run_loop(self, arrays: loops.Arrays, fetches: Numbers, ended: bool) -> Numbers:
         now_s = self._state.now_s
         found: Numbers = self._loop(arrays, self._rack_of, fetches, ended, now_s, self._begun)
         self._begun += found.shape[1]
@@ -345,8 +295,8 @@ class Shuffle:
 
     def _start(self, found: Numbers) -> None:
         """Start the flows of fetches that begin; the first opens its stage's coflow."""
-        fetches, src, dst = found[FETCH], found[SRC], found[DST]
-        numbers, crossing = fetches >> STAGE_SHIFT, src != dst
+        fetches, src, dst = found[loops.FETCH], found[loops.SRC], found[loops.DST]
+        numbers, crossing = fetches >> loops.STAGE_SHIFT, src != dst
         stages = {number: self._by_number[number] for number in numbers.tolist()}
         for number, shuffle in stages.items():
             if shuffle.started_s is None and crossing[numbers == number].any():
@@ -355,95 +305,84 @@ class Shuffle:
         seen = [self._see(number) for number in fetches.tolist()] if self.looks_at_each else []
         if self.by_name:
             for fetch in fetches.tolist():
-                shuffle, where = stages[fetch >> STAGE_SHIFT], place_and_reader(fetch)
-                self._state.emit(self._as_fetch(shuffle, *where).start_order)
+                shuffle = stages[fetch >> loops.STAGE_SHIFT]
+                self._state.emit(self._as_fetch(shuffle, fetch).start_order)
         else:
             self._state.emit(
                 StartFetches(
                     fetches=fetches,
                     src=src,
                     dst=dst,
-                    size_bytes=found[SIZE],
+                    size_bytes=found[loops.SIZE],
                     coflows={number: each.coflow for number, each in stages.items()},
                     asks=[(fetch.weight, fetch.priority) for fetch in seen],
                 )
             )
-        if self._tells_of_starts:
-            for fetch in seen:
-                self._state.policies.notify("fetch_started", fetch)
+        for each in seen:
+            self._state.policies.notify("fetch_started", each)
 
     def _see(self, number: int) -> Fetch:
         """Ask the flow policy about a fetch that begins."""
-        place, reader = place_and_reader(number)
-        fetch = self._seen[number] = self.stage_of(number).as_fetch(place, reader)
+        fetch = self._seen[number] = self.stage_of(number).as_fetch(number)
         policies, attempt = self._state.policies, fetch.reader
-        if self._has_weights:
-            answer: object = policies.ask(policies.flows.weight, attempt)
-            fetch.weight = self._checked("weight", Weight, answer, attempt)
-        if self._has_priorities:
-            answer = policies.ask(policies.flows.priority, attempt, fetch.size_bytes)
-            fetch.priority = self._checked("priority", Priority, answer, attempt)
+        flows = policies.flows
+        asked = {
+            "weight": (Weight, policies.ask(flows.weight, attempt)),
+            "priority": (Priority, policies.ask(flows.priority, attempt, fetch.size_bytes)),
+        }
+        for what, (kind, answer) in asked.items():
+            try:
+                setattr(fetch, what, msgspec.convert(answer, kind))
+            except msgspec.ValidationError as error:  # the network would not take it
+                gave = f"gave {answer} as a {what}"
+                raise policies.invalid("flows", gave, str(error), attempt) from None
         return fetch
-
-    def _checked(self, what: str, kind: Any, answer: object, reader: Attempt) -> Any:
-        """A flow policy's answer; ``InvalidDecision`` unless the network takes it."""
-        try:
-            return msgspec.convert(answer, kind)
-        except msgspec.ValidationError as error:
-            gave = f"gave {answer} as a {what}"
-            raise self._state.policies.invalid("flows", gave, str(error), reader) from None
 
     def _notify_ended(self, number: int) -> None:
         fetch = self._seen.pop(number, None)
-        if fetch is not None and self._tells_of_ends:
+        if fetch is not None:
             self._state.policies.notify("fetch_ended", fetch)
 
-    def _break_off(self, shuffle: StageShuffle, place: int, reader: int) -> None:
-        shuffle.break_off(place, reader)
-        [number] = shuffle.fetches((place,), (reader,)).tolist()
-        self._notify_ended(number)
+    def _break_off(self, shuffle: StageShuffle, fetch: int) -> None:
+        shuffle.break_off(fetch)
+        self._notify_ended(fetch)
 
-    def _cancel(self, shuffle: StageShuffle, place: int, reader: int) -> None:
+    def _cancel(self, shuffle: StageShuffle, number: int) -> None:
         """End a fetch that is not wanted any more."""
-        fetch = shuffle.as_fetch(place, reader)
-        src, dst = fetch.node.id, fetch.reader.node.id
+        fetch = self._as_fetch(shuffle, number)
+        src, dst, size_bytes = fetch.node.id, fetch.reader.node.id, fetch.size_bytes
         if self.by_name:
             self._state.emit(CancelFlow(flow=fetch.id, dst=dst))
         else:
-            [number] = shuffle.fetches((place,), (reader,)).tolist()
-            order = CancelFetch(
-                fetch=number, flow=fetch.id, src=src, dst=dst, size_bytes=fetch.size_bytes
+            self._state.emit(
+                CancelFetch(fetch=number, flow=fetch.id, src=src, dst=dst, size_bytes=size_bytes)
             )
-            self._state.emit(order)
-        self._break_off(shuffle, place, reader)
+        self._break_off(shuffle, number)
 
-    def _as_fetch(self, shuffle: StageShuffle, place: int, reader: int) -> Fetch:
-        if self.looks_at_each:
-            [number] = shuffle.fetches((place,), (reader,)).tolist()
-            return self._seen[number]
-        return shuffle.as_fetch(place, reader)
+    def _as_fetch(self, shuffle: StageShuffle, fetch: int) -> Fetch:
+        return self._seen[fetch] if self.looks_at_each else shuffle.as_fetch(fetch)
 
-    def _found(self, flow: FlowId) -> tuple[StageShuffle, int, int] | None:
-        """Where the fetch of a flow is, if it is under way."""
+    def _found(self, flow: FlowId) -> int | None:
+        """The number of a fetch under way that has this flow."""
         parts = flow.split(":")
         attempt = self._state.attempt(AttemptId(parts[0]))
-        if len(parts) != 3 or attempt is None:
+        if len(parts) != 3 or attempt is None or attempt.reader is None:
             return None
         shuffle = self._stages.get(attempt.task.stage.id)
-        if shuffle is None or attempt.reader is None:
+        place = None if shuffle is None else shuffle.place_of.get(NodeId(parts[1]))
+        if shuffle is None or place is None:
             return None
-        place, reader = shuffle.place_of.get(NodeId(parts[1])), attempt.reader.number
-        if place is None or not shuffle.is_open(place, reader):
-            return None
-        return (shuffle, place, reader) if shuffle.name(place, reader) == flow else None
+        [fetch] = shuffle.fetches((place,), (attempt.reader.number,))
+        return fetch if shuffle.is_open(fetch) and shuffle.name(fetch) == flow else None
 
+    def _by_stage(self, fetches: Numbers) -> Iterator[tuple[StageShuffle, Numbers | None]]:
+        """Each stage that these are of, and where among them; None: all are of one stage.
 
-def _by_stage(fetches: Numbers) -> Iterator[tuple[int, Numbers | None]]:
-    """The number of each stage that these are of, and their places; None: all are of this one."""
-    numbers = fetches >> STAGE_SHIFT
-    first = int(numbers[0])
-    if len(fetches) == 1 or (numbers == first).all():
-        yield first, None
-        return
-    for number in dict.fromkeys(numbers.tolist()):
-        yield number, (numbers == number).nonzero()[0]
+        Those of jobs that have ended are left out.
+        """
+        numbers = fetches >> loops.STAGE_SHIFT
+        first = int(numbers[0])
+        is_one = len(fetches) == 1 or (numbers == first).all()
+        for number in (first,) if is_one else dict.fromkeys(numbers.tolist()):
+            if (shuffle := self._by_number.get(number)) is not None:
+                yield shuffle, None if is_one else (numbers == number).nonzero()[0]

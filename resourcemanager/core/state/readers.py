@@ -24,9 +24,6 @@ class ReaderRows(Protocol):
     def fetched(self, reader: int) -> Mapping[str, int]:
         """{Stage read: bit set of the tasks with output that has arrived}."""
 
-    def has(self, reader: int, stage: str, index: int) -> bool:
-        """Whether the output of a task of a stage that it reads has arrived."""
-
     def sources_of(self, reader: int) -> Collection[NodeId]:
         """The nodes from which something is under way."""
 
@@ -54,4 +51,4 @@ class Reader(msgspec.Struct, frozen=True, eq=False):
 
     def has(self, stage: str, index: int) -> bool:
         """Whether the output of a task of a stage that it reads has arrived."""
-        return self.rows.has(self.number, stage, index)
+        return bool(self.fetched[stage] >> index & 1)
