@@ -203,9 +203,11 @@ class SimulatedNetwork:
 
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
-        name = order.flow if self.looks_at_names else cast("FlowId", order.fetch)
+        started = order.started
+        name = started.flow if self.looks_at_names else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
-        spec = FlowSpec(flow=name, src=order.src, dst=order.dst, size_bytes=order.size_bytes)
+        size_bytes = started.size_bytes
+        spec = FlowSpec(flow=name, src=started.src, dst=started.dst, size_bytes=size_bytes)
         if self._has_rows and not self.fabric.is_open(name):
             self.fabric.name_rows({order.fetch: spec})
         self._close(spec)

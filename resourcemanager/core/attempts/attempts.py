@@ -30,7 +30,6 @@ from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
@@ -382,7 +381,21 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return
-        if any(is_to_fetch(reader, task) for reader in stage.readers):
+        if any(_is_to_fetch(reader, task) for reader in stage.readers):
             self._reruns.run_again(task)
         else:
             stage.unreadable[task.index] = task
+
+
+def _is_to_fetch(stage: Stage, task: Task) -> bool:
+    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
+
+    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
+    """
+    if stage.pending.count:
+        return True
+    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
+
+
+def _has(attempt: Attempt, task: Task) -> bool:
+    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)

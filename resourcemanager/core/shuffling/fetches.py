@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages.execution import StartFlow
 from railyard.resourcemanager.core.shuffling.loops import (
@@ -83,8 +82,7 @@ class StageShuffle:
         self.nodes: list[Node] = []  #: by place
         self.place_of: dict[NodeId, int] = {}  #: of nodes that are alive
         self.readers: list[Attempt | None] = []  #: None: it is about to be launched
-        #: {fetch: how many in a row have failed}
-        self.tries: dict[int, int] = {}
+        self.tries: dict[int, int] = {}  #: {fetch: how many in a row have failed}
         self.number = number
         self._base = number << STAGE_SHIFT
         self._logs: list[list[Attempt]] = []  #: outputs as they became ready, by place
@@ -221,8 +219,7 @@ class StageShuffle:
     def reader_of(self, fetch: int) -> Attempt:
         """The attempt that a fetch is for."""
         attempt = self.readers[fetch & READERS]
-        if attempt is None:
-            raise InvariantError(f"{self.stage.id} has a reader that was not launched")
+        assert attempt is not None, f"{self.stage.id} has a reader that was not launched"
         return attempt
 
     def node_of(self, fetch: int) -> Node:
@@ -274,8 +271,6 @@ class StageShuffle:
             self.ended_s = float(arrays.ended_s[0])
             arrays.ended_s[0] = np.nan
         moved_bytes, in_node_bytes, in_rack_bytes = arrays.moved_bytes.tolist()
-        if not moved_bytes:
-            return
         record.shuffled_bytes += moved_bytes
         record.fetched_in_node_bytes += in_node_bytes
         record.fetched_in_rack_bytes += in_rack_bytes
@@ -314,17 +309,3 @@ class StageShuffle:
 def place_and_reader(fetch: int) -> tuple[int, int]:
     """Where in its stage's arrays a fetch is."""
     return fetch >> READER_BITS & PLACES, fetch & READERS
-
-
-def is_to_fetch(stage: Stage, task: Task) -> bool:
-    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
-
-    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
-    """
-    if stage.pending.count:
-        return True
-    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
-
-
-def _has(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)

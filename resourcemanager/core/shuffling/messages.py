@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import CoflowId
+from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.messaging.wire import Command, Event
 
 Numbers = NDArray[np.int64]
@@ -38,10 +39,7 @@ class StartFetches(Command, frozen=True, kw_only=True):
 
 
 class CancelFetch(Command, frozen=True, kw_only=True):
-    """A fetch is not wanted any more, of so many bytes from one node to another."""
+    """A fetch is not wanted any more."""
 
     fetch: int
-    flow: FlowId  #: its name
-    src: NodeId
-    dst: NodeId
-    size_bytes: int
+    started: StartFlow  #: what would have started it by itself

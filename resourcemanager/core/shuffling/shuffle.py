@@ -50,8 +50,7 @@ class Shuffle:
         nodes = list(state.topology.nodes())
         self._node_number = {node.id: number for number, node in enumerate(nodes)}
         self._racks = list(dict.fromkeys(node.rack for node in nodes))
-        racks = {rack: number for number, rack in enumerate(self._racks)}
-        self._rack_of = np.array([racks[node.rack] for node in nodes], np.int64)
+        self._rack_of = np.array([self._racks.index(node.rack) for node in nodes], np.int64)
         flows, overriding = state.policies.flows, state.policies.overriding
         #: whether policies look at each fetch, which so has to end by itself
         self.looks_at_each = bool(
@@ -100,9 +99,7 @@ class Shuffle:
 
     def review(self, stage: Stage) -> None:
         """Ask the policy again whether a stage with attempts may begin to fetch."""
-        shuffle = self._stages[stage.id]
-        if not shuffle.fetching:
-            self._begin_to_fetch(shuffle)
+        self._begin_to_fetch(self._stages[stage.id])
 
     # Readers and outputs -------------------------------------------------------------------------
     def new_reader(self, task: Task, node: Node) -> Reader:
@@ -258,7 +255,7 @@ class Shuffle:
     def _begin_to_fetch(self, shuffle: StageShuffle) -> None:
         """Ask the policy whether to begin; if so, all readers of the stage do."""
         policies = self._state.policies
-        if policies.ask(policies.shuffle.may_fetch, shuffle.stage):
+        if not shuffle.fetching and policies.ask(policies.shuffle.may_fetch, shuffle.stage):
             shuffle.fetching = True
             self._fetch(shuffle, shuffle.place_of.values(), shuffle.stage.at_work)
 
@@ -349,14 +346,11 @@ class Shuffle:
 
     def _cancel(self, shuffle: StageShuffle, number: int) -> None:
         """End a fetch that is not wanted any more."""
-        fetch = self._as_fetch(shuffle, number)
-        src, dst, size_bytes = fetch.node.id, fetch.reader.node.id, fetch.size_bytes
+        started = self._as_fetch(shuffle, number).start_order
         if self.by_name:
-            self._state.emit(CancelFlow(flow=fetch.id, dst=dst))
+            self._state.emit(CancelFlow(flow=started.flow, dst=started.dst))
         else:
-            self._state.emit(
-                CancelFetch(fetch=number, flow=fetch.id, src=src, dst=dst, size_bytes=size_bytes)
-            )
+            self._state.emit(CancelFetch(fetch=number, started=started))
         self._break_off(shuffle, number)
 
     def _as_fetch(self, shuffle: StageShuffle, fetch: int) -> Fetch:
