@@ -103,7 +103,7 @@ class StageShuffle:
             self.nodes.append(node)
             self._logs.append([])
             if place == len(self.arrays.ready):
-                self.arrays = with_room(self.arrays, places=max(4, place))
+                self.arrays = with_room(self.arrays, places=place)
             self.arrays.node[place] = node_number
         self._logs[place].append(output)
         known = self._sizes.get(id(sizes))

@@ -66,8 +66,8 @@ _TYPES = dict.fromkeys(("asked", "arrived", "name"), np.int32) | {"started_s": n
 
 
 def new_arrays(tasks: int, racks: int) -> Arrays:
-    """The arrays of a stage of so many tasks, without any place or reader, for as many readers."""
-    many = {"p": 0, "r": tasks, "t": tasks}
+    """The arrays of a stage of so many tasks, with room for as many readers and a few places."""
+    many = {"p": 4, "r": tasks, "t": tasks}
     shaped: dict[str, Any] = {
         name: np.zeros([many[by] for by in shape], _TYPES.get(name, np.int64))
         for name, shape in _SHAPES.items()
@@ -81,13 +81,13 @@ def new_arrays(tasks: int, racks: int) -> Arrays:
 
 def with_room(arrays: Arrays, *, places: int = 0, readers: int = 0) -> Arrays:
     """The arrays with room for so many more."""
-    more = {"p": (0, places), "r": (0, readers), "t": (0, 0)}
-    return arrays._replace(
-        **{
-            name: np.pad(getattr(arrays, name), [more[by] for by in shape])
-            for name, shape in _SHAPES.items()
-        }
-    )
+    more, larger = {"p": places, "r": readers, "t": 0}, dict[str, Any]()
+    for name, shape in _SHAPES.items():
+        before = getattr(arrays, name)
+        lengths = [length + more[by] for length, by in zip(before.shape, shape, strict=True)]
+        larger[name] = np.zeros(lengths, before.dtype)
+        larger[name][tuple([slice(length) for length in before.shape])] = before
+    return arrays._replace(**larger)
 
 
 def go_on(
