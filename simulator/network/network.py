@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self._has_rows = has_rows  #: whether fetches without weights are rows of the fabric
         self._nodes = list(fabric.network.rack_number)  #: by their numbers
         #: whether it matters for what flows share how they are called
-        self.looks_at_names = looks_at_names
+        self._looks_at_names = looks_at_names
         self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
         self.counts = Counts()
         self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
@@ -162,12 +162,9 @@ class SimulatedNetwork:
     def _start(self, flows: Sequence[FlowSpec]) -> None:
         self._carrier.start_all(flows)
 
-    def carry_fetches(
-        self, start: StartFetches, names: Callable[[Numbers], list[FlowId]] | None
-    ) -> None:
+    def carry_fetches(self, start: StartFetches) -> None:
         """Start the flows of fetches, in this order; those within a node are left to the caller.
 
-        Flows are named by the numbers of their fetches if there is no function that gives others.
         ``call_each`` gets the numbers of those that end.
         """
         crossing = ((start.src != start.dst) & (start.size_bytes > 0)).nonzero()[0]
@@ -179,22 +176,21 @@ class SimulatedNetwork:
             if len(fetches):
                 self.fabric.start_rows(src, dst, size_bytes, fetches)
             return
-        specs, numbers = list[FlowSpec](), fetches.tolist()
-        flows = cast("list[FlowId]", numbers) if names is None else names(fetches)
-        if names is not None:
-            self._numbers |= zip(flows, numbers, strict=True)
-        columns = (crossing.tolist(), flows, numbers, src.tolist(), dst.tolist())
-        for at, name, number, source, target, size in zip(
-            *columns, size_bytes.tolist(), strict=True
-        ):
+        specs = list[FlowSpec]()
+        columns = (crossing.tolist(), fetches.tolist(), src.tolist(), dst.tolist())
+        for at, number, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
+            stage, flow = start.stages[number >> STAGE_SHIFT], cast("FlowId", number)
+            if self._looks_at_names:
+                flow = stage.name(number)
+                self._numbers[flow] = number
             weight, priority = start.asks[at] if start.asks else (1.0, ())
             specs.append(
                 FlowSpec(
-                    flow=name,
+                    flow=flow,
                     src=self._nodes[source],
                     dst=self._nodes[target],
                     size_bytes=size,
-                    coflow=start.coflows[number >> STAGE_SHIFT],
+                    coflow=stage.coflow,
                     weight=weight,
                     priority=priority,
                 )
@@ -204,7 +200,7 @@ class SimulatedNetwork:
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
         started = order.started
-        name = started.flow if self.looks_at_names else cast("FlowId", order.fetch)
+        name = started.flow if self._looks_at_names else cast("FlowId", order.fetch)
         self._numbers.pop(name, None)
         size_bytes = started.size_bytes
         spec = FlowSpec(flow=name, src=started.src, dst=started.dst, size_bytes=size_bytes)

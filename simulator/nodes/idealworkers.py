@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from railyard.cluster.ids import FlowId
 from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.simulator.driver import BatchDriver
@@ -32,8 +31,7 @@ class IdealWorkers(Workers):
         here = command.fetches[(command.src == command.dst) | (command.size_bytes == 0)]
         if len(here):
             self.heap.after(0.0, self._fetched_here, here)
-        names = self._names if self.network.looks_at_names else None
-        self.network.carry_fetches(command, names)
+        self.network.carry_fetches(command)
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         """Cancel the flow of a fetch."""
@@ -55,10 +53,6 @@ class IdealWorkers(Workers):
         """The flows of fetches have sent all their bytes, in this order."""
         while len(fetches):
             fetches = fetches[self._some_fetched(fetches) :]
-
-    def _names(self, fetches: Numbers) -> list[FlowId]:
-        of = self._driver.core.shuffle.stage_of
-        return [of(fetch).name(fetch) for fetch in fetches.tolist()]
 
     def _some_fetched(self, fetches: Numbers) -> int:
         """Report the first of these ends, up to one that something else may follow from.

@@ -18,16 +18,17 @@ from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages.execution import StartFlow
 from railyard.resourcemanager.core.shuffling.loops import (
     AFTER,
+    NONE,
     PLACES,
     READER_BITS,
     READERS,
     SIZE,
     STAGE_SHIFT,
     Arrays,
+    Numbers,
     new_arrays,
     with_room,
 )
-from railyard.resourcemanager.core.shuffling.messages import NONE, Numbers
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 
 #: Ends and begins fetches, as ``loops.go_on`` does: (arrays, fetches, ended) -> those that begin.

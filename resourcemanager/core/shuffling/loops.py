@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from railyard.resourcemanager.core.shuffling.messages import Numbers
-
+Numbers = NDArray[np.int64]
 Counts = NDArray[np.int32]
+#: What ``go_on`` returns if nothing begins.
+NONE: Numbers = np.zeros((5, 0), np.int64)
 #: The number of a fetch is that of its stage, of its place there and of its reader: the last two
 #: have so many bits each.
 PLACE_BITS, READER_BITS = 18, 22

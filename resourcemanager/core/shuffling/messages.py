@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from railyard.cluster.ids import CoflowId
 from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.messaging.wire import Command, Event
-
-Numbers = NDArray[np.int64]
-#: What ``loops.go_on`` returns if nothing begins.
-NONE: Numbers = np.zeros((5, 0), np.int64)
+from railyard.resourcemanager.core.shuffling.fetches import StageShuffle
+from railyard.resourcemanager.core.shuffling.loops import Numbers
 
 
 class FetchesEnded(Event, frozen=True, kw_only=True):
@@ -33,7 +27,7 @@ class StartFetches(Command, frozen=True, kw_only=True):
     src: Numbers  #: numbers of nodes: their places in the topology
     dst: Numbers
     size_bytes: Numbers
-    coflows: Mapping[int, CoflowId]  #: by the numbers of stages, ``loops.STAGE_SHIFT``
+    stages: Mapping[int, StageShuffle]  #: by their numbers, ``loops.STAGE_SHIFT``
     #: weight and priority of each, as the flow policy says; empty if it says nothing
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
 

@@ -19,11 +19,10 @@ from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
 from railyard.resourcemanager.core.shuffling import loops
 from railyard.resourcemanager.core.shuffling.fetches import Arriving, Fetch, StageShuffle
+from railyard.resourcemanager.core.shuffling.loops import NONE, Numbers
 from railyard.resourcemanager.core.shuffling.messages import (
-    NONE,
     CancelFetch,
     FetchesEnded,
-    Numbers,
     StartFetches,
 )
 from railyard.resourcemanager.core.state.cluster import ClusterState
@@ -312,7 +311,7 @@ class Shuffle:
                     src=src,
                     dst=dst,
                     size_bytes=found[loops.SIZE],
-                    coflows={number: each.coflow for number, each in stages.items()},
+                    stages=stages,
                     asks=[(fetch.weight, fetch.priority) for fetch in seen],
                 )
             )
