@@ -105,41 +105,43 @@ def go_on(
     not matter.  ``begun``: how many fetches began before.  Returns those that begin: [row, fetch].
     """
     found, count = np.empty((5, len(fetches)), np.int64), 0
+    all_asked, all_arrived, all_sizes = arrays.asked, arrays.arrived, arrays.size_bytes
     for number in range(len(fetches)):
         fetch = int(fetches[number])
         reader, place = fetch & READERS, fetch >> READER_BITS & PLACES
-        asked = int(arrays.asked[place, reader])
-        arrived = int(arrays.arrived[place, reader])
+        asked, arrived = int(all_asked[place, reader]), int(all_arrived[place, reader])
         if ended != (asked > arrived):
             continue
         src, dst = int(arrays.node[place]), int(arrays.reader_node[reader])
+        arrived_bytes = int(arrays.arrived_bytes[place, reader])
         if ended:
-            size_bytes = int(arrays.size_bytes[place, reader])
+            size_bytes = int(all_sizes[place, reader])
+            arrived_bytes += size_bytes
             arrays.missing[reader] -= asked - arrived
-            arrays.arrived[place, reader] = asked
-            arrays.arrived_bytes[place, reader] += size_bytes
+            all_arrived[place, reader] = asked
+            arrays.arrived_bytes[place, reader] = arrived_bytes
             arrays.moved_bytes[0] += size_bytes
-            source, target = int(rack_of[src]), int(rack_of[dst])
             if src == dst:
                 arrays.moved_bytes[1] += size_bytes
-            elif source == target:
-                arrays.moved_bytes[2] += size_bytes
             else:
-                arrays.sent_bytes[source] += size_bytes
-                arrays.received_bytes[target] += size_bytes
-            if src != dst:
                 arrays.ended_s[0] = now_s
+                source, target = int(rack_of[src]), int(rack_of[dst])
+                if source == target:
+                    arrays.moved_bytes[2] += size_bytes
+                else:
+                    arrays.sent_bytes[source] += size_bytes
+                    arrays.received_bytes[target] += size_bytes
         ready = int(arrays.ready[place])
         if asked == ready:
             continue
-        size_bytes = int(arrays.ready_bytes[place, arrays.task[reader]])
-        size_bytes -= int(arrays.arrived_bytes[place, reader])
-        arrays.asked[place, reader] = ready
-        arrays.size_bytes[place, reader] = size_bytes
+        size_bytes = int(arrays.ready_bytes[place, arrays.task[reader]]) - arrived_bytes
+        sequence = int(arrays.sequence[reader])
+        arrays.sequence[reader] = sequence + 1
+        all_asked[place, reader] = ready
+        all_sizes[place, reader] = size_bytes
         arrays.started_s[place, reader] = now_s
         arrays.order[place, reader] = begun + count
-        arrays.name[place, reader] = arrays.sequence[reader]
-        arrays.sequence[reader] += 1
+        arrays.name[place, reader] = sequence
         found[FETCH, count], found[SRC, count], found[DST, count] = fetch, src, dst
         found[SIZE, count], found[AFTER, count] = size_bytes, number
         count += 1
