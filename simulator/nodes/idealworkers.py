@@ -67,7 +67,7 @@ class IdealWorkers(Workers):
             reader = running.get(name)
             if reader is None or not outputs:
                 continue  # it is being killed, and its fetches are cancelled
-            if not reader.take_row(outputs, size_bytes, began_s, now_s):
+            if not reader.take(outputs, size_bytes, began_s, now_s):
                 continue
             complete.append(reader)
             if not reader.computes_later:
