@@ -13,6 +13,8 @@ from railyard.jobs.workloads.catalog import workload
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.nodes.behaviour import Behaviour
 
+pytestmark = pytest.mark.timeout(400)  # loops may have to be compiled
+
 CONFIG = ClusterConfig(
     topology=load_topology("corral-7x30"), scheduler="capacity", flow_scheduler="maxmin"
 )
