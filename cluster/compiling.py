@@ -22,14 +22,14 @@ from railyard.cluster.files import ownfolder
 _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
-#: the rooms of which something is compiled
+#: the rooms and files of which something is compiled
 _ROOMS = (
     "netemu/model",
     "netemu/schedulers",
     "netemu/fabric/fast",
     "netemu/circuits/fast",
     "netemu/circuits/policies/fast",
-    "resourcemanager/core/shuffling/fast",
+    "resourcemanager/core/shuffling/loops.py",
     "resourcemanager/schedulers/placement/loops",
 )
 
@@ -65,7 +65,9 @@ def _keep_loops() -> None:
         parent = Path(caches) / "railyard"
     if settings["BOUNDSCHECK"]:
         parent /= "checked"  # numba does not tell these from loops without checks
-    sources = [source for room in _ROOMS for source in (_HERE.parent / room).rglob("*.py")]
+    rooms = [_HERE.parent / room for room in _ROOMS]
+    files = [room for room in rooms if room.is_file()]
+    sources = [*files, *(source for room in rooms for source in room.rglob("*.py"))]
     folder = loops_folder(sources, parent)
     with suppress(OSError):  # several come at once, or no place for it: numba sees to that
         parent.mkdir(parents=True, exist_ok=True)

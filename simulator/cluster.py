@@ -26,12 +26,12 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.jobs.workloads.model import Workload
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.model.instants import instant_s
-from railyard.netemu.schedulers import fast_version, flow_scheduler
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import Serves
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.shuffling.rowmessages import NameFetches, StartFetches
+from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.resourcemanager.core.state.records import JobRecord, one_after_another
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
@@ -40,7 +40,7 @@ from railyard.resourcemanager.interface.events import JobKilled
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.coarsening import mean_fetches
-from railyard.simulator.driver import VirtualDriver
+from railyard.simulator.driver import BatchDriver, VirtualDriver
 from railyard.simulator.faults.daemonfaults import DaemonFaults
 from railyard.simulator.faults.faults import Faults
 from railyard.simulator.heap import EventHeap, EventPriority
@@ -48,6 +48,8 @@ from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
+from railyard.simulator.nodes.idealworkers import IdealWorkers
+from railyard.simulator.nodes.nodemanagers import NodeManagers
 from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
@@ -58,8 +60,8 @@ from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
-#: With so many fetches in a stage on average, keeping them as rows is cheaper.
-_ROWS_FROM_FETCHES = 1_000
+#: With so many fetches in a stage on average, compiled loops are cheaper.
+_COMPILED_FROM_FETCHES = 1_000
 
 
 class Simulation:
@@ -69,9 +71,10 @@ class Simulation:
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
     in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
     ``behaviour``'s computing times, and where written blocks go; None: the config's.
-    ``rows``: whether fetches are rows where they can be, which changes nothing but the CPU time;
-    None: if the workload's stages have enough of them.
-    ``fast_from_flows``: from how many open flows on compiled loops set the rates; None: as many as
+    ``one_by_one``: whether each fetch is told by itself, as it is where anything may fail or be
+    late, and where there is a log.  ``compiled``: whether loops over fetches are compiled; None: if
+    the workload's stages have enough of them.  Neither changes anything but the CPU time.
+    ``compiled_from``: from how many open flows on compiled loops set the rates; None: as many as
     usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 
@@ -85,8 +88,9 @@ class Simulation:
         stopwatch: Callable[[], float] | None = None,
         recipe: Recipe | None = None,
         chance: int | None = None,
-        fast_from_flows: int | None = None,
-        rows: bool | None = None,
+        compiled_from: int | None = None,
+        one_by_one: bool = False,
+        compiled: bool | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
@@ -95,58 +99,41 @@ class Simulation:
         self.workload = workload
         self.heap = EventHeap()
 
+        if compiled is None:
+            compiled = mean_fetches(workload) >= _COMPILED_FROM_FETCHES
+
         def make_core() -> Core:
-            return Core(topology, recipe, config.scheduler_options, seed)
+            options = config.scheduler_options
+            return Core(topology, recipe, options, seed, compile_loops=compiled)
 
         has_restarts = any(isinstance(fault, DaemonFault) for fault in faults)
+        self.driver: VirtualDriver
         if has_restarts:
-            self.driver: VirtualDriver = RestartableDriver(make_core, self.heap, log, stopwatch)
-        else:
+            self.driver = RestartableDriver(make_core, self.heap, log, stopwatch)
+        elif faults or log or one_by_one or not behaviour.is_prompt:
             self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
-        name = config.flow_scheduler
-        flows = flow_scheduler(name)
-        if rows is None:
-            rows = mean_fetches(workload) >= _ROWS_FROM_FETCHES
-        rows = rows and not faults and behaviour.takes_rows and flows.takes_rows()
-        self.network: SimulatedNetwork
-        if has_restarts:
-            self.network = FaultyNetwork(
-                lambda: Fabric(
-                    topology, flow_scheduler(name), fast=fast_version(name, fast_from_flows)
-                ),
-                self.heap,
-                behaviour.fetch_s,
-            )
         else:
-            fast = fast_version(name, fast_from_flows)
-            fabric = Fabric(topology, flows, fast=fast, has_table=rows)
-            self.network = SimulatedNetwork(fabric, self.heap, behaviour.fetch_s)
-        self.core.fetch_rows.are_used = rows
+            self.driver = BatchDriver(make_core(), self.heap, stopwatch)
+        self.network = self._make_network(behaviour.fetch_s, compiled_from)
         fabric = self.network.fabric
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
-        kind = FaultyWorkers if has_restarts else Workers
-        self.workers = kind(
-            self.heap,
-            self.network,
-            self.store,
-            behaviour,
-            seed,
-            chance,
-            block_bytes,
-            self.driver,
-        )
-        if faults:
-            self.workers.expect_repeats()
-        self.network.call_each = self.workers.flows_ended
+        common = (self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed)
+        if isinstance(self.driver, BatchDriver):
+            self.workers: Workers = IdealWorkers(*common, driver=self.driver)
+        else:
+            self.workers = (FaultyWorkers if has_restarts else NodeManagers)(*common)
+            if faults:
+                self.workers.expect_repeats()
         self.jobs = Submissions(topology, self.driver, self.store, self.workers)
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
             self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
         daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
         other_faults = [fault for fault in faults if not isinstance(fault, DaemonFault)]
-        self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
+        if isinstance(self.workers, NodeManagers):
+            self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
         links = self.core.state.policies.links
         self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
         if isinstance(self.workers, FaultyWorkers):
@@ -234,6 +221,18 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
+    def _make_network(self, fetch_s: float, compiled_from: int | None) -> SimulatedNetwork:
+        topology, name = self.config.topology, self.config.flow_scheduler
+        from_flows = MANY_FLOWS if compiled_from is None else compiled_from
+
+        def make_fabric() -> Fabric:
+            return Fabric(topology, flow_scheduler(name), compiled_from=from_flows)
+
+        if isinstance(self.driver, RestartableDriver):
+            return FaultyNetwork(make_fabric, self.heap, fetch_s)
+        by_name = flow_scheduler(name).serves is Serves.PRIORITIES
+        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, looks_at_names=by_name)
+
     def _plan_submissions(self) -> dict[JobId, list[JobId]]:
         """Have all jobs submitted; {first step of a job: all its steps}."""
         steps: dict[JobId, list[JobId]] = {}
@@ -265,11 +264,13 @@ class Simulation:
         driver.on(LaunchAttempt, workers.launch)
         driver.on(BeginAttempt, workers.begin)
         driver.on(KillAttempt, workers.kill)
-        driver.on(StartFlow, workers.start_flow)
-        driver.on_all(StartFlow, workers.start_flows)
-        driver.on(StartFetches, workers.start_fetches)
-        driver.on(NameFetches, workers.name_fetches)
-        driver.on(CancelFlow, workers.cancel_flow)
+        if isinstance(workers, IdealWorkers):
+            driver.on(StartFetches, workers.start_fetches)
+            driver.on(CancelFetch, workers.cancel_fetch)
+        elif isinstance(workers, NodeManagers):
+            driver.on(StartFlow, workers.start_flow)
+            driver.on_all(StartFlow, workers.start_flows)
+            driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
         if isinstance(driver, RestartableDriver) and isinstance(workers, FaultyWorkers):

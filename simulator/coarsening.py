@@ -4,8 +4,7 @@
     Simulation(config, coarse.workload, coarse.behaviour)
 
 A job of hundreds of waves of maps takes about as long with fewer, larger maps.  How far that is off
-is measured by ``scripts/bench simulator.coarse``.  Shuffles are merged only for who asks for it
-(``Behaviour.shuffle_flows``): where that is much quicker, single workloads are far off.
+is measured by ``scripts/bench simulator.coarse``.
 
 Never here: how a run is coarser; see ``Behaviour``.
 """
@@ -69,7 +68,7 @@ def coarsened(workload: Workload, topology: Topology, behaviour: Behaviour) -> C
     None, too, if the behaviour itself says how coarse the run is to be.  Tasks that take longer
     by chance, or to start and end, are not merged: larger ones would do so less often.
     """
-    is_ideal = behaviour.is_certain and behaviour.takes_rows
+    is_ideal = behaviour.is_certain and behaviour.is_prompt
     if behaviour.is_coarse or not is_ideal or workload.tasks <= TASKS_MAX:
         return None
     larger, tasks_in_one = in_waves(workload, topology.slots, WAVES)

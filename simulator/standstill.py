@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator
 
 from railyard.cluster.ids import JobId, job_of
+from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.topologies.linknames import names_of_links
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_size
@@ -96,10 +97,10 @@ class Standstill:
     def _waiting_flows(self, job: JobId) -> Iterator[str]:
         """Of each flow that the job's attempts wait for: whose it is, and which link stops it."""
         workers = self._workers
-        for spec, on_end in workers.network.flows().values():
-            reader = workers.reader_of(on_end)
-            if reader is not None and job_of(reader) == job:
-                yield self._waiting(reader, "fetches", spec)
+        for fetch in self._driver.core.fetches.values():
+            order = fetch.start_order
+            if job_of(order.reader) == job and order.src != order.dst:
+                yield self._waiting(order.reader, "fetches", order)
         for attempt in workers.running.values():
             if job_of(attempt.id) != job:
                 continue
@@ -107,14 +108,14 @@ class Standstill:
                 if flow in workers.network.flows():
                     yield self._waiting(attempt.id, doing, workers.network.flows()[flow][0])
 
-    def _waiting(self, attempt: str, doing: str, spec: FlowSpec) -> str:
+    def _waiting(self, attempt: str, doing: str, spec: FlowSpec | StartFlow) -> str:
         size = format_size(spec.size_bytes)
         what = f"{attempt} {doing} {size} from {spec.src} to {spec.dst}"
         links = names_of_links(self._stopped_links(spec), self._topology.places())
         over = " and ".join(links)
         return f"{what} over {over}" if over else f"{what}, and may send nothing"
 
-    def _stopped_links(self, spec: FlowSpec) -> list[str]:
+    def _stopped_links(self, spec: FlowSpec | StartFlow) -> list[str]:
         """The links that carry nothing on the ways of a flow, by packets and by circuit."""
         fabric = self._workers.network.fabric
         network, capacities = fabric.network, fabric.capacities_bytes_per_s()

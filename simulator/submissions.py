@@ -115,7 +115,6 @@ class Submissions:
                 output_path=self._outputs.get(job, ""),
                 output_replication=wanted.output_replication,
                 forecast=forecast_of(wanted),
-                shuffle_flows=self._workers.behaviour.shuffle_flows,
             )
         )
 

@@ -22,7 +22,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.nodes.nodemanagers import NodeManagers
 from railyard.simulator.restarts import resourcemanager as settling
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.workers import FaultyWorkers
@@ -153,7 +153,7 @@ PLANTED: dict[str, Patch] = {
     "a double grant": (Fabric, "go_on", _double_grant),
     "a forgotten replica": (BlockMap, "node_joined", _forgotten_replica),
     "a slot that is never free again": (ClusterState, "release", _slot_kept),
-    "an output used twice": (Workers, "news_of", _output_used_twice),
+    "an output used twice": (NodeManagers, "news_of", _output_used_twice),
     "an order told twice": (settling, "settle_with", _order_told_twice),
     "an order never told": (settling, "settle_with", _order_not_told),
     "a fetch that the network never opens": (FaultyWorkers, "open_all", _network_not_told),

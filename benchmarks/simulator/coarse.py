@@ -4,10 +4,9 @@ What ``railyard simulate`` says of a run that it makes coarser (``simulator.coar
 bound here: in 95 % of the runs, mean times of jobs and of shuffles are off by no more.  That bound
 is the 95th percentile of other draws, rounded up, of which
 
-    python -m railyard.benchmarks.simulator.coarse waves
+    python -m railyard.benchmarks.simulator.coarse
 
-prints the table (decision 0137); with ``flows`` that of merged shuffles, of which nothing is
-promised (decision 0112).
+prints the table (decision 0137).
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks.simulator._drawn import MERGED, Drawn, Merges, drawn
+from railyard.benchmarks.simulator._drawn import Drawn, drawn
 from railyard.jobs.workloads.coarse import in_waves
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.coarsening import OFF, WAVES, with_larger_tasks
@@ -38,7 +37,7 @@ _SHARE_MIN = 0.95
 
 def run(quick: bool = False) -> list[Row]:
     """Measure; ``quick`` takes a few of the runs."""
-    pairs = [_pair(seed, "waves") for seed in (_HELD_OUT[:3] if quick else _HELD_OUT)]
+    pairs = [_pair(seed) for seed in (_HELD_OUT[:3] if quick else _HELD_OUT)]
     rows: list[Row] = []
     for key, promised in (("jct", OFF["jct_s"]), ("cct", OFF["cct_s"])):
         offs = [(pair["name"], pair[key]) for pair in pairs if pair[key] is not None]
@@ -59,20 +58,20 @@ def run(quick: bool = False) -> list[Row]:
     return [*rows, bench_row("CPU, by that of exact runs", coarse_s, "s", reference=exact_s)]
 
 
-def _pair(seed: int, merges: Merges) -> dict[str, Any]:
+def _pair(seed: int) -> dict[str, Any]:
     """How far off the coarse run of a draw is, as shares; each run in a process of its own."""
-    of = drawn(seed, merges)
+    of = drawn(seed)
     print(f"  {of} ...", file=sys.stderr)
-    exact, coarse = (_in_own_process(seed, merges, kind) for kind in ("exact", "coarse"))
+    exact, coarse = (_in_own_process(seed, kind) for kind in ("exact", "coarse"))
     offs = {key: coarse[key] / exact[key] - 1 if exact[key] else None for key in ("jct", "cct")}
     return {"name": str(of), "exact_s": exact["run_s"], "coarse_s": coarse["run_s"], **offs}
 
 
-def _in_own_process(seed: int, merges: Merges, kind: str) -> dict[str, Any]:
+def _in_own_process(seed: int, kind: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "railyard.benchmarks.simulator.coarse"]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [*command, merges, str(seed), kind],
+        [*command, str(seed), kind],
         cwd=root,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -82,11 +81,9 @@ def _in_own_process(seed: int, merges: Merges, kind: str) -> dict[str, Any]:
     return measured
 
 
-def _one(of: Drawn, merges: Merges, kind: str) -> dict[str, Any]:
+def _one(of: Drawn, kind: str) -> dict[str, Any]:
     made, behaviour, place = of.workload(), Behaviour(), of.config.topology
-    if kind == "coarse" and merges == "flows":
-        behaviour = MERGED
-    elif kind == "coarse":
+    if kind == "coarse":
         made, tasks_in_one = in_waves(made, place.slots, WAVES)
         behaviour = with_larger_tasks(behaviour, place, tasks_in_one)
     with few_collections():
@@ -98,9 +95,9 @@ def _one(of: Drawn, merges: Merges, kind: str) -> dict[str, Any]:
     return {"run_s": took_s, **{key: summary[f"{key}_s"]["mean"] for key in ("jct", "cct")}}
 
 
-def _table(merges: Merges) -> None:
+def _table() -> None:
     """Print the draws that the promise is made of, and its percentiles."""
-    pairs = [_pair(seed, merges) for seed in _CALIBRATED]
+    pairs = [_pair(seed) for seed in _CALIBRATED]
     print("| draw | jobs off | shuffles off | CPU exact, coarse |\n| --- | --- | --- | --- |")
     for pair in pairs:
         offs = ["-" if pair[key] is None else f"{pair[key]:+.1%}" for key in ("jct", "cct")]
@@ -113,8 +110,7 @@ def _table(merges: Merges) -> None:
 
 
 if __name__ == "__main__":
-    chosen = next(kind for kind in get_args(Merges) if kind == sys.argv[1])
-    if len(sys.argv) == 2:
-        _table(chosen)
+    if len(sys.argv) == 1:
+        _table()
     else:
-        json.dump(_one(drawn(int(sys.argv[2]), chosen), chosen, sys.argv[3]), sys.stdout)
+        json.dump(_one(drawn(int(sys.argv[1])), sys.argv[2]), sys.stdout)

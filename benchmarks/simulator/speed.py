@@ -3,13 +3,9 @@
 Each runs in a process of its own, one after the other, so that its memory can be measured.  CPU
 time is that of the whole process, workload and set-up included.
 
-Corral's shuffles are merged, since flow by flow their 25 million pairs of nodes would not fit in
-memory, and its reduces write one block each instead of up to four; how far that is off is measured
-on a few of its jobs.  The table's thousands of jobs have merged shuffles, too.  FB-2009 has 5,894
-jobs, so 10,000 are of FB-2010: these read 456 TB, 17 times as much, and get a sixteenth of their
-bytes, so that their tasks are as large as those of FB-2009, and about as many.  With blocks of 4 GB
-instead the network would behave differently: blocks of 1.125 GB and more go by circuits, each as
-its own coflow and before larger shuffles.
+Every flow of a shuffle is simulated.  Corral's reduces write one block each instead of up to four,
+and flows that end at nearly the same time end together; how far that is off is measured on a few of
+its jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +20,6 @@ from railyard.benchmarks.simulator._onerun import measure
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 
 TRACE = "swim/FB-2009_samples_24_times_1hr_0.tsv"
-LONG_TRACE = "swim/FB-2010_samples_24_times_1hr_0.tsv"
 #: Virtual seconds for a CPU second (see ``_common.yardstick``).
 FACEBOOK_SPEED = 500.0  # aim: 2,000
 CORRAL_SPEED = 50.0
@@ -38,12 +33,8 @@ _JOINT = ("joint-16x6", "fair", "maxmin")
 #: Jobs that leave the network idle, so that no more of them wait as there are more.
 _JOINT_JOBS = "joint,edges=jobs,work=1210s,median=20"
 #: How Corral's jobs are simulated, and what mean JCTs may differ by from the exact ones.
-ROUGHLY = ("shuffle_flows=500", "output_block=2000000000", "together_s=.5", "progress_s=0")
+ROUGHLY = ("output_block=2000000000", "together_s=.5", "progress_s=0")
 ROUGHNESS_BOUND = 0.05
-#: How thousands of Facebook's jobs are: 3,000 have six million pairs of a map and a reduce.
-MERGED = "shuffle_flows=2000"
-#: And what those of FB-2010 are like: maps of 256 MB and reduces of 1 GB, once all is divided.
-A_SIXTEENTH = "times=0.0625,block=4.096GB,reduce_size=16GB"
 _FEW_JOBS = 8
 
 
@@ -60,18 +51,12 @@ def _rows(quick: bool, trace: str) -> list[Row]:
     rows.append(_growth(50, 200 if quick else 800))
     if quick:
         return rows + _corral(_FEW_JOBS)
-    for jobs in (100, 300):
+    for jobs in (100, 300, 3000):
         rows += _table(f"{jobs} jobs", f"{trace},jobs={jobs}", _FACEBOOK, flows)
-    for jobs in (1000, 3000, 5894):
-        title = f"{jobs} jobs, merged shuffles"
-        rows += _table(title, f"{trace},jobs={jobs}", _FACEBOOK, flows, MERGED)
-    more = f"swim:{trace_file(LONG_TRACE)},jobs=10000,{A_SIXTEENTH}"
-    title = "10000 jobs of FB-2010 with a sixteenth of their bytes, merged shuffles"
-    rows += _table(title, more, _FACEBOOK, flows, MERGED)
     for racks in (10, 200):
         place = f"{_FACEBOOK},racks.count={racks}"
         rows += _table(f"1000 jobs on {racks} racks", f"{trace},jobs=1000", place, flows)
-    return rows + _roughness() + _corral(200)
+    return rows + _roughness() + _corral(20)
 
 
 def _have_loops_compiled(facebook: str, flows: str) -> None:
@@ -93,17 +78,17 @@ def _facebook(jobs: str, flows: str) -> list[Row]:
 
 def _corral(jobs: int) -> list[Row]:
     done = measure(f"corral-w1,jobs={jobs}", *_W1, *ROUGHLY)
-    title = f"{jobs} jobs of W1 on {_CORRAL}, capacity, maxmin, merged shuffles"
+    title = f"{jobs} jobs of W1 on {_CORRAL}, capacity, maxmin"
     return [_cpu(title, done, CORRAL_SPEED), _memory(title, done)]
 
 
 def _roughness() -> list[Row]:
-    """How far merged shuffles are off, on a few jobs; and what the exact ones take."""
+    """How far such runs are off, on a few jobs; and what the exact ones take."""
     jobs = (f"corral-w1,jobs={_FEW_JOBS}", *_W1)
     rough, exact = measure(*jobs, *ROUGHLY), measure(*jobs)
     rows = []
     for what in ("jct_s", "cct_s"):
-        title = f"{_FEW_JOBS} jobs of W1: mean {what[:3].upper()} with merged shuffles"
+        title = f"{_FEW_JOBS} jobs of W1: mean {what[:3].upper()} with larger blocks and ends"
         off = abs(rough[what] / exact[what] - 1)
         row = _row(title, rough[what], "s", ROUGHNESS_BOUND, off <= ROUGHNESS_BOUND, exact)
         rows.append(row | {"reference": exact[what], "ratio": rough[what] / exact[what]})

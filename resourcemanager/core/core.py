@@ -37,7 +37,6 @@ from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.attempts.blame import ROOM, Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns
-from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.datasets import data_stored, place_data
 from railyard.resourcemanager.core.history import FEW_COMMANDS, History
 from railyard.resourcemanager.core.invariants import check_invariants
@@ -50,9 +49,7 @@ from railyard.resourcemanager.core.proposing.moves import Moves
 from railyard.resourcemanager.core.proposing.proposals import Proposals
 from railyard.resourcemanager.core.proposing.reservations import Reservations
 from railyard.resourcemanager.core.shuffling.fetches import Fetch
-from railyard.resourcemanager.core.shuffling.merging import LOOK
-from railyard.resourcemanager.core.shuffling.rowmessages import FetchesEnded
-from railyard.resourcemanager.core.shuffling.rowshuffle import RowShuffle
+from railyard.resourcemanager.core.shuffling.messages import FetchesEnded
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Node
@@ -79,6 +76,7 @@ class Core:
     """The state machine.  Same topology, recipe, options, seed and events: same commands.
 
     ``records_kept``: how many ended jobs' records are kept; None = all.
+    ``compile_loops``: whether loops over fetches are compiled, for who has very many of them.
     """
 
     def __init__(
@@ -88,10 +86,12 @@ class Core:
         options: Mapping[str, Option] | None = None,
         seed: int = 1,
         records_kept: int | None = None,
+        *,
+        compile_loops: bool = False,
     ) -> None:
         self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
         self._history = History()
-        self._shuffle = Shuffle(self.state)
+        self._shuffle = Shuffle(self.state, compile_loops=compile_loops)
         limits = Limits(self.state)
         self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
         reruns = Reruns(self.state, limits)
@@ -126,13 +126,12 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
-            AttemptsProgressed: self._attempts.all_progressed,
             AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,
             AttemptKilled: self._attempts.killed,
-            FlowFinished: self._shuffle.flow_finished,
-            FetchesEnded: self._shuffle.rows.ended,
+            FlowFinished: self._shuffle.finished,
+            FetchesEnded: self._shuffle.ended,
             FlowFailed: self._attempts.fetch_failed,
         }
 
@@ -143,6 +142,15 @@ class Core:
         event that can't be true, and then nothing has changed; ``InvalidDecision`` when a policy
         proposes what can't be, and then this core is of no more use.
         """
+        self._shuffle.by_name = True
+        return self._handle(event, now_s)
+
+    def handle_together(self, event: Event, now_s: float) -> list[Command]:
+        """The same, with orders about many fetches in one (``shuffling.messages``)."""
+        self._shuffle.by_name = False
+        return self._handle(event, now_s)
+
+    def _handle(self, event: Event, now_s: float) -> list[Command]:
         state = self.state
         if now_s < state.now_s:
             raise InvariantError(f"{event.tag()} at {now_s} s comes after {state.now_s} s")
@@ -170,18 +178,18 @@ class Core:
     @property
     def records(self) -> Mapping[JobId, JobRecord]:
         """Each job's record, in the order of submission."""
-        self._shuffle.rows.count_all()
+        self._shuffle.count_all()
         return self.state.records
 
     @property
     def fetches(self) -> Mapping[FlowId, Fetch]:
-        """The fetches under way."""
+        """The fetches under way.  O(fetches)."""
         return self._shuffle.all_fetches()
 
     @property
-    def fetch_rows(self) -> RowShuffle:
-        """The fetches under way that are rows: none, unless its driver takes them."""
-        return self._shuffle.rows
+    def shuffle(self) -> Shuffle:
+        """All shuffles, to be read only."""
+        return self._shuffle
 
     @property
     def open_coflows(self) -> list[CoflowId]:
@@ -197,18 +205,6 @@ class Core:
             for number, block in enumerate(blocks)
             if block.moving_to is not None
         ]
-
-    @property
-    def only_notes_progress(self) -> bool:
-        """Whether more reports of progress at this time would lead to nothing, as the last one did.
-
-        A policy that looks at progress overrides ``attempt_progressed``, or makes proposals.
-        """
-        _, event, commands = self._history.last
-        if commands or not isinstance(event, AttemptProgressed):
-            return False
-        heard = self.state.policies.overriding("attempt_progressed")
-        return not heard and all(policy.quiet for policy in self._proposals.policies)
 
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` of policies' answers and proposals from now on."""
@@ -290,9 +286,7 @@ class Core:
         state.policies.notify("links_observed", event.links)
 
     def _timer_fired(self, event: TimerFired) -> None:
-        if event.timer.endswith(LOOK):
-            self._shuffle.look(event.timer)
-        elif ROOM in event.timer:
+        if ROOM in event.timer:
             self._blame.room_again(event.timer)
         elif event.timer == OUTAGE:
             self._outage.timer_fired()

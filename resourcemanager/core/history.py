@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event, Message, to_map
-from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
-from railyard.resourcemanager.core.shuffling.rowmessages import (
+from railyard.resourcemanager.core.shuffling.messages import (
+    CancelFetch,
     FetchesEnded,
-    NameFetches,
     StartFetches,
 )
 
@@ -31,11 +30,6 @@ class History:
         self._uncounted = 0  #: commands of such events since all were counted last
         #: remember an event, its time and its commands, which may still grow
         self.add = self._entries.append
-
-    @property
-    def last(self) -> tuple[float, Event, Sequence[Command]]:
-        """The last event, its time and its commands."""
-        return self._entries[-1]
 
     def shorten(self) -> None:
         """Forget old events, since the last one has led to more than few commands."""
@@ -68,8 +62,8 @@ class History:
 
 def _in_words(message: Message) -> str:
     """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
-    if isinstance(message, AttemptsProgressed | FetchesEnded | StartFetches | NameFetches):
-        return str(message)
+    if isinstance(message, FetchesEnded | StartFetches | CancelFetch):
+        return type(message).__name__
     fields = to_map(message)
     short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
     return " ".join([type(message).__name__, *short])

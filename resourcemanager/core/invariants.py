@@ -6,18 +6,17 @@ plain loops; ``jobs`` leaves out those that an event can't have touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import AttemptId, FlowId, JobId
-from railyard.resourcemanager.core.shuffling.fetches import Fetch
-from railyard.resourcemanager.core.shuffling.merging import Merging
+from railyard.cluster.ids import AttemptId, JobId, NodeId
+from railyard.resourcemanager.core.shuffling.fetches import StageShuffle
+from railyard.resourcemanager.core.shuffling.loops import READERS
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.state.readers import FetchKey
 
-#: Takes what a law that does not hold is about (a node, job, task or flow; "" = all), and the law.
+#: Takes what a law that does not hold is about (a node, job or task; "" = all), and the law.
 Wrong = Callable[[str, str], None]
 #: The last events are shown of so many of these.
 _NAMED = 3
@@ -37,7 +36,7 @@ def check_invariants(
     def wrong(about: str, law: str) -> None:
         broken.append((about, law))
 
-    _of_nodes(state, shuffle, wrong)
+    _of_nodes(state, wrong)
     _of_jobs(state, wrong)
     if state.links or state.policies.links is not None:
         _of_links(state, wrong)
@@ -46,14 +45,15 @@ def check_invariants(
     for name, job in state.jobs.items():
         if jobs is None or name in jobs:
             _of_job(job, state, shuffle, wrong)
+    _of_fetches(shuffle, wrong)
     if broken:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
         raise InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
 
 
-def _of_nodes(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
-    slots = free = held = fetches = 0
+def _of_nodes(state: ClusterState, wrong: Wrong) -> None:
+    slots = free = held = 0
     alive, with_free = False, list[Node]()
     for node in state.nodes.values():
         if node.alive:
@@ -64,7 +64,7 @@ def _of_nodes(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
             with_free.append(node)
         if node.attempts or node.reserved:
             held += len(node.attempts)
-            fetches += _of_attempts(node, state, wrong)
+            _of_attempts(node, state, wrong)
         _of_node(node, wrong)
     if state.slots != slots or state.free != free:
         sums = f"{slots} and {free} of the nodes"
@@ -76,21 +76,13 @@ def _of_nodes(state: ClusterState, shuffle: Shuffle, wrong: Wrong) -> None:
     listed = state.with_free
     if listed != with_free and (len(listed) != len(with_free) or {*listed} != {*with_free}):
         wrong("", "the list of free nodes is not that of the nodes with free slots")
-    _of_fetches(shuffle, fetches, wrong)
 
 
-def _of_attempts(node: Node, state: ClusterState, wrong: Wrong) -> int:
-    """What is on a node is known to be there; returns how many fetches it knows of."""
-    fetches = 0
+def _of_attempts(node: Node, state: ClusterState, wrong: Wrong) -> None:
+    """What is on a node is known to be there."""
     for name, attempt in node.attempts.items():
         if state.attempts.get(name) is not attempt or attempt.node is not node:
             wrong(node.id, f"{name} holds a slot of {node.id} and its job does not know")
-        if attempt.reader is not None:
-            fetches += len(attempt.reader.fetches)
-    for attempt in node.reserved.values():
-        if attempt.reader is not None:
-            fetches += len(attempt.reader.fetches)
-    return fetches
 
 
 def _of_jobs(state: ClusterState, wrong: Wrong) -> None:
@@ -298,50 +290,39 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
         missing -= here.bit_count()
     if missing != reader.missing:
         wrong(attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}")
-    fetching, merging = shuffle.fetching_of(stage)
-    if attempt.killing or not fetching:
+    if attempt.killing or not shuffle.is_fetching(stage):
         return
+    sources: Collection[NodeId] | None = None
     for source in stage.reads:
         for task in source.tasks:
             if task.winner is not None and not has[source.name] >> task.index & 1:
-                _of_lacking(attempt, reader.fetches, task, task.winner, merging, wrong)
+                sources = reader.sources if sources is None else sources
+                _of_lacking(attempt, sources, task, task.winner, wrong)
 
 
 def _of_lacking(
-    attempt: Attempt,
-    fetches: Mapping[FetchKey, FlowId],
-    task: Task,
-    winner: Attempt,
-    merging: Merging | None,
-    wrong: Wrong,
+    attempt: Attempt, sources: Collection[NodeId], task: Task, winner: Attempt, wrong: Wrong
 ) -> None:
     """An attempt that lacks the output of a task is fetching it, or will be."""
     if winner.output_lost:
         wrong(task.id, f"{attempt.id} lacks the lost output of {task.id}")
-    elif merging is not None:
-        if not fetches and not merging.looking:
-            wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch")
-    elif winner.node.id not in fetches:
+    elif winner.node.id not in sources:
         wrong(task.id, f"{attempt.id} lacks {winner.id} and does not fetch it")
 
 
-def _of_fetches(shuffle: Shuffle, known: int, wrong: Wrong) -> None:
-    """``known``: how many readers know of."""
-    fetches = shuffle.all_fetches()
-    for flow, fetch in fetches.items():
-        _of_fetch(flow, fetch, wrong)
-    if known != len(fetches):
-        wrong("", f"{len(fetches)} flows, but readers know of {known}")
+def _of_fetches(shuffle: Shuffle, wrong: Wrong) -> None:
+    for of_stage in shuffle.shuffles():
+        for fetch in of_stage.under_way():
+            _of_fetch(of_stage, fetch, wrong)
 
 
-def _of_fetch(flow: FlowId, fetch: Fetch, wrong: Wrong) -> None:
-    reader = fetch.reader
+def _of_fetch(of_stage: StageShuffle, fetch: int, wrong: Wrong) -> None:
+    reader, node = of_stage.reader_of(fetch), of_stage.node_of(fetch)
     if reader.ended_s is not None or reader.killing:
-        wrong(flow, f"flow {flow} is for {reader.id}, which does not fetch")
-    for output in fetch.outputs.attempts:
-        if output.state not in ("succeeded", "output lost"):
-            wrong(flow, f"flow {flow} carries outputs that do not count")
-    if not fetch.node.alive:
-        wrong(flow, f"flow {flow} comes from {fetch.node.id}, which is lost")
-    if reader.reader is None or reader.reader.fetches.get(fetch.key) != flow:
-        wrong(flow, f"flow {flow} is unknown to {reader.id}")
+        wrong(reader.id, f"a flow from {node.id} is for {reader.id}, which does not fetch")
+    elif reader.reader is None or reader.reader.number != fetch & READERS:
+        wrong(reader.id, f"a flow from {node.id} is unknown to {reader.id}")
+    if any(o.state not in ("succeeded", "output lost") for o in of_stage.outputs(fetch)):
+        wrong(reader.id, f"a flow from {node.id} to {reader.id} has outputs that do not count")
+    if not node.alive:
+        wrong(reader.id, f"a flow to {reader.id} comes from {node.id}, which is lost")

@@ -90,7 +90,7 @@ class CoreDriver(ABC):
         log, stopwatch = self._log, self._stopwatch
         begun_s = 0.0 if stopwatch is None else stopwatch()
         try:
-            commands = self.core.handle(event, at_s)
+            commands = self._ask(event, at_s)
         except InvariantError:
             if log is not None:
                 log.write(at_s, event)  # so that a replay stops at the same place
@@ -102,6 +102,9 @@ class CoreDriver(ABC):
         if log is not None:
             log.write(at_s, event, commands)
         return commands
+
+    def _ask(self, event: Event, at_s: float) -> list[Command]:
+        return self.core.handle(event, at_s)
 
     def _carry_out(self, commands: Sequence[Command]) -> None:
         if len(commands) < _FEW_COMMANDS:

@@ -147,9 +147,6 @@ class JobSubmitted(Event, frozen=True, kw_only=True):
     max_attempts: Tasks = 4  #: failures of one task that end the job
     weight: Weight = 1.0  #: its share against other jobs of the same user
     forecast: Forecast | None = None  #: None for an ad hoc job
-    #: a shuffle of more pairs of tasks is merged to about this many flows, see ``merging.py``;
-    #: 0 = a flow from each node to each reader.  For simulated nodes only
-    shuffle_flows: Tasks = 0
 
 
 class JobKilled(Event, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ def job_progress(core: Core, job: JobId, now_s: float) -> JobProgress | None:
             )
             for stage in known.stages.values()
         ),
-        shuffled_bytes=known.record.shuffled_bytes,
+        shuffled_bytes=core.records[job].shuffled_bytes,
         shuffle_bytes=known.record.shuffle_bytes,
         failed_attempts=known.record.failed,
         waiting=why_job_waits(core.state, known),

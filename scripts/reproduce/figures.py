@@ -36,7 +36,9 @@ class Setup:
         """How its runs are coarser than one with every task and flow; "" = they are exact."""
         merged = grain_of(self.workload)
         tasks = [f"{merged} tasks in 1"] if merged > 1 else []
-        return " and ".join([*tasks, *(["flows merged"] if self.behaviour.is_coarse else [])])
+        return " and ".join(
+            [*tasks, *(["blocks or ends merged"] if self.behaviour.is_coarse else [])]
+        )
 
     @property
     def pair(self) -> Pair:

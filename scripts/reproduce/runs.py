@@ -110,7 +110,7 @@ def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> Virt
         workload=made[key],
         behaviour=setup.behaviour,
         faults=setup.faults,
-        fast_from_flows=_FAST_FROM_FLOWS,
+        compiled_from=_FAST_FROM_FLOWS,
     )
     require_faults(run)
     return run

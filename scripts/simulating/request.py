@@ -117,9 +117,9 @@ class SimulateRequest(RunsRequest):
         help="How simulated nodes differ from ideal ones: variance=0.3 (lognormal sigma of "
         "computing times), stragglers=0.05, straggler_factor=5, failures=0.01 (shares of "
         "attempts), launch_s=0.2, fetch_s, end_s (latencies), progress_s; to be quick and a bit "
-        "off: shuffle_flows=2000 (merges larger shuffles), output_block=2000000000 (writes larger "
-        "blocks), together_s=0.05 (flows that end so close end at once); repeatable.  Stragglers "
-        "on real clusters: --network compute.stragglers=0.05.",
+        "off: output_block=2000000000 (writes larger blocks), together_s=0.05 (flows that end so "
+        "close end at once); repeatable.  Stragglers on real clusters: --network "
+        "compute.stragglers=0.05.",
     )
     faults: str | None = option(
         "--faults",

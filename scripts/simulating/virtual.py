@@ -42,7 +42,7 @@ class VirtualRun:
     name: str | None = None  #: of the workload in the summary, if it is not its own
     coarse: Coarse | None = None  #: how it was made coarser, for the summary
     #: from how many open flows on compiled loops set the rates; None: as many as usual
-    fast_from_flows: int | None = None
+    compiled_from: int | None = None
 
     def fitted(self) -> VirtualRun:
         """The same, coarser if it would have too many tasks."""
@@ -88,7 +88,7 @@ def simulate(
             faults,
             log,
             clock,
-            fast_from_flows=run.fast_from_flows,
+            compiled_from=run.compiled_from,
         )
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():

@@ -38,7 +38,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.model.flows import FlowSpec
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER, daemons_of
-from railyard.simulator.nodes.workers import is_fetch
+from railyard.simulator.nodes.nodemanagers import is_fetch
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import tell_network
 from railyard.simulator.restarts.workers import FaultyWorkers

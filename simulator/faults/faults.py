@@ -15,7 +15,7 @@ from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import NodeJoined, NodeLost, SlotsChanged
 from railyard.cluster.topology import Topology
 from railyard.simulator.heap import EventHeap, EventPriority
-from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.nodes.nodemanagers import NodeManagers
 from railyard.simulator.silence.deaths import Fault
 
 #: Interval at which the NameNode retries failed commands while there are faults.
@@ -102,7 +102,7 @@ class Faults:
         faults: Sequence[Fault],
         topology: Topology,
         heap: EventHeap,
-        workers: Workers,
+        workers: NodeManagers,
         others: Sequence[Fault] = (),
     ) -> None:
         """``others``: faults that somebody else begins.  Raises as ``check_faults`` does."""

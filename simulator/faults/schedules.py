@@ -70,14 +70,14 @@ def recipe_of(scheduler: str) -> Recipe:
     return toys.RECIPE if scheduler == toys.RECIPE.name else recipe_named(scheduler)
 
 
-def large_schedule(scheduler: str, seed: int, shuffle_flows: int = 0) -> Schedule:
-    """A large one; ``shuffle_flows``: see ``Behaviour``."""
+def large_schedule(scheduler: str, seed: int) -> Schedule:
+    """A large one."""
     dice = random.Random(seed)
     topology = drawing.topology(dice)
     flow_scheduler = dice.choice(drawing.flow_schedulers(topology))
     jobs = _suited(drawing.jobs(dice), recipe_of(scheduler), seed, topology.racks.count)
     faults = random_faults(dice, topology, LARGE_END_S)
-    behaviour = msgspec.structs.replace(drawing.behaviour(dice), shuffle_flows=shuffle_flows)
+    behaviour = drawing.behaviour(dice)
     return Schedule(
         name=f"large {scheduler} {seed}",
         config=_config(scheduler, seed, topology, flow_scheduler),

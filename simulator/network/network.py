@@ -10,18 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from itertools import groupby
+from typing import Protocol, cast
+
+import numpy as np
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.resourcemanager.core.shuffling.loops import STAGE_SHIFT
+from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.counts import Counts
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
+
+
+#: What ends of flows are: arrays of the numbers of fetches, fetches by their names, other flows.
+_ROWS, _FETCHES, _OTHERS = "rows", "fetches", "others"
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -45,15 +54,26 @@ class Carrier(Protocol):
     def finish_coflow(self, coflow: CoflowId) -> object:
         """Forget a coflow and all its flows."""
 
-    def advance_all(self, now_s: float) -> Sequence[Finished | Numbers]:
+    def advance(self, now_s: float) -> Sequence[Finished]:
         """Let time pass; returns the flows that have ended."""
 
 
 class SimulatedNetwork:
     """Flows between nodes.  ``latency_s``: from a flow's last byte until its end is reported."""
 
-    def __init__(self, fabric: Fabric, heap: EventHeap, latency_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        heap: EventHeap,
+        latency_s: float = 0.0,
+        *,
+        looks_at_names: bool = False,
+    ) -> None:
         self.fabric = fabric
+        self._nodes = list(fabric.network.rack_number)  #: by their numbers
+        #: whether it matters for what flows share how they are called
+        self._looks_at_names = looks_at_names
+        self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
         self.counts = Counts()
         self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
@@ -75,37 +95,41 @@ class SimulatedNetwork:
         """Advance the fabric to the heap's time, and report the flows that have ended by then."""
         self._report(self._advanced(self._heap.now_s))
 
-    def _advanced(self, now_s: float) -> Sequence[Finished | Numbers]:
+    def _advanced(self, now_s: float) -> Sequence[Finished]:
         """Advance the fabric, and return and count the flows that have ended."""
         fabric = self.fabric
         passed_s = now_s - fabric.now_s
         if passed_s > 0:
             self.counts.pass_time(fabric, passed_s)
         before = fabric.finished_bytes
-        ended = self._carrier.advance_all(now_s)
+        ended = self._carrier.advance(now_s)
         if ended:
             self.counts.end(ended, fabric.finished_bytes - before)
         return ended
 
-    def _report(self, ended: Sequence[Finished | Numbers]) -> None:
+    def _report(self, ended: Sequence[Finished]) -> None:
         if not ended:
             return
         if self._latency_s:
             for end in ended:
-                assert isinstance(end, Finished), "rows have no latency"
                 self._heap.after(self._latency_s, self._arrived, end.flow)
             return
         self.call_each(self._known(ended))
 
-    def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
-        pop = self._flows.pop
-        for end in ended:
-            if not isinstance(end, Finished):
-                yield end
+    def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
+        pop, numbers = self._flows.pop, self._numbers
+        for kind, ends in groupby(ended, self._kind):
+            flows = [end.flow for end in cast("Iterator[Finished]", ends)]
+            if kind is _FETCHES:
+                yield np.array([numbers.pop(flow, flow) for flow in flows], np.int64)
                 continue
-            known = pop(end.flow, None)
-            if known is not None:  # otherwise the end of another flow has cancelled this one
-                yield known[1]
+            for flow in flows:
+                known = pop(flow, None)
+                if known is not None:  # otherwise the end of another flow has cancelled this one
+                    yield known[1]
+
+    def _kind(self, end: Finished) -> str:
+        return _FETCHES if isinstance(end.flow, int) or end.flow in self._numbers else _OTHERS
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
@@ -130,23 +154,45 @@ class SimulatedNetwork:
     def _start(self, flows: Sequence[FlowSpec]) -> None:
         self._carrier.start_all(flows)
 
-    def carry_rows(self, src: Numbers, dst: Numbers, size_bytes: Numbers, names: Numbers) -> None:
-        """Start flows that have numbers for names; see ``Fabric.start_rows``.
+    def carry_fetches(self, start: StartFetches) -> None:
+        """Start the flows of fetches, in this order; those within a node are left to the caller.
 
-        ``call_each`` gets the names of those that end, until ``Fabric.name_rows`` names them.
+        ``call_each`` gets the numbers of those that end.
         """
-        if len(src):
-            self.counts.opened += len(src)
-            self.fabric.start_rows(src, dst, size_bytes, names)
+        crossing = ((start.src != start.dst) & (start.size_bytes > 0)).nonzero()[0]
+        fetches, src, dst, size_bytes = (
+            column[crossing] for column in (start.fetches, start.src, start.dst, start.size_bytes)
+        )
+        self.counts.opened += len(fetches)
+        specs = list[FlowSpec]()
+        columns = (crossing.tolist(), fetches.tolist(), src.tolist(), dst.tolist())
+        for at, number, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
+            stage, flow = start.stages[number >> STAGE_SHIFT], cast("FlowId", number)
+            if self._looks_at_names:
+                flow = stage.name(number)
+                self._numbers[flow] = number
+            weight, priority = start.asks[at] if start.asks else (1.0, ())
+            specs.append(
+                FlowSpec(
+                    flow=flow,
+                    src=self._nodes[source],
+                    dst=self._nodes[target],
+                    size_bytes=size,
+                    coflow=stage.coflow,
+                    weight=weight,
+                    priority=priority,
+                )
+            )
+        self._start(specs)
 
-    def know(self, spec: FlowSpec, on_end: OnEnd) -> None:
-        """Say how the end of a flow is to be reported that was a row so far."""
-        self._flows[spec.flow] = spec, on_end
-
-    def take(self, flow: FlowId) -> OnEnd | None:
-        """How the end of a flow is to be reported, which the caller does; None: it is cancelled."""
-        known = self._flows.pop(flow, None)
-        return None if known is None else known[1]
+    def cancel_fetch(self, order: CancelFetch) -> None:
+        """Cancel the flow of a fetch; does nothing if it is not open."""
+        started = order.started
+        name = started.flow if self._looks_at_names else cast("FlowId", order.fetch)
+        self._numbers.pop(name, None)
+        size_bytes = started.size_bytes
+        spec = FlowSpec(flow=name, src=started.src, dst=started.dst, size_bytes=size_bytes)
+        self._close(spec)
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow; does nothing if it is not open."""

@@ -119,28 +119,22 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
                 self.fetched(*fetch)
 
     def fetched(self, flow: FlowId, outputs: int, size_bytes: int, began_s: float) -> None:
-        """A fetch that began at ``began_s`` has brought so many outputs of other tasks."""
-        if self.note_fetched(flow, outputs, size_bytes, began_s):
-            self._workers.report(FlowFinished(flow=flow))
-            self.go_on()
+        """A fetch that began at ``began_s`` has brought so many outputs of other tasks.
 
-    def note_fetched(self, flow: FlowId, outputs: int, size_bytes: int, began_s: float) -> bool:
-        """The same, but to be reported by the caller, after which it is to ``go_on``.
-
-        False: it has not started, and will report this later.
+        If it has not started, it reports this later.
         """
         if not self._started:
             self._early += ((flow, outputs, size_bytes, began_s),)
-            return False
-        self._reads[began_s] = self._workers.heap.now_s
-        self.missing -= outputs
-        self._input_bytes += size_bytes
-        if self.missing < 0:
-            raise InvariantError(f"{self.id} fetched more outputs than there are")
-        return True
+            return
+        self.take(outputs, size_bytes, began_s, self._workers.heap.now_s)
+        self._workers.report(FlowFinished(flow=flow))
+        self.go_on()
 
-    def take_row(self, outputs: int, size_bytes: int, began_s: float, now_s: float) -> bool:
-        """``note_fetched`` of a fetch that is a row; whether that was the last one."""
+    def take(self, outputs: int, size_bytes: int, began_s: float, now_s: float) -> bool:
+        """The same, to be reported by the caller, after which it is to ``go_on``.
+
+        Returns whether nothing is missing any more.
+        """
         self._reads[began_s] = now_s
         self.missing = missing = self.missing - outputs
         self._input_bytes += size_bytes

@@ -22,7 +22,6 @@ _NOT_NEGATIVE = (
     "fetch_s",
     "end_s",
     "progress_s",
-    "shuffle_flows",
     "output_block",
     "together_s",
 )
@@ -41,13 +40,10 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end_s: Duration = 0.0  #: from the end of an attempt's work until the core learns of it
     #: seconds between progress reports, as of a NodeManager; 0 = attempts report only their end
     progress_s: Duration = 0.5
-    #: larger shuffles are merged to about this many concurrent flows; 0 = never.  An
-    #: approximation, see ``resourcemanager.core.shuffling.merging``
-    shuffle_flows: int = 0
-    #: attempts write their files in blocks of at least this many bytes; an approximation too
+    #: attempts write their files in blocks of at least this many bytes; an approximation
     output_block: Size = 0
     #: flows that would end within this time after another end with it, and the ends of computing
-    #: are rounded to multiples of it; the third approximation
+    #: are rounded to multiples of it; an approximation too
     together_s: Duration = 0.0
 
     def __post_init__(self) -> None:
@@ -72,14 +68,14 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return not (self.variance or self.stragglers or self.failures)
 
     @property
-    def takes_rows(self) -> bool:
-        """Whether fetches can be rows: none ends before its reader can know."""
+    def is_prompt(self) -> bool:
+        """Whether attempts and fetches have no latencies."""
         return not (self.launch_s or self.fetch_s)
 
     @property
     def is_coarse(self) -> bool:
-        """Whether flows or ends are merged, which is an approximation."""
-        return bool(self.shuffle_flows or self.output_block or self.together_s)
+        """Whether blocks or ends are merged, which is an approximation."""
+        return bool(self.output_block or self.together_s)
 
 
 class Deviation(msgspec.Struct, frozen=True):

@@ -17,11 +17,9 @@ from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import (
     FACTS,
     AttemptFact,
-    AttemptProgressed,
     BeginAttempt,
     CancelFlow,
     FlowFact,
-    FlowFinished,
     KillAttempt,
     LaunchAttempt,
     NodeJoined,
@@ -115,15 +113,6 @@ class RestartableDriver(VirtualDriver):
             self._keep(event)
         else:
             super().feed(event)
-
-    def feed_fetched(self, event: FlowFinished) -> None:
-        """The same of a fetch; the flows that follow are not put off, but may be lost with it."""
-        self.feed(event)
-
-    def feed_progress(self, report: AttemptProgressed) -> bool:
-        """The same of a report of progress; others are not told together: it may die at each."""
-        self.feed(report)
-        return False
 
     def tell(self, events: Iterable[Event]) -> None:
         """Tell it what others have kept for it."""

@@ -54,7 +54,7 @@ def _seen(core: Core) -> tuple[Any, ...]:
         ],
         [_job(job) for job in (*state.jobs.values(), *state.draining.values())],
         [_attempt(each) for each in (*state.attempts.values(), *state.reserved.values())],
-        [(flow, fetch.outputs.ids, fetch.size_bytes) for flow, fetch in core.fetches.items()],
+        [fetch.start_order for fetch in core.fetches.values()],
         core.open_coflows,
         core.moves,
         state.random.getstate(),

@@ -22,7 +22,7 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.process.restart.settling import settle_with
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.linkwatch import LinkWatch
-from railyard.simulator.nodes.workers import flow_of
+from railyard.simulator.nodes.nodemanagers import flow_of
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.workers import FaultyWorkers
 from railyard.simulator.silence.deaths import DaemonDown

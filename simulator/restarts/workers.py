@@ -24,11 +24,11 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.simulator.network.network import OnEnd
-from railyard.simulator.nodes.workers import Fetch, Workers
+from railyard.simulator.nodes.nodemanagers import Fetch, NodeManagers
 from railyard.simulator.silence.network import FaultyNetwork
 
 
-class FaultyWorkers(Workers):
+class FaultyWorkers(NodeManagers):
     """The attempts of all nodes, and their fetches, some of which are known to one of the two."""
 
     network: FaultyNetwork

@@ -112,7 +112,7 @@ class Successor:
         if coflow in self._ledger.coflows:
             self._ledger.finish_coflow(coflow)
 
-    def advance_all(self, now_s: float) -> list[Finished]:
+    def advance(self, now_s: float) -> list[Finished]:
         """Let time pass; returns the flows that were granted all their bytes."""
         self._ledger.advance(now_s)
         granted = self._ledger.take_grants().values()

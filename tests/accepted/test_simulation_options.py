@@ -24,7 +24,6 @@ KEYS = {
     "fetch_s": ({}, "1s"),
     "end_s": ({}, "1s"),
     "progress_s": ({"stragglers": 0.3}, "9s"),
-    "shuffle_flows": ({}, 2),
     "output_block": ({}, "500MB"),
     "together_s": ({}, "3s"),
 }

@@ -136,11 +136,11 @@ def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
 
 def test_whether_runs_are_exact_is_reported():
     exact = Setup(workload="corral-w3,jobs=2", topology="flat-4x4", scheduler="fair")
-    merged = replace(exact, behaviour=Behaviour(shuffle_flows=500))
-    assert [setup.coarse for setup in (exact, JOBS, merged)] == [
+    rounded = replace(exact, behaviour=Behaviour(together_s=0.1))
+    assert [setup.coarse for setup in (exact, JOBS, rounded)] == [
         "",
         "64 tasks in 1",
-        "flows merged",
+        "blocks or ends merged",
     ]
 
 

@@ -48,9 +48,7 @@ def test_runs_of_few_tasks_are_exact_however_many_flows_they_have():
     assert coarsened(jobs_of(maps=1000, reduces=1000, count=10), PLACE, USUAL) is None
 
 
-@pytest.mark.parametrize(
-    "chosen", [{"shuffle_flows": 10_000}, {"output_block": 10**9}, {"together_s": 0.001}]
-)
+@pytest.mark.parametrize("chosen", [{"output_block": 10**9}, {"together_s": 0.001}])
 def test_whoever_says_how_coarse_it_is_to_be_keeps_that(chosen):
     made = sample_workload("terasort", 200 * 10**12, 256 * MB, 16)
     assert coarsened(made, SMALL, Behaviour(**chosen)) is None

@@ -1,99 +1,75 @@
-"""Fetches that end at one time start others together, or are rows; attempts report their progress
-together: all is as if one by one."""
+"""Fetches that start and end together, in compiled loops or not: all is as if one by one."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.messages.execution import StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.shuffling.rowmessages import StartFetches
-from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.simulator.cluster import Simulation
-from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.nodes.behaviour import Behaviour
+
+pytestmark = pytest.mark.timeout(400)  # loops may have to be compiled
 
 CONFIG = ClusterConfig(
     topology=load_topology("corral-7x30"), scheduler="capacity", flow_scheduler="maxmin"
 )
-WORKLOAD = "corral-w1,jobs=2,window=10"
+JOINT = msgspec.structs.replace(
+    CONFIG, topology=load_topology("joint-16x6"), scheduler="joint", flow_scheduler="afap"
+)
+HYBRID = msgspec.structs.replace(CONFIG, topology=load_topology("hybrid-8x4"), scheduler="fair")
 
 
-def events(path: Path, config: ClusterConfig, faults: str, *, how: str, **settings) -> str:
-    """The log of a run; ``how`` its flows start and end: "one by one", "together" or as "rows"."""
-    log, together = EventLog(path, config), how != "one by one"
-    wrong = parse_faults(faults, config.topology, 60.0) if faults else ()
-    run = Simulation(
-        config, workload(WORKLOAD, 1), Behaviour(**settings), wrong, log=log, rows=how == "rows"
-    )
-    sizes: list[int] = []
-
-    def start_all(flows):
-        sizes.append(len(flows))
-        run.workers.start_flows(flows)
-
-    def start_each(flows):
-        for flow in flows:
-            run.workers.start_flow(flow)
-
-    def end_each(ends):
-        for on_end in ends:
-            on_end(0, "")
-
-    def start_rows(command):
-        sizes.append(len(command.fetches))
-        run.workers.start_fetches(command)
-
-    run.driver.on(StartFetches, start_rows)
-    run.driver.on_all(StartFlow, start_all if together else start_each)
-    if not together:
-        run.network.call_each = end_each
+def records(config: ClusterConfig, jobs: str, settings: dict[str, float], **how: bool) -> Any:
+    """All that is recorded of a run's jobs, and what the network has carried."""
+    run = Simulation(config, workload(jobs, 1), Behaviour(**settings), **how)
     run.run()
-    log.close()
-    assert not together or max(sizes) > 10
-    return path.read_text()
+    run.core.check_invariants()
+    assert not run.core.fetches
+    found = [msgspec.structs.asdict(record) for record in run.core.records.values()]
+    assert any(record["cct_s"] for record in found)
+    assert all(record["ok"] for record in found)
+    return found, run.network.stats()
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "flows", "faults", "settings"),
+    ("config", "flows", "jobs", "settings"),
     [
-        pytest.param("capacity", "maxmin", "", {}, id="exact"),
-        pytest.param("fair", "varys", "", {"variance": 0.3, "launch_s": 0.2}, id="late-starts"),
-        pytest.param("co-scheduler", "maxmin", "", {"together_s": 0.1}, id="rounded-times"),
-        pytest.param("capacity", "maxmin", "node:r0n1@5s+5s,rack:r2@8s+4s", {}, id="faults"),
+        pytest.param(CONFIG, "maxmin", "corral-w1,jobs=2,window=10", {}, id="exact"),
+        pytest.param(CONFIG, "varys", "corral-w1,jobs=2,window=10", {}, id="coflows"),
+        pytest.param(
+            CONFIG, "maxmin", "corral-w1,jobs=2,window=10", {"together_s": 0.1}, id="rounded-times"
+        ),
+        pytest.param(
+            CONFIG,
+            "maxmin",
+            "corral-w1,jobs=2,window=10",
+            {"failures": 0.1, "stragglers": 0.1},
+            id="failures",
+        ),
+        pytest.param(HYBRID, "sunflow", "corral-w1,jobs=2,window=10", {}, id="circuits"),
+        pytest.param(
+            JOINT, "afap", "joint,edges=jobs,work=1210s,median=20,jobs=3", {}, id="priorities"
+        ),
     ],
 )
-def test_the_events_are_those_of_one_by_one(
-    tmp_path, monkeypatch, scheduler, flows, faults, settings
-):
-    config = msgspec.structs.replace(CONFIG, scheduler=scheduler, flow_scheduler=flows)
-    many = events(tmp_path / "together.jsonl", config, faults, how="together", **settings)
-    monkeypatch.setattr(Core, "only_notes_progress", False)
-    one = events(tmp_path / "one.jsonl", config, faults, how="one by one", **settings)
-    assert one == many
-    assert one.count("attempt-progressed") > 1000
-    assert one.count("flow-finished") > 1000
+def test_the_results_are_those_of_fetches_told_one_by_one(config, flows, jobs, settings):
+    config = msgspec.structs.replace(config, flow_scheduler=flows)
+    one_by_one = records(config, jobs, settings, one_by_one=True)
+    assert records(config, jobs, settings, compiled=False) == one_by_one
+    assert records(config, jobs, settings, compiled=True) == one_by_one
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "settings"),
-    [
-        pytest.param("capacity", {}, id="exact"),
-        pytest.param("capacity", {"failures": 0.1, "stragglers": 0.1}, id="failures"),
-        pytest.param("co-scheduler", {"together_s": 0.1}, id="rounded-times"),
-    ],
-)
-def test_the_events_are_those_of_fetches_that_are_no_rows(tmp_path, scheduler, settings):
+@pytest.mark.parametrize("scheduler", ["kmn", "shadow"])
+def test_copies_that_are_given_up_have_their_fetches_cancelled(scheduler):
     config = msgspec.structs.replace(CONFIG, scheduler=scheduler)
-    objects, rows = (
-        events(tmp_path / f"{how}.jsonl", config, "", how=how, **settings)
-        for how in ("together", "rows")
-    )
-    assert objects == rows
-    assert objects.count("flow-finished") > 1000
+    settings = {"stragglers": 0.3, "straggler_factor": 20.0}
+    found = [
+        records(config, "corral-w1,jobs=3,grain=6,arrivals=batch", settings, **how)
+        for how in ({"one_by_one": True}, {"compiled": False}, {"compiled": True})
+    ]
+    assert found[0] == found[1] == found[2]

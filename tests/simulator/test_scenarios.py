@@ -82,17 +82,6 @@ def test_toys_propose_all_that_can_be_proposed():
     assert seen["jobs"] > 20
 
 
-@pytest.mark.parametrize("flows", [1, 4])
-def test_rules_hold_where_fetches_are_merged(flows: int):
-    merged = 0
-    for seed in range(60):
-        name = toys.RECIPE.name if seed % 3 == 0 else SCHEDULERS[seed % len(SCHEDULERS)]
-        scenario = Scenario(large_schedule(name, seed, shuffle_flows=flows))
-        scenario.go()
-        merged += any(job.shuffle_bytes for job in scenario.jobs.jobs)
-    assert merged > 30
-
-
 # Each of these breaks a rule on purpose, to show that the check works ----------------------------
 def sound_scenario() -> Scenario:
     """A scenario with shuffles that keeps all rules."""

@@ -28,10 +28,8 @@ from railyard.cluster.messages.execution import (
 from railyard.resourcemanager.core.attempts.blame import Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
-from railyard.resourcemanager.core.attempts.together import AttemptsProgressed
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.shuffling.fetches import is_to_fetch
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
@@ -79,11 +77,6 @@ class Attempts:
             if attempt.state != "reserved":
                 attempt.task.stage.progress_sum += attempt.progress - before
                 self._state.policies.notify("attempt_progressed", attempt)
-
-    def all_progressed(self, event: AttemptsProgressed) -> None:
-        """Many do, one after the other."""
-        for report in event.reports:
-            self.progressed(report)
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""
@@ -270,7 +263,7 @@ class Attempts:
         known = self._shuffle.reader_of(event.flow)
         if known is None:
             return
-        lost, to_blame = self._shuffle.flow_failed(event)
+        lost, to_blame = self._shuffle.failed(event)
         reader, node = known
         for output in lost:
             self._lose_output(output)
@@ -376,7 +369,7 @@ class Attempts:
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
         for reader_stage in stage.readers:
-            self._shuffle.ask_again(reader_stage, node)
+            self._shuffle.place_lost(reader_stage, node)
         for output in outputs:
             if not output.output_lost:
                 self._lose_output(output)
@@ -388,7 +381,21 @@ class Attempts:
         task, stage = attempt.task, attempt.task.stage
         if stage.job.state != "running" or task.winner is not attempt:
             return
-        if any(is_to_fetch(reader, task) for reader in stage.readers):
+        if any(_is_to_fetch(reader, task) for reader in stage.readers):
             self._reruns.run_again(task)
         else:
             stage.unreadable[task.index] = task
+
+
+def _is_to_fetch(stage: Stage, task: Task) -> bool:
+    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
+
+    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
+    """
+    if stage.pending.count:
+        return True
+    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
+
+
+def _has(attempt: Attempt, task: Task) -> bool:
+    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)

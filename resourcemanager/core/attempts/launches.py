@@ -101,7 +101,7 @@ class Launches:
             node,
             level,
             self._state.now_s,
-            self._shuffle.new_reader(stage) if stage.reads else None,
+            self._shuffle.new_reader(task, node) if stage.reads else None,
         )
 
 

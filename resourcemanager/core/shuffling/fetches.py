@@ -1,62 +1,52 @@
-"""What is known of a fetch under way, and of the shuffle of each stage that reads others.
+"""The fetches of a reading stage: what is ready where, who has what, what is under way.
 
-Never here: what is fetched next; see ``shuffle.py``.
+Most of it is in arrays (``loops.py``), in which readers have got all that they have asked for, in
+the order in which it was ready.  Once something of a shuffle is lost or breaks off, that need not
+be so any more: from then on (``be_careful``) each fetch has its own list of outputs.
+
+Never here: who may fetch; see ``shuffle.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
 import msgspec
+import numpy as np
 
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
 from railyard.cluster.messages.execution import StartFlow
-from railyard.resourcemanager.core.shuffling.merging import Bundle, Outputs, merging_of
-from railyard.resourcemanager.core.shuffling.rows import FetchTable
+from railyard.resourcemanager.core.shuffling.loops import (
+    AFTER,
+    NONE,
+    PLACES,
+    READER_BITS,
+    READERS,
+    SIZE,
+    STAGE_SHIFT,
+    Arrays,
+    Numbers,
+    new_arrays,
+    with_room,
+)
 from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
-from railyard.resourcemanager.core.state.readers import FetchKey, Reader
 
-
-class StageShuffle:
-    """The shuffle of a reading stage: one coflow."""
-
-    __slots__ = (
-        "asked",
-        "coflow",
-        "ended_s",
-        "fetching",
-        "merging",
-        "reads",
-        "stage",
-        "started_s",
-        "table",
-    )
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        #: {stage read: how many of its tasks' outputs}
-        self.reads = {source.name: source.needed for source in stage.reads}
-        self.merging = merging_of(stage, stage.job.submission.shuffle_flows)
-        self.fetching = False  #: whether its attempts may fetch
-        #: {node: what was fetched from there last}: many readers fetch the same at one time
-        self.asked: dict[NodeId, Outputs] = {}
-        self.coflow = CoflowId(stage.id)
-        self.started_s: float | None = None  #: when its first flow between two nodes started
-        self.ended_s: float | None = None  #: when its latest flow between two nodes ended
-        self.table: FetchTable | None = None  #: its fetches, if they are rows
+#: Ends and begins fetches, as ``loops.go_on`` does: (arrays, fetches, ended) -> those that begin.
+GoOn = Callable[[Arrays, Numbers, bool], Numbers]
+#: Of a fetch: its reader, how many outputs it brings, their bytes, and since when.
+Arriving = tuple[AttemptId, int, int, float]
 
 
 class Fetch(msgspec.Struct, eq=False):
-    """A shuffle flow under way: outputs of one node, for one reader."""
+    """A fetch under way, as policies and messages see it."""
 
     id: FlowId
-    key: FetchKey
     reader: Attempt
-    progress: Reader  #: the reader's own
-    shuffle: StageShuffle
     node: Node  #: that sends
-    outputs: Outputs
+    coflow: CoflowId
+    outputs: Sequence[Attempt]
     size_bytes: int
-    bundle: Bundle | None  #: of several nodes' outputs, if it is merged
-    order: int = 0  #: how many fetches began before it
+    order: int  #: how many fetches began before it
     weight: float = 1.0
     priority: tuple[float, ...] = ()
 
@@ -65,27 +55,258 @@ class Fetch(msgspec.Struct, eq=False):
         """The order that started it."""
         return StartFlow(
             flow=self.id,
-            coflow=self.shuffle.coflow,
+            coflow=self.coflow,
             src=self.node.id,
             dst=self.reader.node.id,
             size_bytes=self.size_bytes,
             reader=self.reader.id,
-            outputs=self.outputs.ids,
+            outputs=tuple([output.id for output in self.outputs]),
             partition=self.reader.task.index,
             weight=self.weight,
             priority=self.priority,
         )
 
 
-def is_to_fetch(stage: Stage, task: Task) -> bool:
-    """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
+class StageShuffle:
+    """The shuffle of a reading stage: one coflow.
 
-    Whatever a pending task has reserved and fetched may be withdrawn.  O(slots the stage holds).
+    A *place* is a node with outputs, a *reader* an attempt; both are numbered as they come.
     """
-    if stage.pending.count:
-        return True
-    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
+
+    def __init__(self, stage: Stage, number: int, racks: int) -> None:
+        self.stage = stage
+        self.coflow = CoflowId(stage.id)
+        self.fetching = False  #: whether its attempts may fetch
+        self.started_s: float | None = None  #: when its first flow between two nodes started
+        self.ended_s: float | None = None  #: when its latest flow between two nodes ended
+        self.arrays = new_arrays(stage.size, racks)
+        self.nodes: list[Node] = []  #: by place
+        self.place_of: dict[NodeId, int] = {}  #: of nodes that are alive
+        self.readers: list[Attempt | None] = []  #: None: it is about to be launched
+        self.tries: dict[int, int] = {}  #: {fetch: how many in a row have failed}
+        self.number = number
+        self._base = number << STAGE_SHIFT
+        self._logs: list[list[Attempt]] = []  #: outputs as they became ready, by place
+        #: once it is careful: ``fetched``, by reader; None before
+        self._has: list[dict[str, int]] | None = None
+        #: likewise: {fetch under way: outputs that it is to bring}
+        self._brings: dict[int, tuple[Attempt, ...]] = {}
+        #: {identity of an output's bytes, which equal outputs share: these, and as an array}
+        self._sizes: dict[int, tuple[tuple[int, ...], Numbers]] = {}
+
+    # What comes ----------------------------------------------------------------------------------
+    def add_output(self, output: Attempt, node_number: int) -> int:
+        """Add an output that is ready; returns its node's place."""
+        node, sizes = output.node, output.partition_bytes
+        place = self.place_of.get(node.id)
+        if place is None:
+            place = self.place_of[node.id] = len(self.nodes)
+            self.nodes.append(node)
+            self._logs.append([])
+            if place == len(self.arrays.ready):
+                self.arrays = with_room(self.arrays, places=place)
+            self.arrays.node[place] = node_number
+        self._logs[place].append(output)
+        known = self._sizes.get(id(sizes))
+        if known is None:
+            known = self._sizes[id(sizes)] = sizes, np.array(sizes, np.int64)
+        self.arrays.ready[place] += 1
+        self.arrays.ready_bytes[place] += known[1]
+        return place
+
+    def add_reader(self, task: Task, node_number: int) -> int:
+        """The number of an attempt that is about to be launched."""
+        reader = len(self.readers)
+        if reader == len(self.arrays.task):
+            self.arrays = with_room(self.arrays, readers=max(4, reader // 4))
+        self.readers.append(None)
+        self.arrays.reader_node[reader] = node_number
+        self.arrays.task[reader] = task.index
+        self.arrays.missing[reader] = self.stage.inputs
+        if self._has is not None:
+            self._has.append(self._nothing())
+        return reader
+
+    def forget_place(self, node: NodeId) -> None:
+        """What is on a node is lost, and nothing is under way from there."""
+        self.be_careful()
+        place = self.place_of.pop(node, None)
+        if place is not None:
+            self._logs[place] = []
+            for counts in (self.arrays.ready, self.arrays.asked, self.arrays.arrived):
+                counts[place] = 0
+
+    def be_careful(self) -> None:
+        """Something was lost, or broke off."""
+        if self._has is None:
+            self._has = [self.fetched(reader) for reader in range(len(self.readers))]
+
+    def break_off(self, fetch: int) -> None:
+        """A fetch under way has ended, and brought nothing."""
+        self._brings.pop(fetch, None)
+        where = place_and_reader(fetch)
+        self.arrays.asked[where] = self.arrays.arrived[where]
+
+    def go_on(self, fetches: Numbers, ended: bool, loop: GoOn) -> Numbers:
+        """Let fetches end, if they have ``ended``, and begin what is new; see ``loops.go_on``."""
+        if self._has is None:
+            return loop(self.arrays, fetches, ended)
+        found: list[Numbers] = []
+        for at in range(len(fetches)):
+            one = fetches[at : at + 1]
+            if self.is_open(int(one[0])) == ended:
+                begun = self._go_on_carefully(one, ended, loop, self._has)
+                begun[AFTER] = at
+                found.append(begun)
+        return np.concatenate(found, axis=1) if found else NONE
+
+    def _go_on_carefully(
+        self, one: Numbers, ended: bool, loop: GoOn, has: list[dict[str, int]]
+    ) -> Numbers:
+        """The same for one fetch, of which the outputs are looked at."""
+        arrays, fetch = self.arrays, int(one[0])
+        place, reader = where = place_and_reader(fetch)
+        ready, bits = int(arrays.ready[place]), has[reader]
+        if ended:
+            for output in self.outputs(fetch):
+                bits[output.task.stage.name] |= 1 << output.task.index
+            arrays.ready[place] = arrays.asked[where]  # nothing begins yet
+            loop(arrays, one, True)
+            arrays.ready[place] = ready
+            have = sum(some.bit_count() for some in bits.values())
+            arrays.missing[reader] = self.stage.inputs - have
+            self._brings.pop(fetch, None)
+            self.tries.pop(fetch, None)
+        new = [
+            output
+            for output in self._logs[place][int(arrays.arrived[where]) :]
+            if output.state == "succeeded"  # and it has none that the task made before
+            and not bits[output.task.stage.name] >> output.task.index & 1
+        ]
+        if not new:
+            arrays.asked[where] = arrays.arrived[where] = ready
+            return NONE
+        self._brings[fetch] = tuple(new)
+        begun, task = loop(arrays, one, False), int(arrays.task[reader])
+        size_bytes = sum(output.partition_bytes[task] for output in new)
+        arrays.size_bytes[where] = begun[SIZE] = size_bytes
+        return begun
+
+    # What can be seen ----------------------------------------------------------------------------
+    def fetches(self, places: Iterable[int], readers: Iterable[int]) -> list[int]:
+        """The numbers of the fetches by each of these readers from each of these places."""
+        of_places = [self._base | place << READER_BITS for place in places]
+        return [number | reader for reader in readers for number in of_places]
+
+    def is_open(self, fetch: int) -> bool:
+        """Whether a fetch is under way."""
+        where = place_and_reader(fetch)
+        return bool(self.arrays.asked[where] != self.arrays.arrived[where])
+
+    def under_way(self, reader: int | None = None, place: int | None = None) -> list[int]:
+        """The fetches under way, of one reader or from one place, as they began."""
+        some_places = slice(len(self.nodes)) if place is None else slice(place, place + 1)
+        some_readers = slice(len(self.readers)) if reader is None else slice(reader, reader + 1)
+        some = some_places, some_readers
+        open_, orders = self.arrays.asked[some] != self.arrays.arrived[some], self.arrays.order
+        if not open_.any():
+            return []
+        places, readers = open_.nonzero()
+        places, readers = places + (place or 0), readers + (reader or 0)
+        numbers = self._base | places << READER_BITS | readers
+        found: list[int] = numbers[orders[places, readers].argsort()].tolist()
+        return found
+
+    def reader_of(self, fetch: int) -> Attempt:
+        """The attempt that a fetch is for."""
+        attempt = self.readers[fetch & READERS]
+        assert attempt is not None, f"{self.stage.id} has a reader that was not launched"
+        return attempt
+
+    def node_of(self, fetch: int) -> Node:
+        """Where a fetch comes from."""
+        return self.nodes[place_and_reader(fetch)[0]]
+
+    def name(self, fetch: int) -> FlowId:
+        """The flow of a fetch under way."""
+        number = self.arrays.name[place_and_reader(fetch)]
+        return FlowId(f"{self.reader_of(fetch).id}:{self.node_of(fetch).id}:{number}")
+
+    def outputs(self, fetch: int) -> Sequence[Attempt]:
+        """What a fetch under way is to bring."""
+        known = self._brings.get(fetch)
+        if known is not None:
+            return known
+        place, _ = where = place_and_reader(fetch)
+        return self._logs[place][int(self.arrays.arrived[where]) : int(self.arrays.asked[where])]
+
+    def as_fetch(self, fetch: int) -> Fetch:
+        """A fetch under way, to be looked at."""
+        where = place_and_reader(fetch)
+        return Fetch(
+            self.name(fetch),
+            self.reader_of(fetch),
+            self.node_of(fetch),
+            self.coflow,
+            self.outputs(fetch),
+            int(self.arrays.size_bytes[where]),
+            int(self.arrays.order[where]),
+        )
+
+    def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
+        """What fetches are about to bring: no outputs if they are not under way any more."""
+        arrays, readers = self.arrays, fetches & READERS
+        where = fetches >> READER_BITS & PLACES, readers
+        return zip(
+            [self.reader_of(reader).id for reader in readers.tolist()],
+            (arrays.asked[where] - arrays.arrived[where]).tolist(),
+            arrays.size_bytes[where].tolist(),
+            arrays.started_s[where].tolist(),
+            strict=True,
+        )
+
+    def count(self, racks: Sequence[RackId]) -> None:
+        """Have the job's record say what has been fetched."""
+        record, arrays = self.stage.job.record, self.arrays
+        if not np.isnan(arrays.ended_s[0]):
+            self.ended_s = float(arrays.ended_s[0])
+            arrays.ended_s[0] = np.nan
+        moved_bytes, in_node_bytes, in_rack_bytes = arrays.moved_bytes.tolist()
+        record.shuffled_bytes += moved_bytes
+        record.fetched_in_node_bytes += in_node_bytes
+        record.fetched_in_rack_bytes += in_rack_bytes
+        for by_rack, counted in (
+            (record.sent_bytes, arrays.sent_bytes),
+            (record.received_bytes, arrays.received_bytes),
+        ):
+            for number in counted.nonzero()[0].tolist():
+                by_rack[racks[number]] += int(counted[number])
+            counted[:] = 0
+        arrays.moved_bytes[:] = 0
+
+    # What readers say (``ReaderRows``) -----------------------------------------------------------
+    def missing(self, reader: int) -> int:
+        """How many tasks' outputs have not arrived yet."""
+        return int(self.arrays.missing[reader])
+
+    def fetched(self, reader: int) -> dict[str, int]:
+        """{Stage read: bit set of the tasks with output that has arrived}.  O(outputs)."""
+        if self._has is not None:
+            return self._has[reader]
+        bits = self._nothing()
+        for place, log in enumerate(self._logs):
+            for output in log[: int(self.arrays.arrived[place, reader])]:
+                bits[output.task.stage.name] |= 1 << output.task.index
+        return bits
+
+    def sources_of(self, reader: int) -> Collection[NodeId]:
+        """The nodes from which something is under way."""
+        return {self.node_of(fetch).id for fetch in self.under_way(reader)}
+
+    def _nothing(self) -> dict[str, int]:
+        return dict.fromkeys([source.name for source in self.stage.reads], 0)
 
 
-def _has(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
+def place_and_reader(fetch: int) -> tuple[int, int]:
+    """Where in its stage's arrays a fetch is."""
+    return fetch >> READER_BITS & PLACES, fetch & READERS

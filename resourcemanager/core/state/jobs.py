@@ -25,7 +25,7 @@ from railyard.cluster.ids import (
 from railyard.cluster.messages.execution import AttemptSucceeded
 from railyard.resourcemanager.core.state.lifecycles import ATTEMPT, JOB, TASK
 from railyard.resourcemanager.core.state.pending import PendingTasks
-from railyard.resourcemanager.core.state.readers import Reader, RowReader
+from railyard.resourcemanager.core.state.readers import Reader
 from railyard.resourcemanager.core.state.records import JobRecord
 from railyard.resourcemanager.interface.decisions import Pass, Wait
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
@@ -90,7 +90,7 @@ class Attempt(msgspec.Struct, eq=False):
     node: Node
     level: Level
     launched_s: float
-    reader: Reader | RowReader | None  #: how far its fetches are, if its stage reads others
+    reader: Reader | None  #: how far its fetches are, if its stage reads others
     ended_s: float | None = None
     progress: float = 0.0
     state: str = "running"  #: see ``lifecycles.ATTEMPT``

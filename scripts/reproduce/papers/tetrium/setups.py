@@ -85,7 +85,7 @@ def traced(load: Load, quick: bool, *options: str) -> Setup:
         topology="tetrium-50",
         scheduler=OURS,
         network=fifty_sites(load, {}),
-        behaviour=Behaviour(progress_s=0, shuffle_flows=1000),
+        behaviour=Behaviour(progress_s=0),
     )
 
 
