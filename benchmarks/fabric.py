@@ -5,7 +5,7 @@ it is measured: one arrives, one ends.  An event is done when the new rates, and
 next event, are known.
 
 And whether those rates are right: random small networks, in which each flow must end when it does
-by exact fractions, under the reference and the fast version of each flow scheduler.
+by exact fractions, under each flow scheduler.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from railyard.benchmarks._exact.differential import circuit_disagreements, disag
 from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
-from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import FLOW_SCHEDULERS, fast_version, flow_scheduler
-from railyard.netemu.schedulers.registry import MANY_FLOWS
+from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from railyard.netemu.schedulers.base import Serves
 
 #: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
 SETUPS = {
@@ -84,9 +84,9 @@ def run(quick: bool = False) -> list[Row]:
 def _agreement(cases: int) -> list[Row]:
     """How often a flow ends at another time than by exact fractions."""
     checks: dict[str, Callable[[int], Iterator[str]]] = {
-        name: partial(disagreements, name) for name in EXACT
+        name: partial(disagreements, name, is_compiled=True) for name in EXACT
     }
-    checks["sunflow"] = circuit_disagreements
+    checks["sunflow"] = partial(circuit_disagreements, is_compiled=True)
     rows: list[Row] = []
     for name, check in checks.items():
         seeds = range(cases // len(checks))
@@ -98,7 +98,7 @@ def _agreement(cases: int) -> list[Row]:
                 len(wrong),
                 reference=0,
                 bound=0,
-                note=wrong[0] if wrong else "reference and fast",
+                note=wrong[0] if wrong else "",
             )
         )
     return rows
@@ -110,17 +110,15 @@ class LoadedFabric:
     def __init__(self, scheduler: str, topology: str, size: int) -> None:
         self._dice = random.Random(size)
         self._size = size
-        fast = fast_version(scheduler)
-        self._scheduler = flow_scheduler(scheduler)
-        self._fabric = Fabric(load_topology(topology), self._scheduler, fast=fast)
+        kind = flow_scheduler(scheduler)
+        self._fabric = Fabric(load_topology(topology), kind, compiled_from=MANY_FLOWS)
         self._started = 0
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:
             self._fabric.register_coflow(coflow)
-        kind = FLOW_SCHEDULERS[scheduler].reference
-        self._by_coflow = kind.by_coflow or kind.circuit_policy is not None
-        #: what the scheduler decides on: pairs of racks, of each coflow or class if it treats
-        #: them apart
+        self._serves, self._has_circuits = kind.serves, kind.circuit_policy is not None
+        #: what the scheduler decides on: pairs of racks, of each coflow or flow if it treats them
+        #: apart
         self.rows = len({self._start() for _ in range(size)})
         self._fabric.next_event_s()
 
@@ -161,7 +159,9 @@ class LoadedFabric:
         )
         self._fabric.start(flow)
         self._started += 1
-        return coflow if self._by_coflow else 0, src, dst, self._scheduler.class_key(flow)
+        if self._serves in (Serves.SHORTEST, Serves.PRIORITIES):
+            return flow.flow
+        return coflow if self._serves is Serves.COFLOWS or self._has_circuits else 0, src, dst
 
 
 def _events(

@@ -30,7 +30,6 @@ from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
 
-
 #: So many seconds of the trace pass at once where none arrives, so that progress can be shown.
 _STEP_S = 10.0
 

@@ -9,7 +9,7 @@ rows on one link.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
@@ -272,7 +272,7 @@ def _table(table: Any, many: int, entries: int = 1) -> Any:
 
 
 @functools.cache
-def _kinds(table: Hashable) -> dict[str, tuple[Any, str]]:
+def _kinds(table: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
     """{array: the type of its numbers, and of what there is one}"""
     hints = get_type_hints(table, include_extras=True)
     return {name: hint.__metadata__ for name, hint in hints.items()}

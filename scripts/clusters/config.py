@@ -10,6 +10,7 @@ from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.files.lasting import Durability
 from railyard.cluster.topology import Topology
 from railyard.netemu.schedulers import flow_schedulers
+from railyard.netemu.schedulers.base import Serves
 from railyard.resourcemanager.driving.makecore import core_for
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
@@ -115,7 +116,7 @@ def warn_of_idle_priorities(pairs: Iterable[Pair]) -> None:
     """Say so if a scheduler gives priorities to a flow scheduler without any."""
     kinds = flow_schedulers()
     for pair in pairs:
-        knows = [name for name, kind in kinds.items() if kind.by_priority]
+        knows = [name for name, kind in kinds.items() if kind.serves is Serves.PRIORITIES]
         if recipe_named(pair.scheduler).has_priorities and pair.flow_scheduler not in knows:
             right = f"they count for nothing; --flow-scheduler {knows[0]} serves by them"
             notice(f"{pair}: flows have priorities, {pair.flow_scheduler} none: {right}")

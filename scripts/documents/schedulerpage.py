@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from railyard.netemu.schedulers import flow_schedulers
-from railyard.netemu.schedulers.base import FlowScheduler
+from railyard.netemu.schedulers.base import FlowScheduler, Serves
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.scripts.commands.lists.settings import Setting, settings_of_recipe
@@ -78,7 +78,7 @@ def flow_scheduler_page() -> str:
             code(name),
             plain(_says(kind)),
             plain(kind.source),
-            "coflows" if kind.by_coflow else "flows",
+            "coflows" if kind.serves is Serves.COFLOWS else "flows",
             code(kind.circuit_policy or ""),
         )
         for name, kind in every

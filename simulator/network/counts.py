@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from railyard.cluster.ids import FlowId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
-from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowSpec
 
 
@@ -31,13 +30,12 @@ class Counts:
             self._active_s += passed_s
             self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
 
-    def end(self, ended: Sequence[Finished | Numbers], size_bytes: int) -> None:
+    def end(self, ended: Sequence[Finished], size_bytes: int) -> None:
         """Flows have sent all their bytes, so many together."""
-        self.finished += sum(1 if isinstance(end, Finished) else len(end) for end in ended)
+        self.finished += len(ended)
         self.arrived_bytes += size_bytes
         if self._sent_before:  # what these had sent over fabrics that died is counted already
-            names = [end.flow for end in ended if isinstance(end, Finished)]
-            self.arrived_bytes -= sum(self._sent_before.pop(name, 0) for name in names)
+            self.arrived_bytes -= sum(self._sent_before.pop(end.flow, 0) for end in ended)
 
     def cancel(self, spec: FlowSpec) -> None:
         """A flow was cancelled before it had sent all its bytes."""

@@ -30,7 +30,7 @@ OnEnd = Callable[[int, str], None]
 
 
 #: What ends of flows are: arrays of the numbers of fetches, fetches by their names, other flows.
-_ROWS, _FETCHES, _OTHERS = "rows", "fetches", "others"
+_FETCHES, _OTHERS = "fetches", "others"
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -119,7 +119,7 @@ class SimulatedNetwork:
     def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
         pop, numbers = self._flows.pop, self._numbers
         for kind, ends in groupby(ended, self._kind):
-            flows = [end.flow for end in cast("Iterator[Finished]", ends)]
+            flows = [end.flow for end in ends]
             if kind is _FETCHES:
                 yield np.array([numbers.pop(flow, flow) for flow in flows], np.int64)
                 continue

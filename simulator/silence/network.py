@@ -85,13 +85,9 @@ class FaultyNetwork(SimulatedNetwork):
         ended += self._caught_up(now_s)
         self._report(ended)
 
-    def _caught_up(self, now_s: float) -> list[Finished | Numbers]:
+    def _caught_up(self, now_s: float) -> list[Finished]:
         """Advance the fabric; returns the flows that have ended and that somebody waits for."""
-        return [
-            end
-            for end in self._advanced(now_s)
-            if not (isinstance(end, Finished) and end.flow in self._closing)
-        ]
+        return [end for end in self._advanced(now_s) if end.flow not in self._closing]
 
     def hears(self, order: Callable[[], object], given_s: float = math.inf) -> None:
         """Have an order carried out when the network hears of it; ``given_s``: if that matters."""
@@ -206,11 +202,8 @@ class FaultyNetwork(SimulatedNetwork):
         if not self._stands_still(flow):
             super()._arrived(flow)
 
-    def _known(self, ended: Iterable[Finished | Numbers]) -> Iterator[OnEnd | Numbers]:
-        moving = (
-            end for end in ended if not (isinstance(end, Finished) and self._stands_still(end.flow))
-        )
-        return super()._known(moving)
+    def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
+        return super()._known(end for end in ended if not self._stands_still(end.flow))
 
     def _stands_still(self, flow: FlowId) -> bool:
         """Whether a flow that was granted ends later, as whoever holds an end does nothing now."""
