@@ -71,7 +71,7 @@ class Simulation:
     not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
     in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
     ``behaviour``'s computing times, and where written blocks go; None: the config's.
-    ``one_by_one``: whether each fetch is told by itself, as it is where anything may fail or be
+    ``one_by_one``: whether each fetch is reported by itself, as it is where anything may fail or be
     late, and where there is a log.  ``compiled``: whether loops over fetches are compiled; None: if
     the workload's stages have enough of them.  Neither changes anything but the CPU time.
     ``compiled_from``: from how many open flows on compiled loops set the rates; None: as many as

@@ -1,4 +1,4 @@
-"""Nodes of which none is down or late, as in most simulations: fetches are told together.
+"""Nodes of which none is down or late, as in most simulations: fetches are reported in batches.
 
 Not here: nodes that may fail (``nodemanagers``).
 """

@@ -1,4 +1,4 @@
-"""Nodes that may be down, late or refuse: each fetch is told by itself, as on a cluster.
+"""Nodes that may be down, late or refuse: each fetch is reported by itself, as on a cluster.
 
 Not here: NodeManagers that die or are stopped (``simulator.restarts.workers``).
 """

@@ -1,6 +1,6 @@
 """The simulated nodes: carry out the core's commands and report the resulting events.
 
-Not here: fetches, which are told together (``idealworkers``) or one by one (``nodemanagers``).
+Not here: fetches, reported in batches (``idealworkers``) or one by one (``nodemanagers``).
 """
 
 from __future__ import annotations

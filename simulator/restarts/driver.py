@@ -58,7 +58,7 @@ _LOST_WITH_IT = (
 _Hears = Callable[[Any], None]
 #: Orders for a NodeManager, which are not sent while that has not said what it has.
 _FOR_NODES = (LaunchAttempt, BeginAttempt, KillAttempt)
-#: What is told of nodes that are there.
+#: Events about nodes that are up.
 _OF_NODES = (NodeLost, NodeRestarted, SlotsChanged)
 
 
@@ -134,7 +134,7 @@ class RestartableDriver(VirtualDriver):
         return its
 
     def carry_out(self, order: Command) -> None:
-        """A NodeManager carries out an order that it is told again."""
+        """A NodeManager carries out an order that is sent again."""
         super()._carry_out([order])
 
     # NodeManagers that are stopped ----------------------------------------------------------------

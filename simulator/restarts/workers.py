@@ -103,7 +103,7 @@ class FaultyWorkers(NodeManagers):
 
     # What happens meanwhile ----------------------------------------------------------------------
     def open_all(self, orders: Iterable[StartFlow]) -> None:
-        """The network is told which fetches there are."""
+        """Register the open fetches with the network again."""
         for order in [order for order in orders if order.flow in self._unopened]:
             self.network_opens(order)
 
