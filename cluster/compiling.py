@@ -26,6 +26,9 @@ _HERE = Path(__file__).parent
 _ROOMS = (
     "netemu/model",
     "netemu/schedulers",
+    "netemu/kernel",
+    "netemu/circuits2",
+    "netemu/circuits2/policies",
     "netemu/fabric/fast",
     "netemu/circuits/fast",
     "netemu/circuits/policies/fast",

@@ -11,6 +11,7 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
+from railyard.netemu.circuits2.plane import OpticalPlane, slots_of
 from railyard.netemu.fabric2.places import Key, Places
 from railyard.netemu.fabric2.planning import Planner
 from railyard.netemu.fabric2.store import Store
@@ -26,11 +27,19 @@ _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 class Fabric:
     """Flows over the links of a topology, in the order that a flow scheduler says."""
 
-    def __init__(self, topology: Topology, scheduler: FlowScheduler, **_: Any) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        scheduler: FlowScheduler,
+        *,
+        has_circuit_log: bool = True,
+        **_: Any,
+    ) -> None:
         self.network = network = topology.derived(Network)
         self.together_s = 0.0
         self.finished_bytes = 0
-        self._store = Store(network, scheduler)
+        has_circuits = scheduler.circuit_policy is not None and topology.ocs is not None
+        self._store = Store(network, scheduler, slots_of(topology) if has_circuits else 0)
         self._planner = Planner(self._store, scheduler)
         self._stale = False
         self._flows: dict[FlowId, int] = {}
@@ -43,6 +52,12 @@ class Fabric:
         self._sequence = 0
         self._order: list[int] = []  #: [flow]: flows are numbered as they come
         self.compile_from = 2000.0
+        self._optics: OpticalPlane | None = None
+        if has_circuits:
+            self._optics = OpticalPlane(
+                topology, self._store, self._keys, has_log=has_circuit_log
+            )
+            self._planner.optics = self._optics
         by_priority = scheduler.serves is Serves.PRIORITIES
         self._places = Places(self._is_that) if by_priority else None
 
@@ -57,7 +72,9 @@ class Fabric:
     def start_all(self, specs: Iterable[FlowSpec]) -> None:
         """Open flows now, in this order."""
         store, names, find_route = self._store, self._flows, self.network.route
+        optics = self._optics
         new: list[int] = []
+        crossing: list[int] = []
         groups: list[int] = []
         keys: list[tuple[Key, int]] = []
         try:
@@ -69,6 +86,8 @@ class Fabric:
                 if size_bytes < 0 or not 0 < weight < inf:
                     raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
                 route = store.route_number(find_route(spec.src, spec.dst))
+                if optics is not None:
+                    optics.note_route(route)
                 number = self._number_of(spec)
                 flow = store.add(name, number, route, size_bytes, weight)
                 if spec.more:
@@ -84,7 +103,9 @@ class Fabric:
                     coflow.flows[name] = None
                     if coflow.started_s is None:
                         coflow.started_s = store.now_s
-                if size_bytes and store.is_limited(route):
+                if size_bytes and optics is not None and optics.takes(route):
+                    crossing.append(flow)
+                elif size_bytes and store.is_limited(route):
                     new.append(flow)
                     groups.append(number if store.serves is Serves.COFLOWS else 0)
                 elif not spec.more:
@@ -95,6 +116,9 @@ class Fabric:
                     store.renumber()
             if new:
                 store.send(new, groups)
+                self._changed()
+            if crossing and optics is not None:
+                optics.enter(crossing)
                 self._changed()
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
@@ -120,6 +144,8 @@ class Fabric:
             return False
         self._instant.pop(found, None)
         self._store.stop([found])
+        if self._optics is not None:
+            self._optics.forget(found)
         number = self._store.view.flows.coflow[found]
         self._store.close(found)
         key = self._keys[number] if number != NONE else None
@@ -157,12 +183,15 @@ class Fabric:
         was_limited, capacity[number] = np.isfinite(capacity[number]), bytes_per_s
         if was_limited != np.isfinite(bytes_per_s):
             kept = self._store.set_limits(capacity)
-            going = [*kept, *self._instant]
+            packets = list(kept) if self._optics is None else self._optics.resend(list(kept))
+            going = [*packets, *self._instant]
             self._instant.clear()
             for flow in going:
-                self._send(flow)
+                self._send_by_packets(flow)
             if self._places is not None:
                 self._store.keep(kept)
+        if self._optics is not None:
+            self._optics.limits_changed()
         self._changed()
 
     def advance(self, now_s: float) -> list[Finished]:
@@ -174,11 +203,15 @@ class Fabric:
         while True:
             if self._instant:
                 ended, self._instant = list(self._instant), {}
+                for flow in ended if self._optics is not None else ():
+                    self._optics.forget(flow)
                 finished += self._finish(ended, store.now_s)
                 self._changed()
             if now_s == store.now_s and self._stale:
                 break
             self._refresh()
+            if self._instant:
+                continue
             self._stale = self._planner.run(now_s, self.together_s)
             if store.view.work.counts[1]:
                 ended = store.take_ended().tolist()
@@ -209,7 +242,7 @@ class Fabric:
         if self._instant:
             return self._store.now_s
         self._refresh()
-        return self._planner.next_s()
+        return self._store.now_s if self._instant else self._planner.next_s()
 
     def sent_bytes(self, flow: FlowId) -> int:
         """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
@@ -257,6 +290,10 @@ class Fabric:
         if self._stale:
             if len(self._flows) >= self.compile_from and self._store.run_on is self._store.view:
                 self._store.compile()
+            if self._optics is not None:
+                for flow in self._optics.sort_out():
+                    self._send_by_packets(flow)
+                self._store.clear_freed()
             self._stale = False
             self._planner.set_rates()
 
@@ -270,7 +307,7 @@ class Fabric:
         """The number of a flow's coflow; where coflows are served, one without has its own."""
         if spec.coflow is not None:
             key: str = spec.coflow
-        elif self._store.serves is Serves.COFLOWS:
+        elif self._store.serves is Serves.COFLOWS or self._optics is not None:
             key = f"flow {spec.flow}"
         else:
             return NONE
@@ -301,6 +338,15 @@ class Fabric:
         self._changed()
 
     def _send(self, flow: int) -> None:
+        flows, optics = self._store.view.flows, self._optics
+        if optics is not None and optics.takes(flows.route[flow]):
+            if flows.size[flow] > flows.sent[flow]:
+                optics.enter([flow])
+                return
+            optics.forget(flow)
+        self._send_by_packets(flow)
+
+    def _send_by_packets(self, flow: int) -> None:
         flows = self._store.view.flows
         if flows.size[flow] > flows.sent[flow] and self._store.is_limited(flows.route[flow]):
             number = flows.coflow[flow]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
+from railyard.netemu.circuits2.plane import OpticalPlane
 from railyard.netemu.fabric2.store import Store
 from railyard.netemu.kernel.state import NO_END
 from railyard.netemu.model.arrays import Floats, Numbers
@@ -90,6 +91,7 @@ class Planner:
         self.coflows = OpenCoflows(store)
         self.decided = 0  #: how many times rates were set
         self.has_plan = False
+        self.optics: OpticalPlane | None = None  #: the network's circuits
         self._store = store
         self._only = np.zeros(1, np.int32)  #: the group of all flows
         self._order: Numbers = self._only
@@ -103,6 +105,8 @@ class Planner:
         self.decided += 1
         if not self.has_plan:
             self._plan()
+        if self.optics is not None:
+            self.optics.decide()
         if store.state.listed == 0:
             store.loops.lines.serve(self._keeps, now_s, store.run_on)
         elif store.by_bytes:
@@ -113,10 +117,14 @@ class Planner:
             self._order, self._share, self._queue, now_s, store.run_on
         ):
             raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
+        if self.optics is not None:
+            self.optics.rates_are_set()
 
     def next_s(self) -> float:
         """When the next flow ends or the plan does; rates are set."""
         store, now_s = self._store, self._store.now_s
+        if self.optics is not None:
+            return self.optics.next_s()
         if store.by_bytes or store.state.listed == 0:
             return float(store.loops.filling.first_end_s(now_s, store.run_on))
         return float(min(store.loops.levels.first_event_s(now_s, self._order, store.run_on)))
@@ -126,7 +134,9 @@ class Planner:
         be set anew."""
         store, now_s = self._store, self._store.now_s
         to = now_s, until_s, together_s
-        if store.state.listed == 0:
+        if self.optics is not None:
+            now_s, events, stale = self.optics.run(until_s, together_s)
+        elif store.state.listed == 0:
             now_s, events, stale = store.loops.lines.run(*to, self._keeps, store.run_on)
         elif store.by_bytes:
             now_s, events, stale = store.loops.filling.run(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from railyard.netemu.circuits2 import pairs
 from railyard.netemu.kernel import filling, levels, lines, rows
 from railyard.netemu.kernel.state import (
     ENDED,
@@ -31,19 +32,20 @@ from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
 class Plain:
     """The loops as plain Python runs them."""
 
-    rows, filling, levels, lines = rows, filling, levels, lines
+    rows, filling, levels, lines, pairs = rows, filling, levels, lines, pairs
 
 
 class Store:
     """Flows of one network in arrays; ids are numbers that are used again."""
 
-    def __init__(self, network: Network, scheduler: FlowScheduler) -> None:
+    def __init__(self, network: Network, scheduler: FlowScheduler, slots: int = 0) -> None:
         self.network = network
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         one_by_one = self.serves in (Serves.SHORTEST, Serves.PRIORITIES)
         self.limited = np.isfinite(network.capacities)
-        capacity, longest = np.append(network.capacities, np.inf), self._longest()
+        capacity = np.concatenate([network.capacities, np.zeros(slots), [np.inf]])
+        longest = self._longest()
         listed = 0 if one_by_one else 1 if self.by_bytes else longest
         has_keys = self.serves is Serves.PRIORITIES
         self.state = new_state(capacity, longest, listed, by_bytes=self.by_bytes, has_keys=has_keys)
@@ -59,7 +61,7 @@ class Store:
         self._free_flows: list[int] = []
         self._free_rows: list[int] = []
         self._row_of: dict[int, int] = {}  #: {way, and group: row}
-        self._rows_made = 0
+        self._rows_made = 0  #: those of circuits included
 
     def _longest(self) -> int:
         """Limited links of the longest path, at most."""
@@ -105,6 +107,11 @@ class Store:
             self._ways.append(links + [self.state.none] * (self.state.longest - len(links)))
             self._grow(ways=len(self._ways))
         return way
+
+    def reserve_rows(self, rows: int) -> None:
+        """Have the first rows be those of circuits, and room for all cells of one group."""
+        self._rows_made = rows
+        self._grow(rows=rows, cells=self.state.none + 2)
 
     def is_limited(self, route: int) -> bool:
         """Whether there is a limit to what a route can carry."""

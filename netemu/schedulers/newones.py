@@ -35,4 +35,7 @@ class ShortestFirst(FlowScheduler):
 class AsFastAsPossible(FlowScheduler):
     name = "afap"; source = ""; serves = Serves.PRIORITIES
     def plan(self, traffic): ...
+class Sunflow(FlowScheduler):
+    name = "sunflow"; source = ""; serves = Serves.ALL; circuit_policy = "sunflow"
+    def plan(self, traffic): ...
 ALL = {k.name: k for k in (MaxMin, Fifo, Varys, Aalo, WeightedAalo, ShortestFirst, AsFastAsPossible)}

@@ -1,0 +1,1 @@
+"""Circuits as links: see ``arrays`` for the idea and the arrays, then ``pairs`` and ``plane``."""

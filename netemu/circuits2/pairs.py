@@ -1,0 +1,607 @@
+"""Flows come and go, circuits are set up and taken down, and time goes on; see ``arrays``."""
+
+from __future__ import annotations
+
+from math import floor, inf
+
+from railyard.netemu.circuits2.arrays import (
+    ALONE,
+    CHANGED,
+    CHANGES,
+    CUT,
+    DELTA,
+    DOWN,
+    FLOWS,
+    FREE,
+    GROWN,
+    HOLDS,
+    IN,
+    LOOK_AGAIN,
+    MADE,
+    OUT,
+    PACKETS,
+    REMATCH,
+    REORDER,
+    SET_UP,
+    SMALL,
+    TAKEN,
+    UP,
+    WAITS,
+)
+from railyard.netemu.circuits2.policies.sunflow import choose, free_port, put, release, set_waits
+from railyard.netemu.kernel.levels import end_due, first_event_s, serve_in_order
+from railyard.netemu.kernel.rows import instant_s, join, leave, sent_by, served_at
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE
+
+#: So many events follow each other at most in which no flow ends.
+_IDLE_MAX = 100_000
+
+
+# Flows come and go -------------------------------------------------------------------------------
+def enter(coming, now_s, s, c):
+    """Take in flows between racks that have something to send, and are in no row.
+
+    Those of pairs that hold circuits join at once; ``sort_out`` must follow for the others.
+    """
+    for at in range(len(coming)):
+        flow = coming[at]
+        pair = c.flows.pair[flow]
+        if pair == NONE:
+            pair = find_pair(flow, now_s, s, c)
+            link_flow(flow, pair, c)
+        if c.pairs.state[pair] == PACKETS:
+            list_small(pair, c)
+        else:
+            list_grown(pair, c)
+            if c.pairs.slot[pair] != NONE:
+                join_slot(flow, c.pairs.slot[pair], now_s, s, c)
+
+
+def find_pair(flow, now_s, s, c):
+    """The pair that a flow belongs to; a new one, if there is none."""
+    pairs, coflow, way = c.pairs, s.flows.coflow[flow], s.flows.route[flow]
+    src, dst = c.ways.out[way], c.ways.into[way]
+    pair = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
+    while pair != NONE and pairs.port[2 * pair + IN] != dst:
+        pair = pairs.next[2 * pair + OUT]
+    if pair != NONE:
+        return pair
+    c.lists.counts[FREE] -= 1
+    pair = c.lists.free[c.lists.counts[FREE]]
+    pairs.coflow[pair], pairs.state[pair], pairs.slot[pair] = coflow, PACKETS, NONE
+    pairs.port[2 * pair], pairs.port[2 * pair + 1] = src, dst
+    pairs.far[pair] = dst - src if dst >= src else dst - src + c.racks
+    pairs.first[pair] = pairs.last[pair] = NONE
+    pairs.counted[pair], pairs.ends_s[pair], pairs.is_new[pair] = 0.0, inf, False
+    for side in range(2):
+        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
+        first = c.coflows.head[head]
+        pairs.next[2 * pair + side], pairs.before[2 * pair + side] = first, NONE
+        if first != NONE:
+            pairs.before[2 * first + side] = pair
+        c.coflows.head[head] = pair
+    if c.coflows.pairs[coflow] == 0:
+        c.coflows.arrived_s[coflow], c.coflows.is_moved[coflow] = now_s, True
+    c.coflows.pairs[coflow] += 1
+    return pair
+
+
+def link_flow(flow, pair, c):
+    """Add a flow to its pair."""
+    last = c.pairs.last[pair]
+    c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow] = pair, last, NONE
+    if last == NONE:
+        c.pairs.first[pair] = flow
+    else:
+        c.flows.next[last] = flow
+    c.pairs.last[pair] = flow
+
+
+def unlink_flow(flow, c):
+    """Take a flow from its pair, which stays."""
+    pair, before, after = c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow]
+    if before == NONE:
+        c.pairs.first[pair] = after
+    else:
+        c.flows.next[before] = after
+    if after == NONE:
+        c.pairs.last[pair] = before
+    else:
+        c.flows.before[after] = before
+    c.flows.pair[flow] = NONE
+
+
+def forget(flow, now_s, s, c):
+    """Forget a flow that has nothing to send any more, or is closed; it is in no row."""
+    pairs, pair = c.pairs, c.flows.pair[flow]
+    if pair == NONE:
+        return
+    unlink_flow(flow, c)
+    if pairs.first[pair] == NONE:
+        drop(pair, now_s, c)
+    elif pairs.state[pair] == WAITS:
+        list_grown(pair, c)
+    elif pairs.state[pair] == HOLDS:
+        pairs.is_new[pair] = True
+        if s.flows.sent[flow] < s.flows.size[flow]:
+            expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
+
+
+def drop(pair, now_s, c):
+    """Forget a pair, which has no flows."""
+    pairs, coflow = c.pairs, c.pairs.coflow[pair]
+    if pairs.state[pair] != PACKETS:
+        take_off(pair, now_s, c)
+    for side in range(2):
+        before, after = pairs.before[2 * pair + side], pairs.next[2 * pair + side]
+        if before == NONE:
+            c.coflows.head[(2 * coflow + side) * c.racks + pairs.port[2 * pair + side]] = after
+        else:
+            pairs.next[2 * before + side] = after
+        if after != NONE:
+            pairs.before[2 * after + side] = before
+    c.lists.free[c.lists.counts[FREE]] = pair
+    c.lists.counts[FREE] += 1
+    c.coflows.pairs[coflow] -= 1
+    if c.coflows.pairs[coflow] == 0:
+        for at in range(2 * coflow * c.racks, 2 * (coflow + 1) * c.racks):
+            c.coflows.port_bytes[at] = 0.0  # or what rounding has left
+
+
+def list_small(pair, c):
+    """Note that a pair by packets has more to send."""
+    if not c.pairs.is_small[pair]:
+        c.pairs.is_small[pair] = True
+        c.lists.small[c.lists.counts[SMALL]] = pair
+        c.lists.counts[SMALL] += 1
+
+
+def list_grown(pair, c):
+    """Note that a pair by circuit has more, or less, to send."""
+    if not c.pairs.is_grown[pair]:
+        c.pairs.is_grown[pair] = True
+        c.lists.grown[c.lists.counts[GROWN]] = pair
+        c.lists.counts[GROWN] += 1
+
+
+# By packets or by circuit ------------------------------------------------------------------------
+def sort_out(elephant_bytes, now_s, s, c):
+    """Let pairs with so much to send wait for circuits; ``Lists.flows``: those to go by packets.
+
+    Those are in no row.  Pairs by circuit that have more or less to send are counted anew.
+    """
+    counts, pairs = c.lists.counts, c.pairs
+    counts[FLOWS] = 0
+    for at in range(counts[SMALL]):
+        pair = c.lists.small[at]
+        pairs.is_small[pair] = False
+        if pairs.first[pair] == NONE or pairs.state[pair] != PACKETS:
+            continue  # it has ended since
+        src, dst = pairs.port[2 * pair], pairs.port[2 * pair + 1]
+        left = 0.0
+        if c.ports.bytes_per_s[src] > 0.0 and c.ports.bytes_per_s[c.racks + dst] > 0.0:
+            left = left_bytes(pair, now_s, s, c)
+        goes_by_circuit = left > 0.0 and left >= elephant_bytes
+        flow = pairs.first[pair]
+        while flow != NONE:
+            if goes_by_circuit and s.flows.row[flow] != NONE:
+                leave(flow, now_s, s)
+            take_way(flow, goes_by_circuit, s, c)
+            if not goes_by_circuit and s.flows.row[flow] == NONE:
+                c.lists.flows[counts[FLOWS]] = flow
+                counts[FLOWS] += 1
+            flow = c.flows.next[flow]
+        if goes_by_circuit:
+            c.coflows.by_circuit[pairs.coflow[pair]] += 1
+            queue(pair, now_s, s, c)
+    counts[SMALL] = 0
+    for at in range(counts[GROWN]):
+        pair = c.lists.grown[at]
+        pairs.is_grown[pair] = False
+        if pairs.first[pair] == NONE or pairs.state[pair] == PACKETS:
+            continue
+        if pairs.state[pair] == WAITS:
+            flow = pairs.first[pair]
+            while flow != NONE:
+                take_way(flow, True, s, c)
+                flow = c.flows.next[flow]
+            queue(pair, now_s, s, c)
+        else:
+            count(pair, left_bytes(pair, now_s, s, c), c)
+            expect_end(pair, pairs.counted[pair], now_s, s, c)
+            counts[REORDER] = 1
+    counts[GROWN] = 0
+
+
+def take_way(flow, by_circuit, s, c):
+    """Have a flow, which is in no row or keeps its way, go by circuit or by packets."""
+    flows, way = s.flows, s.flows.route[flow]
+    if (c.ways.kind[way] == HOLDS) != by_circuit:
+        s.work.carried[way] += flows.sent[flow] - flows.booked[flow]
+        flows.booked[flow] = flows.sent[flow]
+        flows.route[flow] = c.ways.other[way]
+
+
+def queue(pair, now_s, s, c):
+    """Let a pair wait for a circuit, with what its flows have left to send."""
+    count(pair, left_bytes(pair, now_s, s, c), c)
+    wait(pair, c)
+    c.coflows.is_fresh[c.pairs.coflow[pair]] = True
+    c.lists.counts[REORDER] = 1
+
+
+def wait(pair, c):
+    """Let a pair, which has been counted, wait for a circuit."""
+    c.pairs.state[pair] = WAITS
+    c.pairs.size[pair] = floor(c.pairs.counted[pair] + 0.5)  # equals must not differ by rounding
+    set_waits(pair, True, c)
+
+
+def count(pair, size_bytes, c):
+    """Note what a pair has left to send by circuits; 0: it needs none any more."""
+    coflow, before = c.pairs.coflow[pair], c.pairs.counted[pair]
+    more = (1 if size_bytes > 0.0 else 0) - (1 if before > 0.0 else 0)
+    for side in range(2):
+        port = (2 * coflow + side) * c.racks + c.pairs.port[2 * pair + side]
+        c.coflows.port_bytes[port] += size_bytes - before
+        c.coflows.port_pairs[port] += more
+    c.pairs.counted[pair] = size_bytes
+    c.coflows.is_moved[coflow] = True
+
+
+def take_off(pair, now_s, c):
+    """Have a pair go by packets: it has no circuit, and wants none; its flows are in no row."""
+    coflow = c.pairs.coflow[pair]
+    if c.pairs.state[pair] == HOLDS:
+        release(pair, c)
+        let_go(pair, now_s, c)
+        c.lists.counts[REMATCH] = 1
+    else:
+        set_waits(pair, False, c)
+    c.pairs.state[pair] = PACKETS
+    count(pair, 0.0, c)
+    c.coflows.by_circuit[coflow] -= 1
+    if c.coflows.by_circuit[coflow] == 0:
+        c.coflows.is_fresh[coflow] = False
+        c.lists.counts[REORDER] = 1
+
+
+def left_bytes(pair, now_s, s, c):
+    """Bytes that a pair has left to send."""
+    left, slot, flow = 0.0, c.pairs.slot[pair], c.pairs.first[pair]
+    if slot != NONE:
+        cell = s.cell_of[c.first_link + slot]
+        if cell == NONE:
+            return 0.0
+        for place in range(s.cells.begin[cell], s.cells.begin[cell] + s.cells.many[cell]):
+            row = s.work.entries[place] >> s.shift
+            sent = served_at(row, now_s, s.rows) * s.rows.weight[row]
+            left += max(s.rows.total[row] - sent, 0.0)
+        return left
+    while flow != NONE:
+        left += s.flows.size[flow] - sent_by(flow, now_s, s)
+        flow = c.flows.next[flow]
+    return left
+
+
+def count_holding(now_s, s, c):
+    """Note what the pairs that hold circuits have left to send."""
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE:
+            count(pair, left_bytes(pair, now_s, s, c), c)
+
+
+def expect_ends(now_s, s, c):
+    """Note when the pairs that hold circuits will have sent all."""
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE:
+            expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
+
+
+def expect_end(pair, left, now_s, s, c):
+    """Note when a pair that holds a circuit will have sent so many bytes."""
+    slot = c.pairs.slot[pair]
+    rate = circuit_bytes_per_s(slot, c)
+    if c.lists.counts[ALONE] == 0:  # other flows use the nodes' links
+        sends = pair_bytes_per_s(slot, s, c)
+        if sends > 0.0:
+            rate = sends
+        elif now_s - c.of.ready_s[slot] > instant_s(now_s) and not c.pairs.is_new[pair]:
+            rate = 0.0  # a node's link is shut: no end is known
+    c.pairs.ends_s[pair] = max(c.of.ready_s[slot], now_s) + left / rate if rate > 0.0 else inf
+
+
+def pair_bytes_per_s(slot, s, c):
+    """Bytes/s of the rows on a slot."""
+    rate, cell = 0.0, s.cell_of[c.first_link + slot]
+    if cell != NONE:
+        for place in range(s.cells.begin[cell], s.cells.begin[cell] + s.cells.many[cell]):
+            row = s.work.entries[place] >> s.shift
+            rate += s.rows.rate[row] * s.rows.weight[row]
+    return rate
+
+
+# Circuits ----------------------------------------------------------------------------------------
+def circuit_bytes_per_s(slot, c):
+    """Bytes/s of a circuit once it is ready."""
+    src, dst = slot // c.wavelengths, c.of.peer[slot]
+    return min(c.ports.bytes_per_s[src], c.ports.bytes_per_s[c.racks + dst])
+
+
+def spare(pair, c):
+    """The slot of the unused circuit for a pair that is ready first; ``NONE``: there is none."""
+    of, best = c.of, NONE
+    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
+    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
+        if of.peer[slot] == dst and of.user[slot] == NONE:
+            if best == NONE or of.ready_s[slot] < of.ready_s[best]:
+                best = slot
+            elif of.ready_s[slot] == of.ready_s[best] and of.number[slot] < of.number[best]:
+                best = slot
+    return best
+
+
+def connect(pair, now_s, s, c):
+    """Give a pair a circuit: a spare one, which may be lit, or a new one.
+
+    Unused circuits are taken down to make room, the oldest first.
+    """
+    of, delta_s = c.of, c.lists.times[DELTA]
+    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
+    slot = spare(pair, c)
+    if slot == NONE:
+        slot = free_slot(src, now_s, c)
+        place = free_place(dst, now_s, c)
+        c.lists.counts[MADE] += 1
+        of.into[place], of.peer[slot], of.number[slot] = slot, dst, c.lists.counts[MADE]
+        of.ready_s[slot] = now_s + delta_s
+        is_dark = of.ready_s[slot] > now_s
+        of.dark_s[slot] = of.ready_s[slot] if is_dark else inf
+        s.work.capacity[c.first_link + slot] = 0.0 if is_dark else circuit_bytes_per_s(slot, c)
+    of.user[slot], c.pairs.slot[pair] = pair, slot
+    note_change(now_s, SET_UP if of.ready_s[slot] > now_s else UP, slot, c)
+
+
+def free_slot(src, now_s, c):
+    """A slot without a circuit at a rack's port out; the oldest unused one is taken down for it."""
+    of, oldest = c.of, NONE
+    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
+        if of.peer[slot] == NONE:
+            return slot
+        if of.user[slot] == NONE and (oldest == NONE or of.number[slot] < of.number[oldest]):
+            oldest = slot
+    take_down(oldest, now_s, c)
+    return oldest
+
+
+def free_place(dst, now_s, c):
+    """The same at a rack's port in: a place among its slots."""
+    of, oldest = c.of, NONE
+    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
+        slot = of.into[place]
+        if slot == NONE:
+            return place
+        if of.user[slot] == NONE and (
+            oldest == NONE or of.number[slot] < of.number[of.into[oldest]]
+        ):
+            oldest = place
+    take_down(of.into[oldest], now_s, c)
+    return oldest
+
+
+def take_down(slot, now_s, c):
+    """Take down a circuit, which nobody uses; its slot keeps its capacity, and has no rows."""
+    of, dst = c.of, c.of.peer[slot]
+    note_change(now_s, DOWN, slot, c)
+    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
+        if of.into[place] == slot:
+            of.into[place] = NONE
+    of.peer[slot], of.dark_s[slot] = NONE, inf
+
+
+def let_go(pair, now_s, c):
+    """Take a pair's circuit, which stays up; its flows are in no row."""
+    slot = c.pairs.slot[pair]
+    c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
+    note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
+
+
+def light_up(now_s, s, c):
+    """Let circuits carry that are ready."""
+    for slot in range(c.slots):
+        if c.of.dark_s[slot] <= now_s:
+            note_change(c.of.dark_s[slot], UP, slot, c)
+            c.of.dark_s[slot] = inf
+            s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
+
+
+def next_light_s(c):
+    """When the first dark circuit will carry."""
+    first_s = inf
+    for slot in range(c.slots):
+        first_s = min(first_s, c.of.dark_s[slot])
+    return first_s
+
+
+def note_change(at_s, what, slot, c):
+    """Log what happens to a circuit."""
+    if c.has_log == 0:
+        return
+    user, at = c.of.user[slot], c.lists.counts[CHANGED]
+    c.lists.change_s[at] = at_s
+    change = c.lists.change
+    change[5 * at], change[5 * at + 1] = what, slot // c.wavelengths
+    change[5 * at + 2], change[5 * at + 4] = c.of.peer[slot], c.of.number[slot]
+    change[5 * at + 3] = NONE if user == NONE else c.pairs.coflow[user]
+    c.lists.counts[CHANGED] += 1
+
+
+def set_port(port, bytes_per_s, now_s, s, c):
+    """Give the circuits of a port another rate; 0 takes them down: no pair uses them."""
+    of, first = c.of, port // c.racks * c.words
+    c.ports.bytes_per_s[port] = bytes_per_s
+    put(c.sets.works, first, port % c.racks, bytes_per_s > 0.0)
+    free_port(port, c)
+    for slot in range(c.slots):
+        at = slot // c.wavelengths if port < c.racks else of.peer[slot]
+        if of.peer[slot] != NONE and at == port % c.racks:
+            if bytes_per_s == 0.0:
+                take_down(slot, now_s, c)
+            elif of.dark_s[slot] == inf:
+                s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
+
+
+def leave_port(port, coflow, fails, now_s, s, c):
+    """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
+    pairs, side = c.pairs, 1 if port >= c.racks else 0
+    pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
+    while pair != NONE:
+        if fails and pairs.state[pair] != PACKETS:
+            detach(pair, now_s, s, c)
+            take_off(pair, now_s, c)
+            list_small(pair, c)
+        elif not fails and pairs.state[pair] == PACKETS:
+            list_small(pair, c)
+        pair = pairs.next[2 * pair + side]
+
+
+# Flows on circuits -------------------------------------------------------------------------------
+def join_slot(flow, slot, now_s, s, c):
+    """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
+    take_way(flow, True, s, c)
+    way, rows = s.flows.route[flow], s.rows
+    row = c.first_row + slot * c.rows + c.ways.place[way]
+    if rows.flows[row] == 0:
+        rows.group[row], rows.way[row] = 0, NONE
+        at, end = row << s.shift, (row << s.shift) + s.longest
+        if c.ways.up[way] != s.none:
+            rows.link[at] = c.ways.up[way]
+            at += 1
+        rows.link[at] = c.first_link + slot
+        at += 1
+        if c.ways.down[way] != s.none:
+            rows.link[at] = c.ways.down[way]
+            at += 1
+        while at < end:
+            rows.link[at] = s.none
+            at += 1
+    join(flow, row, now_s, s)
+    c.pairs.is_new[c.flows.pair[flow]] = True
+
+
+def attach(pair, now_s, s, c):
+    """Let a pair's flows send through its circuit."""
+    flow, slot = c.pairs.first[pair], c.pairs.slot[pair]
+    while flow != NONE:
+        join_slot(flow, slot, now_s, s, c)
+        flow = c.flows.next[flow]
+
+
+def detach(pair, now_s, s, c):
+    """Let a pair's flows leave its circuit."""
+    flow = c.pairs.last[pair]
+    while flow != NONE:
+        if s.flows.row[flow] != NONE:
+            leave(flow, now_s, s)
+        flow = c.flows.before[flow]
+
+
+def attach_all(now_s, s, c):
+    """Attach all pairs that hold circuits, of which no flow is in a row."""
+    for slot in range(c.slots):
+        if c.of.user[slot] != NONE:
+            attach(c.of.user[slot], now_s, s, c)
+
+
+# Decisions ---------------------------------------------------------------------------------------
+def has_to_choose(now_s, c):
+    """Whether circuits are to be chosen anew."""
+    counts = c.lists.counts
+    looks_again = c.lists.times[LOOK_AGAIN] <= now_s + instant_s(now_s)
+    return counts[REORDER] != 0 or counts[REMATCH] != 0 or looks_again
+
+
+def decide(now_s, order, is_new_order, s, c):
+    """Choose circuits, and change them."""
+    if c.lists.counts[ALONE] == 0:
+        expect_ends(now_s, s, c)
+    choose(now_s, order, is_new_order, c)
+    change(now_s, s, c)
+
+
+def change(now_s, s, c):
+    """Take the circuits of ``Lists.cut``, and set up those of ``Lists.taken``."""
+    lists, counts = c.lists, c.lists.counts
+    counts[REORDER] = counts[REMATCH] = 0
+    for at in range(counts[CUT]):
+        pair = lists.cut[at]
+        detach(pair, now_s, s, c)
+        let_go(pair, now_s, c)
+        count(pair, left_bytes(pair, now_s, s, c), c)
+        wait(pair, c)
+    for at in range(counts[TAKEN]):  # spare circuits first: others may take them down
+        lists.is_dark[at] = counts[CUT] > 0 and c.wavelengths > 1 and spare(lists.taken[at], c) == NONE
+    for turn in range(2):
+        for at in range(counts[TAKEN]):
+            if lists.is_dark[at] == (turn == 1):
+                pair = lists.taken[at]
+                connect(pair, now_s, s, c)
+                attach(pair, now_s, s, c)
+                expect_end(pair, c.pairs.counted[pair], now_s, s, c)
+
+
+def settle_rates(c):
+    """Note that rates have been set."""
+    for slot in range(c.slots):
+        if c.of.user[slot] != NONE:
+            c.pairs.is_new[c.of.user[slot]] = False
+
+
+def forget_ended(first, now_s, s, c):
+    """Forget the flows that have ended, from this one on."""
+    for at in range(first, s.work.counts[ENDED]):
+        forget(s.work.ended[at], now_s, s, c)
+
+
+def next_event_s(now_s, groups, s, c):
+    """When a flow ends, a circuit begins to carry, or circuits are to be chosen."""
+    end_s, _ = first_event_s(now_s, groups, s)
+    return min(end_s, next_light_s(c), max(c.lists.times[LOOK_AGAIN], now_s))
+
+
+def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
+    """Go from event to event until then; see ``kernel.levels.run``.
+
+    It also returns when coflows are to be put in order, with ``asks`` when circuits are to be
+    chosen, and where the log is full.
+    """
+    events = idle = 0
+    while True:
+        to_s = next_event_s(now_s, groups, s, c)
+        if to_s == inf or to_s > until_s + instant_s(until_s):
+            return until_s if until_s < inf else now_s, events, False
+        now_s, before = min(to_s, until_s), s.work.counts[ENDED]
+        slack_s = max(instant_s(now_s), together_s)
+        is_due = next_light_s(c) <= now_s + slack_s or has_to_choose(now_s, c)
+        light_up(now_s, s, c)
+        if s.groups.next_s[groups[0]] <= now_s + slack_s:
+            s.groups.next_s[groups[0]] = now_s
+            end_due(groups[0], now_s, slack_s, s)
+            forget_ended(before, now_s, s, c)
+        events += 1
+        idle = 0 if s.work.counts[ENDED] > before else idle + 1
+        if idle > _IDLE_MAX or (idle > 0 and not is_due):
+            return now_s, NO_END, True
+        if until_s - now_s <= instant_s(until_s):
+            return until_s, events, True
+        if has_to_choose(now_s, c):
+            if asks or c.lists.counts[REORDER] != 0:
+                return now_s, events, True
+            decide(now_s, order, False, s, c)
+        if not serve_in_order(groups, share, queue_of, now_s, s):
+            return now_s, NO_END, True
+        settle_rates(c)
+        if c.lists.counts[CHANGED] > CHANGES:
+            return now_s, events, False

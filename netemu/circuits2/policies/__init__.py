@@ -1,0 +1,1 @@
+"""The circuit policies of networks in which circuits are links."""
