@@ -182,6 +182,7 @@ class OpticalPlane:
         if self._limits_have_changed:
             self._limits_have_changed = False
             self._look_at_limits()
+        self._make_room(0)
         self._loops.sort_out(self._elephant_bytes, store.now_s, store.run_on, self._c)
         many = int(self.view.lists.counts[FLOWS])
         return self.state.lists.flows[:many].tolist()
