@@ -143,9 +143,6 @@ def drop(pair, now_s, c):
     c.lists.free[c.lists.counts[FREE]] = pair
     c.lists.counts[FREE] += 1
     c.coflows.pairs[coflow] -= 1
-    if c.coflows.pairs[coflow] == 0:
-        for at in range(2 * coflow * c.racks, 2 * (coflow + 1) * c.racks):
-            c.coflows.port_bytes[at] = 0.0  # or what rounding has left
 
 
 def list_small(pair, c):
@@ -243,8 +240,10 @@ def count(pair, size_bytes, c):
     more = (1 if size_bytes > 0.0 else 0) - (1 if before > 0.0 else 0)
     for side in range(2):
         port = (2 * coflow + side) * c.racks + c.pairs.port[2 * pair + side]
-        c.coflows.port_bytes[port] += size_bytes - before
         c.coflows.port_pairs[port] += more
+        c.coflows.port_bytes[port] += size_bytes - before
+        if c.coflows.port_pairs[port] == 0:
+            c.coflows.port_bytes[port] = 0.0  # no rounding stays: a failed port would take forever
     c.pairs.counted[pair] = size_bytes
     c.coflows.is_moved[coflow] = True
 

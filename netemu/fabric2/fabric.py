@@ -291,9 +291,10 @@ class Fabric:
             if len(self._flows) >= self.compile_from and self._store.run_on is self._store.view:
                 self._store.compile()
             if self._optics is not None:
-                for flow in self._optics.sort_out():
-                    self._send_by_packets(flow)
+                packets = self._optics.sort_out()
                 self._store.clear_freed()
+                for flow in packets:
+                    self._send_by_packets(flow)
             self._stale = False
             self._planner.set_rates()
 

@@ -178,7 +178,8 @@ def choose(now_s, order, is_new_order, c):
                     first = at
             pair, side = lists.choice[first], lists.side[first]
             src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
-            if has(sets.room, 0, src) and has(sets.room, c.words, dst):
+            is_open = has(sets.room, 0, src) and has(sets.room, c.words, dst)
+            if is_open and c.pairs.state[pair] == WAITS:  # else it was found at its other port, too
                 take(pair, c)
             if not look(coflow, side, src if side == OUT else dst, now_s, sets.room, sets.booking, first, c):
                 many -= 1
