@@ -603,4 +603,4 @@ def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
             return now_s, NO_END, True
         settle_rates(c)
         if c.lists.counts[CHANGED] > CHANGES:
-            return now_s, events, False
+            return now_s, events, True
