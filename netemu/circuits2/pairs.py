@@ -523,11 +523,24 @@ def has_to_choose(now_s, c):
 
 
 def decide(now_s, order, is_new_order, s, c):
-    """Choose circuits, and change them."""
-    if c.lists.counts[ALONE] == 0:
-        expect_ends(now_s, s, c)
-    choose(now_s, order, is_new_order, c)
-    change(now_s, s, c)
+    """Choose circuits, and change them, if there is a reason to."""
+    if has_to_choose(now_s, c):
+        if c.lists.counts[ALONE] == 0:
+            expect_ends(now_s, s, c)
+        choose(now_s, order, is_new_order, c)
+        change(now_s, s, c)
+
+
+def set_rates(now_s, order, is_new_order, groups, share, queue_of, s, c):
+    """Decide, and bring rates up to date; returns whether they could be."""
+    decide(now_s, order, is_new_order, s, c)
+    light_up(now_s, s, c)
+    if not serve_in_order(groups, share, queue_of, now_s, s):
+        return False
+    for slot in range(c.slots):
+        if c.of.user[slot] != NONE:
+            c.pairs.is_new[c.of.user[slot]] = False
+    return True
 
 
 def change(now_s, s, c):
@@ -549,13 +562,6 @@ def change(now_s, s, c):
                 connect(pair, now_s, s, c)
                 attach(pair, now_s, s, c)
                 expect_end(pair, c.pairs.counted[pair], now_s, s, c)
-
-
-def settle_rates(c):
-    """Note that rates have been set."""
-    for slot in range(c.slots):
-        if c.of.user[slot] != NONE:
-            c.pairs.is_new[c.of.user[slot]] = False
 
 
 def forget_ended(first, now_s, s, c):
@@ -595,12 +601,9 @@ def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
             return now_s, NO_END, True
         if until_s - now_s <= instant_s(until_s):
             return until_s, events, True
-        if has_to_choose(now_s, c):
-            if asks or c.lists.counts[REORDER] != 0:
-                return now_s, events, True
-            decide(now_s, order, False, s, c)
-        if not serve_in_order(groups, share, queue_of, now_s, s):
+        if c.lists.counts[REORDER] != 0 or (asks and has_to_choose(now_s, c)):
+            return now_s, events, True
+        if not set_rates(now_s, order, False, groups, share, queue_of, s, c):
             return now_s, NO_END, True
-        settle_rates(c)
         if c.lists.counts[CHANGED] > CHANGES:
             return now_s, events, True

@@ -25,6 +25,7 @@ from railyard.netemu.circuits2.arrays import (
     grown,
     new_circuits,
 )
+from railyard.netemu.circuits2.policies import sunflow
 from railyard.netemu.circuits2.policies.sunflow import CoflowsOnCircuits, SunflowCircuits
 from railyard.netemu.kernel.state import NONE, views
 from railyard.netemu.model.arrays import Numbers
@@ -68,6 +69,10 @@ class OpticalPlane:
         made = new_circuits(
             racks, self.wavelengths, topology.ocs.delta_s, first, 0, nodes * nodes, has_log=has_log
         )
+        made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
+        for rack in range(racks):
+            for side in range(2):
+                sunflow.put(made.sets.works, side * made.words, rack, True)
         self._take(made)
         store.reserve_rows(slots * nodes * nodes)
         self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(maxlen=CHANGES_KEPT)
@@ -187,18 +192,18 @@ class OpticalPlane:
         many = int(self.view.lists.counts[FLOWS])
         return self.state.lists.flows[:many].tolist()
 
-    def decide(self) -> None:
-        """Choose circuits, if there is a reason to; ``sort_out`` has been called."""
-        store, loops, now_s = self._store, self._loops, self._store.now_s
-        is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
-        if loops.has_to_choose(now_s, self._c):
-            loops.decide(now_s, self.order, is_new, store.run_on, self._c)
-        loops.light_up(now_s, store.run_on, self._c)
-        self.take_changes()
+    def set_rates(self) -> bool:
+        """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.
 
-    def rates_are_set(self) -> None:
-        """Note that rates have been set."""
-        self._loops.settle_rates(self._c)
+        Returns whether rates could be set.
+        """
+        store = self._store
+        is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
+        is_set = self._loops.set_rates(
+            store.now_s, self.order, is_new, _ALL, _NO_SHARE, _NO_QUEUE, store.run_on, self._c
+        )
+        self.take_changes()
+        return bool(is_set)
 
     def next_s(self) -> float:
         """When something happens by itself; rates are set."""
@@ -257,7 +262,8 @@ class OpticalPlane:
             self.state.coflows.is_moved[:] = True
             counts[REORDER] = 1
         counts[ALONE] = not np.isfinite(capacity[list(self._network.nics)]).any()
-        loops.expect_ends(now_s, store.run_on, self._c)
+        if (self.state.of.user != NONE).any():
+            loops.expect_ends(now_s, store.run_on, self._c)
         self.take_changes()
         store.clear_freed()
 

@@ -106,8 +106,9 @@ class Planner:
         if not self.has_plan:
             self._plan()
         if self.optics is not None:
-            self.optics.decide()
-        if store.state.listed == 0:
+            if not self.optics.set_rates():
+                raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
+        elif store.state.listed == 0:
             store.loops.lines.serve(self._keeps, now_s, store.run_on)
         elif store.by_bytes:
             store.loops.filling.serve_in_order(
@@ -117,8 +118,6 @@ class Planner:
             self._order, self._share, self._queue, now_s, store.run_on
         ):
             raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
-        if self.optics is not None:
-            self.optics.rates_are_set()
 
     def next_s(self) -> float:
         """When the next flow ends or the plan does; rates are set."""
