@@ -21,7 +21,7 @@ works again, until it has nothing left to send.  A port that fails sends its pai
     plane      the same for the network around it: names, growth, the order of coflows
 
 A rack is a number; ``side`` is ``OUT`` of a rack, or ``IN`` to one.  Sets of racks are bits of
-words, ``WORD`` racks each.  Rows on a slot have numbers of their own, one for each way from a node
+words, 32 racks each.  Rows on a slot have numbers of their own, one for each way from a node
 to a node, so that none has to be looked for.
 """
 
@@ -37,8 +37,8 @@ from railyard.netemu.kernel.state import NONE, Array, _table
 OUT, IN = 0, 1
 #: How a pair goes.
 PACKETS, WAITS, HOLDS = range(3)
-#: Racks to a word: a positive number of 64 bits.
-WORD = 62
+#: The bits of a rack's number that say which of a word's bits is its own, and how many these are.
+MASK, SHIFT = 31, 5
 #: Kinds of changes of circuits.
 SET_UP, UP, DOWN = range(3)
 #: So many changes are kept until somebody takes them.
@@ -113,7 +113,7 @@ class Ports(NamedTuple):
     bytes_per_s: Array  #: of one of its circuits; 0: it has failed
     is_freed: Array  #: whether it was freed since the last choice, and has a circuit to spare
     is_listed: Array  #: whether it is in ``Lists.freed``
-    used: Array  #: circuits of the coflows so far in the order
+    used: Array  #: circuits of the coflows so far in the order, where W is above 1
     holder: Array  #: [.., W]: pairs; NONE
 
 
@@ -200,7 +200,7 @@ def new_circuits(
     racks: int, wavelengths: int, delta_s: float, first_link: int, first_row: int, rows: int, *, has_log: bool
 ) -> Circuits:
     """Arrays without flows and circuits, for ports that have failed."""
-    words, slots = -(-racks // WORD), racks * wavelengths
+    words, slots = (racks + MASK) >> SHIFT, racks * wavelengths
     coflows = dict.fromkeys(Coflows._fields, _I)
     coflows |= dict.fromkeys(("arrived_s", "urgency", "port_bytes"), _F)
     coflows |= dict.fromkeys(("is_fresh", "is_moved"), _B) | dict.fromkeys(("waits", "ends"), _L)

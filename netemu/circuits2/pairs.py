@@ -1,4 +1,4 @@
-"""Flows come and go, circuits are set up and taken down, and time goes on; see ``arrays``."""
+"""Flows come and go, their pairs go by packets or by circuit, and time goes on; see ``arrays``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from railyard.netemu.circuits2.arrays import (
     CHANGED,
     CHANGES,
     CUT,
-    DELTA,
-    DOWN,
     FLOWS,
     FREE,
     GROWN,
     HOLDS,
     IN,
     LOOK_AGAIN,
-    MADE,
     OUT,
     PACKETS,
     REMATCH,
     REORDER,
-    SET_UP,
     SMALL,
     TAKEN,
-    UP,
     WAITS,
 )
-from railyard.netemu.circuits2.policies.sunflow import choose, free_port, put, release, set_waits
-from railyard.netemu.kernel.levels import end_due, first_event_s, serve_in_order
+from railyard.netemu.circuits2.policies.sunflow import choose, release, set_waits
+from railyard.netemu.circuits2.switch import (
+    circuit_bytes_per_s,
+    connect,
+    let_go,
+    light_up,
+    next_light_s,
+    spare,
+)
+from railyard.netemu.kernel.levels import end_due, serve, sum_up
 from railyard.netemu.kernel.rows import instant_s, join, leave, sent_by, served_at
 from railyard.netemu.kernel.state import ENDED, NO_END, NONE
 
@@ -322,150 +325,6 @@ def pair_bytes_per_s(slot, s, c):
     return rate
 
 
-# Circuits ----------------------------------------------------------------------------------------
-def circuit_bytes_per_s(slot, c):
-    """Bytes/s of a circuit once it is ready."""
-    src, dst = slot // c.wavelengths, c.of.peer[slot]
-    return min(c.ports.bytes_per_s[src], c.ports.bytes_per_s[c.racks + dst])
-
-
-def spare(pair, c):
-    """The slot of the unused circuit for a pair that is ready first; ``NONE``: there is none."""
-    of, best = c.of, NONE
-    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
-    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
-        if of.peer[slot] == dst and of.user[slot] == NONE:
-            if best == NONE or of.ready_s[slot] < of.ready_s[best]:
-                best = slot
-            elif of.ready_s[slot] == of.ready_s[best] and of.number[slot] < of.number[best]:
-                best = slot
-    return best
-
-
-def connect(pair, now_s, s, c):
-    """Give a pair a circuit: a spare one, which may be lit, or a new one.
-
-    Unused circuits are taken down to make room, the oldest first.
-    """
-    of, delta_s = c.of, c.lists.times[DELTA]
-    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
-    slot = spare(pair, c)
-    if slot == NONE:
-        slot = free_slot(src, now_s, c)
-        place = free_place(dst, now_s, c)
-        c.lists.counts[MADE] += 1
-        of.into[place], of.peer[slot], of.number[slot] = slot, dst, c.lists.counts[MADE]
-        of.ready_s[slot] = now_s + delta_s
-        is_dark = of.ready_s[slot] > now_s
-        of.dark_s[slot] = of.ready_s[slot] if is_dark else inf
-        s.work.capacity[c.first_link + slot] = 0.0 if is_dark else circuit_bytes_per_s(slot, c)
-    of.user[slot], c.pairs.slot[pair] = pair, slot
-    note_change(now_s, SET_UP if of.ready_s[slot] > now_s else UP, slot, c)
-
-
-def free_slot(src, now_s, c):
-    """A slot without a circuit at a rack's port out; the oldest unused one is taken down for it."""
-    of, oldest = c.of, NONE
-    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
-        if of.peer[slot] == NONE:
-            return slot
-        if of.user[slot] == NONE and (oldest == NONE or of.number[slot] < of.number[oldest]):
-            oldest = slot
-    take_down(oldest, now_s, c)
-    return oldest
-
-
-def free_place(dst, now_s, c):
-    """The same at a rack's port in: a place among its slots."""
-    of, oldest = c.of, NONE
-    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
-        slot = of.into[place]
-        if slot == NONE:
-            return place
-        if of.user[slot] == NONE and (
-            oldest == NONE or of.number[slot] < of.number[of.into[oldest]]
-        ):
-            oldest = place
-    take_down(of.into[oldest], now_s, c)
-    return oldest
-
-
-def take_down(slot, now_s, c):
-    """Take down a circuit, which nobody uses; its slot keeps its capacity, and has no rows."""
-    of, dst = c.of, c.of.peer[slot]
-    note_change(now_s, DOWN, slot, c)
-    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
-        if of.into[place] == slot:
-            of.into[place] = NONE
-    of.peer[slot], of.dark_s[slot] = NONE, inf
-
-
-def let_go(pair, now_s, c):
-    """Take a pair's circuit, which stays up; its flows are in no row."""
-    slot = c.pairs.slot[pair]
-    c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
-    note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
-
-
-def light_up(now_s, s, c):
-    """Let circuits carry that are ready."""
-    for slot in range(c.slots):
-        if c.of.dark_s[slot] <= now_s:
-            note_change(c.of.dark_s[slot], UP, slot, c)
-            c.of.dark_s[slot] = inf
-            s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
-
-
-def next_light_s(c):
-    """When the first dark circuit will carry."""
-    first_s = inf
-    for slot in range(c.slots):
-        first_s = min(first_s, c.of.dark_s[slot])
-    return first_s
-
-
-def note_change(at_s, what, slot, c):
-    """Log what happens to a circuit."""
-    if c.has_log == 0:
-        return
-    user, at = c.of.user[slot], c.lists.counts[CHANGED]
-    c.lists.change_s[at] = at_s
-    change = c.lists.change
-    change[5 * at], change[5 * at + 1] = what, slot // c.wavelengths
-    change[5 * at + 2], change[5 * at + 4] = c.of.peer[slot], c.of.number[slot]
-    change[5 * at + 3] = NONE if user == NONE else c.pairs.coflow[user]
-    c.lists.counts[CHANGED] += 1
-
-
-def set_port(port, bytes_per_s, now_s, s, c):
-    """Give the circuits of a port another rate; 0 takes them down: no pair uses them."""
-    of, first = c.of, port // c.racks * c.words
-    c.ports.bytes_per_s[port] = bytes_per_s
-    put(c.sets.works, first, port % c.racks, bytes_per_s > 0.0)
-    free_port(port, c)
-    for slot in range(c.slots):
-        at = slot // c.wavelengths if port < c.racks else of.peer[slot]
-        if of.peer[slot] != NONE and at == port % c.racks:
-            if bytes_per_s == 0.0:
-                take_down(slot, now_s, c)
-            elif of.dark_s[slot] == inf:
-                s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
-
-
-def leave_port(port, coflow, fails, now_s, s, c):
-    """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
-    pairs, side = c.pairs, 1 if port >= c.racks else 0
-    pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
-    while pair != NONE:
-        if fails and pairs.state[pair] != PACKETS:
-            detach(pair, now_s, s, c)
-            take_off(pair, now_s, c)
-            list_small(pair, c)
-        elif not fails and pairs.state[pair] == PACKETS:
-            list_small(pair, c)
-        pair = pairs.next[2 * pair + side]
-
-
 # Flows on circuits -------------------------------------------------------------------------------
 def join_slot(flow, slot, now_s, s, c):
     """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
@@ -514,6 +373,20 @@ def attach_all(now_s, s, c):
             attach(c.of.user[slot], now_s, s, c)
 
 
+def leave_port(port, coflow, fails, now_s, s, c):
+    """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
+    pairs, side = c.pairs, 1 if port >= c.racks else 0
+    pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
+    while pair != NONE:
+        if fails and pairs.state[pair] != PACKETS:
+            detach(pair, now_s, s, c)
+            take_off(pair, now_s, c)
+            list_small(pair, c)
+        elif not fails and pairs.state[pair] == PACKETS:
+            list_small(pair, c)
+        pair = pairs.next[2 * pair + side]
+
+
 # Decisions ---------------------------------------------------------------------------------------
 def has_to_choose(now_s, c):
     """Whether circuits are to be chosen anew."""
@@ -531,12 +404,17 @@ def decide(now_s, order, is_new_order, s, c):
         change(now_s, s, c)
 
 
-def set_rates(now_s, order, is_new_order, groups, share, queue_of, s, c):
+def set_rates(now_s, order, is_new_order, s, c):
     """Decide, and bring rates up to date; returns whether they could be."""
     decide(now_s, order, is_new_order, s, c)
-    light_up(now_s, s, c)
-    if not serve_in_order(groups, share, queue_of, now_s, s):
+    cell = s.groups.cell[0]
+    while cell != NONE:  # all flows are one group
+        s.work.left[s.cells.link[cell]] = s.work.capacity[s.cells.link[cell]]
+        cell = s.cells.next[cell]
+    if not serve(0, 1, now_s, s):
         return False
+    if s.groups.next_s[0] <= now_s:
+        sum_up(0, now_s, s)
     for slot in range(c.slots):
         if c.of.user[slot] != NONE:
             c.pairs.is_new[c.of.user[slot]] = False
@@ -554,7 +432,8 @@ def change(now_s, s, c):
         count(pair, left_bytes(pair, now_s, s, c), c)
         wait(pair, c)
     for at in range(counts[TAKEN]):  # spare circuits first: others may take them down
-        lists.is_dark[at] = counts[CUT] > 0 and c.wavelengths > 1 and spare(lists.taken[at], c) == NONE
+        is_last = counts[CUT] > 0 and c.wavelengths > 1
+        lists.is_dark[at] = is_last and spare(lists.taken[at], c) == NONE
     for turn in range(2):
         for at in range(counts[TAKEN]):
             if lists.is_dark[at] == (turn == 1):
@@ -564,19 +443,12 @@ def change(now_s, s, c):
                 expect_end(pair, c.pairs.counted[pair], now_s, s, c)
 
 
-def forget_ended(first, now_s, s, c):
-    """Forget the flows that have ended, from this one on."""
-    for at in range(first, s.work.counts[ENDED]):
-        forget(s.work.ended[at], now_s, s, c)
+def next_event_s(now_s, light_s, s, c):
+    """When a flow ends, circuits are to be chosen, or the first dark circuit carries."""
+    return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], light_s), now_s)
 
 
-def next_event_s(now_s, groups, s, c):
-    """When a flow ends, a circuit begins to carry, or circuits are to be chosen."""
-    end_s, _ = first_event_s(now_s, groups, s)
-    return min(end_s, next_light_s(c), max(c.lists.times[LOOK_AGAIN], now_s))
-
-
-def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
+def run(now_s, until_s, together_s, asks, order, s, c):
     """Go from event to event until then; see ``kernel.levels.run``.
 
     It also returns when coflows are to be put in order, with ``asks`` when circuits are to be
@@ -584,17 +456,20 @@ def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
     """
     events = idle = 0
     while True:
-        to_s = next_event_s(now_s, groups, s, c)
+        light_s = next_light_s(c)
+        to_s = next_event_s(now_s, light_s, s, c)
         if to_s == inf or to_s > until_s + instant_s(until_s):
             return until_s if until_s < inf else now_s, events, False
         now_s, before = min(to_s, until_s), s.work.counts[ENDED]
         slack_s = max(instant_s(now_s), together_s)
-        is_due = next_light_s(c) <= now_s + slack_s or has_to_choose(now_s, c)
-        light_up(now_s, s, c)
-        if s.groups.next_s[groups[0]] <= now_s + slack_s:
-            s.groups.next_s[groups[0]] = now_s
-            end_due(groups[0], now_s, slack_s, s)
-            forget_ended(before, now_s, s, c)
+        is_due = light_s <= now_s + slack_s or has_to_choose(now_s, c)
+        if light_s <= now_s:
+            light_up(now_s, s, c)
+        if s.groups.next_s[0] <= now_s + slack_s:
+            s.groups.next_s[0] = now_s
+            end_due(0, now_s, slack_s, s)
+            for at in range(before, s.work.counts[ENDED]):
+                forget(s.work.ended[at], now_s, s, c)
         events += 1
         idle = 0 if s.work.counts[ENDED] > before else idle + 1
         if idle > _IDLE_MAX or (idle > 0 and not is_due):
@@ -603,7 +478,7 @@ def run(now_s, until_s, together_s, asks, groups, order, share, queue_of, s, c):
             return until_s, events, True
         if c.lists.counts[REORDER] != 0 or (asks and has_to_choose(now_s, c)):
             return now_s, events, True
-        if not set_rates(now_s, order, False, groups, share, queue_of, s, c):
+        if not set_rates(now_s, order, False, s, c):
             return now_s, NO_END, True
         if c.lists.counts[CHANGED] > CHANGES:
             return now_s, events, True

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from railyard.cluster.topology import Topology
+from railyard.netemu.circuits2 import pairs
 from railyard.netemu.circuits2.arrays import (
     ALONE,
     CHANGED,
@@ -38,8 +39,6 @@ from railyard.netemu.model.ties import ranks
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
 _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
-_ALL = np.zeros(1, np.int32)  #: the group of all flows
-_NO_SHARE, _NO_QUEUE = np.zeros(0), np.zeros(0, np.int32)
 
 
 class OpticalPlane:
@@ -199,26 +198,25 @@ class OpticalPlane:
         """
         store = self._store
         is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
-        is_set = self._loops.set_rates(
-            store.now_s, self.order, is_new, _ALL, _NO_SHARE, _NO_QUEUE, store.run_on, self._c
-        )
+        is_set = self._loops.set_rates(store.now_s, self.order, is_new, store.run_on, self._c)
         self.take_changes()
         return bool(is_set)
 
     def next_s(self) -> float:
         """When something happens by itself; rates are set."""
-        store = self._store
-        return float(self._loops.next_event_s(store.now_s, _ALL, store.run_on, self._c))
+        light_s, store = self.next_ready_s(), self._store
+        return float(pairs.next_event_s(store.now_s, light_s, store.view, self.view))
 
     def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
         """See ``pairs.run``."""
         store = self._store
         store._make_room(0)
         found = self._loops.run(
-            store.now_s, until_s, together_s, False, _ALL, self.order, _NO_SHARE, _NO_QUEUE, store.run_on, self._c
+            store.now_s, until_s, together_s, False, self.order, store.run_on, self._c
         )
         self.take_changes()
-        return found
+        now_s, events, is_stale = found
+        return now_s, events, is_stale
 
     def _put_in_order(self) -> bool:
         """Put coflows with pairs by circuit in order; whether it is another one than before."""
@@ -258,7 +256,7 @@ class OpticalPlane:
             if not after[port] or not before[port]:
                 for coflow in np.flatnonzero(self.state.coflows.pairs).tolist():
                     loops.leave_port(port, coflow, not after[port], now_s, store.run_on, self._c)
-            loops.set_port(port, float(after[port]), now_s, store.run_on, self._c)
+            store.loops.switch.set_port(port, float(after[port]), now_s, store.run_on, self._c)
             self.state.coflows.is_moved[:] = True
             counts[REORDER] = 1
         counts[ALONE] = not np.isfinite(capacity[list(self._network.nics)]).any()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from railyard.netemu.circuits2 import pairs
+from railyard.netemu.circuits2 import pairs, switch
 from railyard.netemu.kernel import filling, levels, lines, rows
 from railyard.netemu.kernel.state import (
     ENDED,
@@ -32,7 +32,8 @@ from railyard.netemu.schedulers.newbase import FlowScheduler, Serves
 class Plain:
     """The loops as plain Python runs them."""
 
-    rows, filling, levels, lines, pairs = rows, filling, levels, lines, pairs
+    rows, filling, levels, lines = rows, filling, levels, lines
+    switch, pairs = switch, pairs
 
 
 class Store:

@@ -20,14 +20,14 @@ def compiled() -> SimpleNamespace:
     from railyard.cluster.compiling import set_up_numba
 
     set_up_numba()
-    from railyard.netemu.circuits2 import pairs
+    from railyard.netemu.circuits2 import pairs, switch
     from railyard.netemu.circuits2.policies import sunflow
 
     made: dict[Any, Any] = {}
     return SimpleNamespace(
         **{
             module.__name__.rpartition(".")[2]: _compile(module, made)
-            for module in (rows, filling, levels, lines, sunflow, pairs)
+            for module in (rows, filling, levels, lines, sunflow, switch, pairs)
         }
     )
 

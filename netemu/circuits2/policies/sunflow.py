@@ -40,11 +40,12 @@ from railyard.netemu.circuits2.arrays import (
     HOLDS,
     IN,
     LOOK_AGAIN,
+    MASK,
     OUT,
     REFUSED,
+    SHIFT,
     TAKEN,
     WAITS,
-    WORD,
 )
 from railyard.netemu.kernel.rows import instant_s
 from railyard.netemu.kernel.state import NONE
@@ -54,15 +55,15 @@ from railyard.netemu.model.arrays import Floats
 # Sets of racks -----------------------------------------------------------------------------------
 def has(words, at, rack):
     """Whether a rack is in the set that begins at a word."""
-    return (words[at + rack // WORD] >> (rack % WORD)) & 1 == 1
+    return (words[at + (rack >> SHIFT)] >> (rack & MASK)) & 1 == 1
 
 
 def put(words, at, rack, is_in):
     """Add a rack to a set, or remove it."""
     if is_in:
-        words[at + rack // WORD] |= 1 << (rack % WORD)
+        words[at + (rack >> SHIFT)] |= 1 << (rack & MASK)
     else:
-        words[at + rack // WORD] &= ~(1 << (rack % WORD))
+        words[at + (rack >> SHIFT)] &= ~(1 << (rack & MASK))
 
 
 def meet(some, at, others, there, words):
@@ -181,7 +182,8 @@ def choose(now_s, order, is_new_order, c):
             is_open = has(sets.room, 0, src) and has(sets.room, c.words, dst)
             if is_open and c.pairs.state[pair] == WAITS:  # else it was found at its other port, too
                 take(pair, c)
-            if not look(coflow, side, src if side == OUT else dst, now_s, sets.room, sets.booking, first, c):
+            port = src if side == OUT else dst
+            if not look(coflow, side, port, now_s, sets.room, sets.booking, first, c):
                 many -= 1
                 move_choice(many, first, c)
     for at in range(counts[FREED]):
@@ -211,8 +213,9 @@ def begin_choice(now_s, order, is_new_order, c):
             coflows.is_fresh[order[place]] = True
         news += 1 if coflows.is_fresh[order[place]] else 0
     copy(sets.works, sets.room)
-    for port in range(2 * c.racks):
-        c.ports.used[port] = 0
+    if c.wavelengths > 1:
+        for port in range(2 * c.racks):
+            c.ports.used[port] = 0
     counts[CUT] = counts[TAKEN] = counts[REFUSED] = counts[ENDING] = counts[AHEAD] = 0
     counts[CHOICES] += 1
     times[FIRST_BOOKED] = inf
@@ -234,9 +237,11 @@ def less(pair, room, c):
     """Take one circuit from ``room``."""
     for side in range(2):
         rack = c.pairs.port[2 * pair + side]
-        c.ports.used[side * c.racks + rack] += 1
-        if c.ports.used[side * c.racks + rack] >= c.wavelengths:
-            put(room, side * c.words, rack, False)
+        if c.wavelengths > 1:
+            c.ports.used[side * c.racks + rack] += 1
+            if c.ports.used[side * c.racks + rack] < c.wavelengths:
+                continue
+        put(room, side * c.words, rack, False)
 
 
 def look_at(coflow, now_s, c):
@@ -437,8 +442,7 @@ def put_both(pair, ports, is_in, c):
 
 
 def look_ahead(order, until, c):
-    """Book what the coflows before this place will take; whether any port is booked now that was
-    not before."""
+    """Book what the coflows before this place will take; whether they take any more ports."""
     sets, counts, ends, is_more = c.sets, c.lists.counts, c.coflows.ends, False
     if counts[ENDING] == 0:
         return False

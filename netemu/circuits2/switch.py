@@ -1,0 +1,143 @@
+"""Circuits are set up, begin to carry, are used by pairs, and are taken down; see ``arrays``.
+
+It decides nothing.  A circuit that no pair uses any more stays up until one of its ports is needed
+for another, so that the next coflow between the same racks finds it lit.  Only the two ports of a
+circuit wait for it (not-all-stop).
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from railyard.netemu.circuits2.arrays import CHANGED, DELTA, DOWN, MADE, SET_UP, UP
+from railyard.netemu.circuits2.policies.sunflow import free_port, put
+from railyard.netemu.kernel.state import NONE
+
+
+def circuit_bytes_per_s(slot, c):
+    """Bytes/s of a circuit once it is ready."""
+    src, dst = slot // c.wavelengths, c.of.peer[slot]
+    return min(c.ports.bytes_per_s[src], c.ports.bytes_per_s[c.racks + dst])
+
+
+def spare(pair, c):
+    """The slot of the unused circuit for a pair that is ready first; ``NONE``: there is none."""
+    of, best = c.of, NONE
+    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
+    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
+        if of.peer[slot] == dst and of.user[slot] == NONE:
+            if best == NONE or of.ready_s[slot] < of.ready_s[best]:
+                best = slot
+            elif of.ready_s[slot] == of.ready_s[best] and of.number[slot] < of.number[best]:
+                best = slot
+    return best
+
+
+def connect(pair, now_s, s, c):
+    """Give a pair a circuit: a spare one, which may be lit, or a new one.
+
+    Unused circuits are taken down to make room, the oldest first.
+    """
+    of, delta_s = c.of, c.lists.times[DELTA]
+    src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
+    slot = spare(pair, c)
+    if slot == NONE:
+        slot = free_slot(src, now_s, c)
+        place = free_place(dst, now_s, c)
+        c.lists.counts[MADE] += 1
+        of.into[place], of.peer[slot], of.number[slot] = slot, dst, c.lists.counts[MADE]
+        of.ready_s[slot] = now_s + delta_s
+        is_dark = of.ready_s[slot] > now_s
+        of.dark_s[slot] = of.ready_s[slot] if is_dark else inf
+        s.work.capacity[c.first_link + slot] = 0.0 if is_dark else circuit_bytes_per_s(slot, c)
+    of.user[slot], c.pairs.slot[pair] = pair, slot
+    note_change(now_s, SET_UP if of.ready_s[slot] > now_s else UP, slot, c)
+
+
+def free_slot(src, now_s, c):
+    """A slot without a circuit at a rack's port out; the oldest unused one is taken down for it."""
+    of, oldest = c.of, NONE
+    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
+        if of.peer[slot] == NONE:
+            return slot
+        if of.user[slot] == NONE and (oldest == NONE or of.number[slot] < of.number[oldest]):
+            oldest = slot
+    take_down(oldest, now_s, c)
+    return oldest
+
+
+def free_place(dst, now_s, c):
+    """The same at a rack's port in: a place among its slots."""
+    of, oldest = c.of, NONE
+    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
+        slot = of.into[place]
+        if slot == NONE:
+            return place
+        if of.user[slot] == NONE and (
+            oldest == NONE or of.number[slot] < of.number[of.into[oldest]]
+        ):
+            oldest = place
+    take_down(of.into[oldest], now_s, c)
+    return oldest
+
+
+def take_down(slot, now_s, c):
+    """Take down a circuit, which nobody uses; its slot keeps its capacity, and has no rows."""
+    of, dst = c.of, c.of.peer[slot]
+    note_change(now_s, DOWN, slot, c)
+    for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
+        if of.into[place] == slot:
+            of.into[place] = NONE
+    of.peer[slot], of.dark_s[slot] = NONE, inf
+
+
+def let_go(pair, now_s, c):
+    """Take a pair's circuit, which stays up; its flows are in no row."""
+    slot = c.pairs.slot[pair]
+    c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
+    note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
+
+
+def light_up(now_s, s, c):
+    """Let circuits carry that are ready."""
+    for slot in range(c.slots):
+        if c.of.dark_s[slot] <= now_s:
+            note_change(c.of.dark_s[slot], UP, slot, c)
+            c.of.dark_s[slot] = inf
+            s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
+
+
+def next_light_s(c):
+    """When the first dark circuit will carry."""
+    first_s = inf
+    for slot in range(c.slots):
+        first_s = min(first_s, c.of.dark_s[slot])
+    return first_s
+
+
+def note_change(at_s, what, slot, c):
+    """Log what happens to a circuit."""
+    if c.has_log == 0:
+        return
+    user, at = c.of.user[slot], c.lists.counts[CHANGED]
+    c.lists.change_s[at] = at_s
+    change = c.lists.change
+    change[5 * at], change[5 * at + 1] = what, slot // c.wavelengths
+    change[5 * at + 2], change[5 * at + 4] = c.of.peer[slot], c.of.number[slot]
+    change[5 * at + 3] = NONE if user == NONE else c.pairs.coflow[user]
+    c.lists.counts[CHANGED] += 1
+
+
+def set_port(port, bytes_per_s, now_s, s, c):
+    """Give the circuits of a port another rate; 0 takes them down: no pair uses them."""
+    of, first = c.of, port // c.racks * c.words
+    c.ports.bytes_per_s[port] = bytes_per_s
+    put(c.sets.works, first, port % c.racks, bytes_per_s > 0.0)
+    free_port(port, c)
+    for slot in range(c.slots):
+        at = slot // c.wavelengths if port < c.racks else of.peer[slot]
+        if of.peer[slot] != NONE and at == port % c.racks:
+            if bytes_per_s == 0.0:
+                take_down(slot, now_s, c)
+            elif of.dark_s[slot] == inf:
+                s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
