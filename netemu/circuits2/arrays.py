@@ -197,7 +197,14 @@ _I, _F, _B, _L = np.int32, np.float64, np.bool_, np.int64
 
 
 def new_circuits(
-    racks: int, wavelengths: int, delta_s: float, first_link: int, first_row: int, rows: int, *, has_log: bool
+    racks: int,
+    wavelengths: int,
+    delta_s: float,
+    first_link: int,
+    first_row: int,
+    rows: int,
+    *,
+    has_log: bool,
 ) -> Circuits:
     """Arrays without flows and circuits, for ports that have failed."""
     words, slots = (racks + MASK) >> SHIFT, racks * wavelengths
@@ -211,27 +218,49 @@ def new_circuits(
     both = dict.fromkeys(("port", "next", "before"), 2)
     most = 2 * racks * (wavelengths + 1)
     made = Circuits(
-        racks, wavelengths, words, slots, first_link, first_row, rows, int(has_log),
+        racks,
+        wavelengths,
+        words,
+        slots,
+        first_link,
+        first_row,
+        rows,
+        int(has_log),
         PairFlows(*(np.full(1, NONE, _I) for _ in PairFlows._fields)),
         Ways(*(np.zeros(1, _I) for _ in Ways._fields)),
         Pairs(**{name: np.zeros(both.get(name, 1), kind) for name, kind in pairs.items()}),
         Coflows(**{name: np.zeros(wide.get(name, 1), kind) for name, kind in coflows.items()}),
         Ports(
-            bytes_per_s=np.zeros(2 * racks), is_freed=np.zeros(2 * racks, _B),
+            bytes_per_s=np.zeros(2 * racks),
+            is_freed=np.zeros(2 * racks, _B),
             is_listed=np.zeros(2 * racks, _B),
-            used=np.zeros(2 * racks, _I), holder=np.full(2 * slots, NONE, _I),
+            used=np.zeros(2 * racks, _I),
+            holder=np.full(2 * slots, NONE, _I),
         ),
         Slots(
-            peer=np.full(slots, NONE, _I), user=np.full(slots, NONE, _I), ready_s=np.zeros(slots),
-            dark_s=np.full(slots, inf), number=np.zeros(slots, _L), into=np.full(slots, NONE, _I),
+            peer=np.full(slots, NONE, _I),
+            user=np.full(slots, NONE, _I),
+            ready_s=np.zeros(slots),
+            dark_s=np.full(slots, inf),
+            number=np.zeros(slots, _L),
+            into=np.full(slots, NONE, _I),
         ),
         Sets(*(np.zeros(2 * words, _L) for _ in Sets._fields)),
         Lists(
-            counts=np.zeros(18, _L), times=np.array([delta_s, inf, inf]), free=np.zeros(1, _I),
-            small=np.zeros(1, _I), grown=np.zeros(1, _I), flows=np.zeros(1, _I),
-            cut=np.zeros(most, _I), taken=np.zeros(most, _I), freed=np.zeros(2 * racks, _I),
-            ending=np.zeros(slots, _I), choice=np.zeros(most, _I), side=np.zeros(most, _I),
-            is_dark=np.zeros(most, _B), change_s=np.zeros(CHANGES + 8 * slots),
+            counts=np.zeros(18, _L),
+            times=np.array([delta_s, inf, inf]),
+            free=np.zeros(1, _I),
+            small=np.zeros(1, _I),
+            grown=np.zeros(1, _I),
+            flows=np.zeros(1, _I),
+            cut=np.zeros(most, _I),
+            taken=np.zeros(most, _I),
+            freed=np.zeros(2 * racks, _I),
+            ending=np.zeros(slots, _I),
+            choice=np.zeros(most, _I),
+            side=np.zeros(most, _I),
+            is_dark=np.zeros(most, _B),
+            change_s=np.zeros(CHANGES + 8 * slots),
             change=np.zeros(5 * (CHANGES + 8 * slots), _L),
         ),
     )
@@ -240,7 +269,9 @@ def new_circuits(
     return made
 
 
-def grown(c: Circuits, *, flows: int = 0, routes: int = 0, pairs: int = 0, coflows: int = 0) -> Circuits:
+def grown(
+    c: Circuits, *, flows: int = 0, routes: int = 0, pairs: int = 0, coflows: int = 0
+) -> Circuits:
     """The same with room for so many, of pairs for so many more, if there is less."""
     made: dict[str, Any] = {}
     lists = c.lists

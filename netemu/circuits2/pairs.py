@@ -8,6 +8,7 @@ from railyard.netemu.circuits2.arrays import (
     ALONE,
     CHANGED,
     CHANGES,
+    CHOICES,
     CUT,
     FLOWS,
     FREE,
@@ -23,7 +24,7 @@ from railyard.netemu.circuits2.arrays import (
     TAKEN,
     WAITS,
 )
-from railyard.netemu.circuits2.policies.sunflow import choose, release, set_waits
+from railyard.netemu.circuits2.policies.sunflow import choose, hold, release, set_waits
 from railyard.netemu.circuits2.switch import (
     circuit_bytes_per_s,
     connect,
@@ -395,6 +396,52 @@ def has_to_choose(now_s, c):
     return counts[REORDER] != 0 or counts[REMATCH] != 0 or looks_again
 
 
+def change(now_s, s, c):
+    """Take the circuits of ``Lists.cut``, and set up those of ``Lists.taken``."""
+    lists, counts = c.lists, c.lists.counts
+    counts[REORDER] = counts[REMATCH] = 0
+    for at in range(counts[CUT]):
+        pair = lists.cut[at]
+        detach(pair, now_s, s, c)
+        let_go(pair, now_s, c)
+        count(pair, left_bytes(pair, now_s, s, c), c)
+        wait(pair, c)
+    for at in range(counts[TAKEN]):  # spare circuits first: others may take them down
+        is_last = counts[CUT] > 0 and c.wavelengths > 1
+        lists.is_dark[at] = is_last and spare(lists.taken[at], c) == NONE
+    for turn in range(2):
+        for at in range(counts[TAKEN]):
+            if lists.is_dark[at] == (turn == 1):
+                pair = lists.taken[at]
+                connect(pair, now_s, s, c)
+                attach(pair, now_s, s, c)
+                expect_end(pair, c.pairs.counted[pair], now_s, s, c)
+
+
+def follow(now_s, wanted, s, c):
+    """Have these pairs, which go by circuit, hold circuits, and no others."""
+    lists, pairs, counts = c.lists, c.pairs, c.lists.counts
+    counts[CUT] = counts[TAKEN] = 0
+    counts[CHOICES] += 1
+    for at in range(len(wanted)):
+        pairs.since[wanted[at]] = counts[CHOICES]
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE and pairs.since[pair] != counts[CHOICES]:
+            release(pair, c)
+            lists.cut[counts[CUT]] = pair
+            counts[CUT] += 1
+    for at in range(len(wanted)):
+        pair = wanted[at]
+        if pairs.state[pair] == WAITS:
+            set_waits(pair, False, c)
+            pairs.state[pair] = HOLDS
+            hold(pair, c)
+            lists.taken[counts[TAKEN]] = pair
+            counts[TAKEN] += 1
+    change(now_s, s, c)
+
+
 def decide(now_s, order, is_new_order, s, c):
     """Choose circuits, and change them, if there is a reason to."""
     if has_to_choose(now_s, c):
@@ -419,28 +466,6 @@ def set_rates(now_s, order, is_new_order, s, c):
         if c.of.user[slot] != NONE:
             c.pairs.is_new[c.of.user[slot]] = False
     return True
-
-
-def change(now_s, s, c):
-    """Take the circuits of ``Lists.cut``, and set up those of ``Lists.taken``."""
-    lists, counts = c.lists, c.lists.counts
-    counts[REORDER] = counts[REMATCH] = 0
-    for at in range(counts[CUT]):
-        pair = lists.cut[at]
-        detach(pair, now_s, s, c)
-        let_go(pair, now_s, c)
-        count(pair, left_bytes(pair, now_s, s, c), c)
-        wait(pair, c)
-    for at in range(counts[TAKEN]):  # spare circuits first: others may take them down
-        is_last = counts[CUT] > 0 and c.wavelengths > 1
-        lists.is_dark[at] = is_last and spare(lists.taken[at], c) == NONE
-    for turn in range(2):
-        for at in range(counts[TAKEN]):
-            if lists.is_dark[at] == (turn == 1):
-                pair = lists.taken[at]
-                connect(pair, now_s, s, c)
-                attach(pair, now_s, s, c)
-                expect_end(pair, c.pairs.counted[pair], now_s, s, c)
 
 
 def next_event_s(now_s, light_s, s, c):

@@ -20,14 +20,21 @@ from railyard.netemu.circuits2.arrays import (
     DELTA,
     FLOWS,
     HOLDS,
+    LOOK_AGAIN,
     PACKETS,
     REORDER,
     Circuits,
     grown,
     new_circuits,
 )
-from railyard.netemu.circuits2.policies import sunflow
-from railyard.netemu.circuits2.policies.sunflow import CoflowsOnCircuits, SunflowCircuits
+from railyard.netemu.circuits2.policies import circuit_policy, sunflow
+from railyard.netemu.circuits2.policies.base import (
+    CoflowPairs,
+    CoflowsOnCircuits,
+    RackPair,
+    StatelessPolicy,
+    Switch,
+)
 from railyard.netemu.kernel.state import NONE, views
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
@@ -44,10 +51,19 @@ _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
 class OpticalPlane:
     """The pairs, slots and ports of one network.  ``names`` has what a coflow is known by."""
 
-    def __init__(self, topology: Topology, store: Any, names: list[str | None], *, has_log: bool) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        policy: str,
+        store: Any,
+        names: list[str | None],
+        *,
+        has_log: bool,
+    ) -> None:
         assert topology.ocs is not None
         self.racks = tuple(rack.id for rack in topology.rack_list())
-        self.policy = SunflowCircuits()
+        delta_s, self.wavelengths = topology.ocs.delta_s, topology.ocs.wavelengths
+        self.policy = circuit_policy(policy, Switch(self.racks, self.wavelengths, delta_s))
         self.order: Numbers = np.zeros(0, np.int32)  #: coflows with pairs by circuit
         self._store, self._names = store, names
         self._network: Network = store.network
@@ -62,11 +78,10 @@ class OpticalPlane:
             for place, node in enumerate(rack.nodes):
                 for way in ("up", "down"):
                     self._of_nic[network.number[f"{node.id}.{way}"]] = number, place, node.id
-        self.wavelengths = topology.ocs.wavelengths
         slots = slots_of(topology)
         first = store.state.none - slots
         made = new_circuits(
-            racks, self.wavelengths, topology.ocs.delta_s, first, 0, nodes * nodes, has_log=has_log
+            racks, self.wavelengths, delta_s, first, 0, nodes * nodes, has_log=has_log
         )
         made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
         for rack in range(racks):
@@ -74,7 +89,9 @@ class OpticalPlane:
                 sunflow.put(made.sets.works, side * made.words, rack, True)
         self._take(made)
         store.reserve_rows(slots * nodes * nodes)
-        self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(maxlen=CHANGES_KEPT)
+        self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(
+            maxlen=CHANGES_KEPT
+        )
         self._changes_seen = 0
         self._routes = 0  #: how many are noted
         self._limits_have_changed = True
@@ -171,7 +188,8 @@ class OpticalPlane:
         of = self.view.flows.pair
         self._loops.attach_all(store.now_s, store.run_on, c)
         return [
-            flow for flow in flows
+            flow
+            for flow in flows
             if flow >= len(of) or of[flow] == NONE or self.view.pairs.slot[of[flow]] == NONE
         ]
 
@@ -198,9 +216,44 @@ class OpticalPlane:
         """
         store = self._store
         is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
+        policy, times = self.policy, self.view.lists.times
+        if isinstance(policy, StatelessPolicy) and pairs.has_to_choose(store.now_s, self.view):
+            chosen = policy.choose(store.now_s, self._in_order())
+            self._loops.follow(store.now_s, np.array(chosen, np.int32), store.run_on, self._c)
+            times[LOOK_AGAIN] = inf
         is_set = self._loops.set_rates(store.now_s, self.order, is_new, store.run_on, self._c)
+        if isinstance(policy, StatelessPolicy):
+            times[LOOK_AGAIN] = policy.look_again_s
         self.take_changes()
         return bool(is_set)
+
+    def _in_order(self) -> list[CoflowPairs]:
+        """The coflows that want circuits, in order, as policies of others see them."""
+        of, names = self.state.pairs, self._names
+        there: dict[int, list[RackPair]] = {number: [] for number in self.order.tolist()}
+        for number in np.flatnonzero(of.state != PACKETS).tolist():
+            coflow, (src, dst) = (
+                int(of.coflow[number]),
+                of.port[2 * number : 2 * number + 2].tolist(),
+            )
+            pair = RackPair(
+                number,
+                str(names[coflow]),
+                src,
+                dst,
+                float(of.counted[number]),
+                of.state[number] == HOLDS,
+            )
+            there[coflow].append(pair)
+        came_s = self.state.coflows.arrived_s
+        return [
+            CoflowPairs(
+                str(names[coflow]),
+                float(came_s[coflow]),
+                tuple(sorted(found, key=lambda pair: (pair.src, pair.dst))),
+            )
+            for coflow, found in there.items()
+        ]
 
     def next_s(self) -> float:
         """When something happens by itself; rates are set."""
@@ -211,8 +264,9 @@ class OpticalPlane:
         """See ``pairs.run``."""
         store = self._store
         store._make_room(0)
+        asks = isinstance(self.policy, StatelessPolicy)
         found = self._loops.run(
-            store.now_s, until_s, together_s, False, self.order, store.run_on, self._c
+            store.now_s, until_s, together_s, asks, self.order, store.run_on, self._c
         )
         self.take_changes()
         now_s, events, is_stale = found
@@ -238,7 +292,9 @@ class OpticalPlane:
             of.is_moved[moved] = False
         rank = ranks(of.urgency[there], instant_s(now_s)).tolist()
         came_s, names = of.arrived_s[there].tolist(), self._names
-        keyed = sorted(zip(rank, came_s, [names[k] for k in there.tolist()], there.tolist(), strict=True))
+        keyed = sorted(
+            zip(rank, came_s, [names[k] for k in there.tolist()], there.tolist(), strict=True)
+        )
         order = np.array([number for *_, number in keyed], np.int32)
         is_new = not np.array_equal(order, self.order)
         self.order = order
@@ -301,7 +357,10 @@ class OpticalPlane:
         many = int(lists.counts[CHANGED])
         if many:
             lists.counts[CHANGED] = 0
-            at_s, rest = lists.change_s[:many].tolist(), lists.change[: 5 * many].reshape(-1, 5).tolist()
+            at_s, rest = (
+                lists.change_s[:many].tolist(),
+                lists.change[: 5 * many].reshape(-1, 5).tolist(),
+            )
             self._changes_seen += many
             for at, (what, src, dst, coflow, number) in zip(at_s, rest, strict=True):
                 name = None if coflow == NONE else self._names[coflow]

@@ -38,7 +38,8 @@ class Fabric:
         self.network = network = topology.derived(Network)
         self.together_s = 0.0
         self.finished_bytes = 0
-        has_circuits = scheduler.circuit_policy is not None and topology.ocs is not None
+        policy = scheduler.circuit_policy
+        has_circuits = policy is not None and topology.ocs is not None
         self._store = Store(network, scheduler, slots_of(topology) if has_circuits else 0)
         self._planner = Planner(self._store, scheduler)
         self._stale = False
@@ -53,9 +54,9 @@ class Fabric:
         self._order: list[int] = []  #: [flow]: flows are numbered as they come
         self.compile_from = 2000.0
         self._optics: OpticalPlane | None = None
-        if has_circuits:
+        if has_circuits and policy is not None:
             self._optics = OpticalPlane(
-                topology, self._store, self._keys, has_log=has_circuit_log
+                topology, policy, self._store, self._keys, has_log=has_circuit_log
             )
             self._planner.optics = self._optics
         by_priority = scheduler.serves is Serves.PRIORITIES

@@ -40,7 +40,10 @@ def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
     """
     from numba import njit
 
-    scope = {name: made.get(value, value) if callable(value) else value for name, value in vars(module).items()}
+    scope = {
+        name: made.get(value, value) if callable(value) else value
+        for name, value in vars(module).items()
+    }
     outer: dict[str, Any] = {}
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:

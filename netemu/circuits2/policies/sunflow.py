@@ -26,7 +26,6 @@ from math import inf
 
 import numpy as np
 
-from railyard.netemu.circuits.policies.base import CoflowsOnCircuits
 from railyard.netemu.circuits2.arrays import (
     AHEAD,
     CHOICES,
@@ -47,6 +46,7 @@ from railyard.netemu.circuits2.arrays import (
     TAKEN,
     WAITS,
 )
+from railyard.netemu.circuits2.policies.base import CircuitPolicy, CoflowsOnCircuits
 from railyard.netemu.kernel.rows import instant_s
 from railyard.netemu.kernel.state import NONE
 from railyard.netemu.model.arrays import Floats
@@ -494,7 +494,7 @@ def book(coflow, c):
 
 
 # The policy --------------------------------------------------------------------------------------
-class SunflowCircuits:
+class SunflowCircuits(CircuitPolicy):
     """Circuits by ascending T(C)."""
 
     name = "sunflow"

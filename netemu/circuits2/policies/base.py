@@ -1,0 +1,112 @@
+"""What a circuit policy is: it decides which pairs of racks have circuits.
+
+A rack's optical port has room for W circuits in each direction (one without wavelengths).  What a
+coflow has to send from one rack to another is a pair; the large ones want circuits.  A policy is
+asked whenever something has changed; in between, circuits stay as they are.  It must not know which
+clock runs it.
+
+Sunflow's choice is among the loops that may be compiled (``sunflow``).  Others derive from
+``StatelessPolicy`` and have one method, which plain Python runs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+
+from railyard.cluster.errors import InvariantError
+from railyard.netemu.model.arrays import Floats, Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowsOnCircuits:
+    """What coflows have left to send by circuits, by port: [coflow, out or in, rack]."""
+
+    port_bytes: Floats  #: bytes
+    port_pairs: Numbers  #: pairs of racks
+    circuit_bytes_per_s: Floats  #: of one wavelength of each port: [out or in, rack]
+    delta_s: float  #: δ: seconds for which a port is dark while a circuit is set up
+    wavelengths: int  #: W: circuits that a port has room for
+
+
+@dataclass(frozen=True, slots=True)
+class RackPair:
+    """What a coflow has to send from one rack to another by circuit; racks are numbers."""
+
+    number: int
+    coflow: str
+    src: int
+    dst: int
+    left_bytes: float  #: as of when it was last counted
+    has_circuit: bool
+    by_circuit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowPairs:
+    """A coflow that wants circuits."""
+
+    key: str
+    arrived_s: float
+    _pairs: tuple[RackPair, ...]
+
+    def pairs(self) -> tuple[RackPair, ...]:
+        """Its pairs that have, or want, circuits."""
+        return self._pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What a policy may know of the optical switch."""
+
+    racks: tuple[str, ...]
+    wavelengths: int
+    delta_s: float
+
+
+class CircuitPolicy(ABC):
+    """Decides which pairs of racks have circuits."""
+
+    name: ClassVar[str]
+    source: ClassVar[str]  #: where it was published
+
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+        self.look_again_s = inf  #: when to ask again even if nothing happens
+
+    def urgency(self, coflows: CoflowsOnCircuits) -> Floats:
+        """[coflow]: coflows are ordered by this, ascending, then by arrival, then by name."""
+        return np.zeros(len(coflows.port_bytes))
+
+
+class StatelessPolicy(CircuitPolicy):
+    """A policy that names the pairs that should have circuits each time: O(pairs) for a choice."""
+
+    @abstractmethod
+    def wanted(self, now_s: float, coflows: Sequence[CoflowPairs]) -> Iterable[RackPair]:
+        """The pairs that should have circuits now, at most W at a port.
+
+        Choose from ``pairs()`` of these coflows, which are in order.
+        """
+
+    def choose(self, now_s: float, coflows: Sequence[CoflowPairs]) -> list[int]:
+        """The numbers of the pairs wanted; ``InvariantError`` if the switch can't have these."""
+        known = {pair for coflow in coflows for pair in coflow.pairs()}
+        wanted = list(dict.fromkeys(self.wanted(now_s, coflows)))
+        used: Counter[str] = Counter()
+        for pair in wanted:
+            src, dst = self.switch.racks[pair.src], self.switch.racks[pair.dst]
+            if pair not in known:
+                raise InvariantError(f"{self.name} gave {src} to {dst} a circuit: it wants none")
+            used.update((f"{src}.ocs.up", f"{dst}.ocs.down"))
+        most = self.switch.wavelengths
+        full = [f"{port} {count}" for port, count in used.items() if count > most]
+        if full:
+            raise InvariantError(f"{self.name} gave more circuits than {most} to {', '.join(full)}")
+        return [pair.number for pair in wanted]
