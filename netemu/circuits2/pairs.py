@@ -56,6 +56,7 @@ def enter(coming, now_s, s, c):
         if c.pairs.state[pair] == PACKETS:
             list_small(pair, c)
         else:
+            take_way(flow, True, s, c)
             list_grown(pair, c)
             if c.pairs.slot[pair] != NONE:
                 join_slot(flow, c.pairs.slot[pair], now_s, s, c)
@@ -176,25 +177,8 @@ def sort_out(elephant_bytes, now_s, s, c):
     for at in range(counts[SMALL]):
         pair = c.lists.small[at]
         pairs.is_small[pair] = False
-        if pairs.first[pair] == NONE or pairs.state[pair] != PACKETS:
-            continue  # it has ended since
-        src, dst = pairs.port[2 * pair], pairs.port[2 * pair + 1]
-        left = 0.0
-        if c.ports.bytes_per_s[src] > 0.0 and c.ports.bytes_per_s[c.racks + dst] > 0.0:
-            left = left_bytes(pair, now_s, s, c)
-        goes_by_circuit = left > 0.0 and left >= elephant_bytes
-        flow = pairs.first[pair]
-        while flow != NONE:
-            if goes_by_circuit and s.flows.row[flow] != NONE:
-                leave(flow, now_s, s)
-            take_way(flow, goes_by_circuit, s, c)
-            if not goes_by_circuit and s.flows.row[flow] == NONE:
-                c.lists.flows[counts[FLOWS]] = flow
-                counts[FLOWS] += 1
-            flow = c.flows.next[flow]
-        if goes_by_circuit:
-            c.coflows.by_circuit[pairs.coflow[pair]] += 1
-            queue(pair, now_s, s, c)
+        if pairs.first[pair] != NONE and pairs.state[pair] == PACKETS:  # else it has ended since
+            choose_way(pair, elephant_bytes, now_s, s, c)
     counts[SMALL] = 0
     for at in range(counts[GROWN]):
         pair = c.lists.grown[at]
@@ -202,10 +186,6 @@ def sort_out(elephant_bytes, now_s, s, c):
         if pairs.first[pair] == NONE or pairs.state[pair] == PACKETS:
             continue
         if pairs.state[pair] == WAITS:
-            flow = pairs.first[pair]
-            while flow != NONE:
-                take_way(flow, True, s, c)
-                flow = c.flows.next[flow]
             queue(pair, now_s, s, c)
         else:
             count(pair, left_bytes(pair, now_s, s, c), c)
@@ -214,8 +194,29 @@ def sort_out(elephant_bytes, now_s, s, c):
     counts[GROWN] = 0
 
 
+def choose_way(pair, elephant_bytes, now_s, s, c):
+    """Let a pair that goes by packets wait for a circuit, or list its flows that are in no row."""
+    pairs, counts, flow, left = c.pairs, c.lists.counts, c.pairs.first[pair], 0.0
+    out, into = pairs.port[2 * pair], c.racks + pairs.port[2 * pair + 1]
+    if c.ports.bytes_per_s[out] > 0.0 and c.ports.bytes_per_s[into] > 0.0:
+        left = left_bytes(pair, now_s, s, c)
+    by_circuit = left > 0.0 and left >= elephant_bytes
+    while flow != NONE:
+        is_sending = s.flows.row[flow] != NONE
+        if by_circuit and is_sending:
+            leave(flow, now_s, s)
+        elif not (by_circuit or is_sending):
+            c.lists.flows[counts[FLOWS]] = flow
+            counts[FLOWS] += 1
+        take_way(flow, by_circuit, s, c)
+        flow = c.flows.next[flow]
+    if by_circuit:
+        c.coflows.by_circuit[pairs.coflow[pair]] += 1
+        queue(pair, now_s, s, c)
+
+
 def take_way(flow, by_circuit, s, c):
-    """Have a flow, which is in no row or keeps its way, go by circuit or by packets."""
+    """Have a flow, which is in no row or goes that way already, go by circuit or by packets."""
     flows, way = s.flows, s.flows.route[flow]
     if (c.ways.kind[way] == HOLDS) != by_circuit:
         s.work.carried[way] += flows.sent[flow] - flows.booked[flow]
@@ -329,7 +330,6 @@ def pair_bytes_per_s(slot, s, c):
 # Flows on circuits -------------------------------------------------------------------------------
 def join_slot(flow, slot, now_s, s, c):
     """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
-    take_way(flow, True, s, c)
     way, rows = s.flows.route[flow], s.rows
     row = c.first_row + slot * c.rows + c.ways.place[way]
     if rows.flows[row] == 0:
@@ -473,6 +473,17 @@ def next_event_s(now_s, light_s, s, c):
     return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], light_s), now_s)
 
 
+def end_flows_due(now_s, slack_s, s, c):
+    """End the flows that are due then, or within ``slack_s`` after it; whether there are any."""
+    before = s.work.counts[ENDED]
+    if s.groups.next_s[0] <= now_s + slack_s:
+        s.groups.next_s[0] = now_s
+        end_due(0, now_s, slack_s, s)
+        for at in range(before, s.work.counts[ENDED]):
+            forget(s.work.ended[at], now_s, s, c)
+    return s.work.counts[ENDED] > before
+
+
 def run(now_s, until_s, together_s, asks, order, s, c):
     """Go from event to event until then; see ``kernel.levels.run``.
 
@@ -485,18 +496,13 @@ def run(now_s, until_s, together_s, asks, order, s, c):
         to_s = next_event_s(now_s, light_s, s, c)
         if to_s == inf or to_s > until_s + instant_s(until_s):
             return until_s if until_s < inf else now_s, events, False
-        now_s, before = min(to_s, until_s), s.work.counts[ENDED]
+        now_s = min(to_s, until_s)
         slack_s = max(instant_s(now_s), together_s)
         is_due = light_s <= now_s + slack_s or has_to_choose(now_s, c)
         if light_s <= now_s:
             light_up(now_s, s, c)
-        if s.groups.next_s[0] <= now_s + slack_s:
-            s.groups.next_s[0] = now_s
-            end_due(0, now_s, slack_s, s)
-            for at in range(before, s.work.counts[ENDED]):
-                forget(s.work.ended[at], now_s, s, c)
+        idle = 0 if end_flows_due(now_s, slack_s, s, c) else idle + 1
         events += 1
-        idle = 0 if s.work.counts[ENDED] > before else idle + 1
         if idle > _IDLE_MAX or (idle > 0 and not is_due):
             return now_s, NO_END, True
         if until_s - now_s <= instant_s(until_s):

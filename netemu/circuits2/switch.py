@@ -26,9 +26,8 @@ def spare(pair, c):
     src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
     for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
         if of.peer[slot] == dst and of.user[slot] == NONE:
-            if best == NONE or of.ready_s[slot] < of.ready_s[best]:
-                best = slot
-            elif of.ready_s[slot] == of.ready_s[best] and of.number[slot] < of.number[best]:
+            later_s = -1.0 if best == NONE else of.ready_s[slot] - of.ready_s[best]
+            if later_s < 0.0 or (later_s == 0.0 and of.number[slot] < of.number[best]):
                 best = slot
     return best
 

@@ -68,7 +68,7 @@ def put(words, at, rack, is_in):
 
 def meet(some, at, others, there, words):
     """Whether two sets have a rack in common."""
-    for word in range(words):
+    for word in range(words):  # noqa: SIM110 (what is compiled makes no generators)
         if some[at + word] & others[there + word] != 0:
             return True
     return False
@@ -163,29 +163,12 @@ def choose(now_s, order, is_new_order, c):
         less_held(coflow, sets.room, c)
         if coflows.is_fresh[coflow]:
             news -= 1
-        ends = 2 * coflow * c.words
-        if not (
-            meet(coflows.ends, ends, sets.room, 0, c.words)
-            and meet(coflows.ends, ends + c.words, sets.room, c.words, c.words)
-        ):
+        if not may_take(coflow, c):
             continue
         many = look_at(coflow, now_s, c)
         if many > 0 and look_ahead(order, place, c):
             many = look_at(coflow, now_s, c)
-        while many > 0:
-            first = 0
-            for at in range(1, many):
-                if comes_before(at, first, c):
-                    first = at
-            pair, side = lists.choice[first], lists.side[first]
-            src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
-            is_open = has(sets.room, 0, src) and has(sets.room, c.words, dst)
-            if is_open and c.pairs.state[pair] == WAITS:  # else it was found at its other port, too
-                take(pair, c)
-            port = src if side == OUT else dst
-            if not look(coflow, side, port, now_s, sets.room, sets.booking, first, c):
-                many -= 1
-                move_choice(many, first, c)
+        serve_first(coflow, many, now_s, c)
     for at in range(counts[FREED]):
         ports.is_freed[lists.freed[at]] = ports.is_listed[lists.freed[at]] = False
     counts[FREED] = counts[FREE_PORTS] = 0
@@ -195,6 +178,32 @@ def choose(now_s, order, is_new_order, c):
         for word in range(2 * c.words):
             sets.booked[word] |= sets.booking[word]
         times[LOOK_AGAIN] = min(times[LOOK_AGAIN], times[FIRST_BOOKED])
+
+
+def may_take(coflow, c):
+    """Whether a coflow waits at a port out, and at one in, with a circuit to spare."""
+    ends, room, words = c.coflows.ends, c.sets.room, c.words
+    at = 2 * coflow * words
+    return meet(ends, at, room, 0, words) and meet(ends, at + words, room, words, words)
+
+
+def serve_first(coflow, many, now_s, c):
+    """Give circuits to a coflow's choices and those that follow at their ports, in order."""
+    lists, sets = c.lists, c.sets
+    while many > 0:
+        first = 0
+        for at in range(1, many):
+            if comes_before(at, first, c):
+                first = at
+        pair, side = lists.choice[first], lists.side[first]
+        src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
+        is_open = has(sets.room, 0, src) and has(sets.room, c.words, dst)
+        if is_open and c.pairs.state[pair] == WAITS:  # else it was found at its other port, too
+            take(pair, c)
+        port = src if side == OUT else dst
+        if not look(coflow, side, port, now_s, sets.room, sets.booking, first, c):
+            many -= 1
+            move_choice(many, first, c)
 
 
 def begin_choice(now_s, order, is_new_order, c):
