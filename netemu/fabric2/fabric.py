@@ -16,6 +16,7 @@ from railyard.netemu.fabric2.places import Key, Places
 from railyard.netemu.fabric2.planning import Planner
 from railyard.netemu.fabric2.store import Store
 from railyard.netemu.kernel.state import NONE
+from railyard.netemu.model.circuits import CircuitChange, CircuitState
 from railyard.netemu.model.flows import Coflow, Finished, FlowSpec
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network, check_capacity
@@ -274,6 +275,21 @@ class Fabric:
             for link in route.links if sent else ():
                 totals[link] += sent
         return {name: round(totals[number]) for name, number in self.network.number.items()}
+
+    def circuits(self) -> list[CircuitState]:
+        """All circuits, by the rack that sends."""
+        self._refresh()
+        return [] if self._optics is None else self._optics.circuits()
+
+    def next_lit_s(self) -> float:
+        """When the first circuit that is dark will carry; inf if none is dark."""
+        self._refresh()
+        return inf if self._optics is None else self._optics.next_ready_s()
+
+    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
+        """How many changes of circuits there have been, and those after the first ``after``."""
+        self._refresh()
+        return (0, []) if self._optics is None else self._optics.changes(after)
 
     # Inside --------------------------------------------------------------------------------------
     def _carried(self) -> Any:
