@@ -22,6 +22,7 @@ from railyard.netemu.kernel.state import (
     grown,
     new_state,
     views,
+    widened,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.links import Route, unpack
@@ -145,8 +146,18 @@ class Store:
         rows, weight = self.view.rows, self.view.flows.weight
         sent = {flow: rows.rate[self.view.flows.row[flow]] * weight[flow] for flow in going}
         self.stop(going)
+        self._widen()
         self._way_of_route = [self._find_way(route) for route in self.routes]
         return sent
+
+    def _widen(self) -> None:
+        """Have room for paths of more limited links, if there are any now; no row has flows."""
+        longest, state = self._longest(), self.state
+        if longest > state.longest:
+            listed = 1 if self.by_bytes else longest
+            self._take(widened(state, longest, listed if state.listed else 0))
+            for way in self._ways:
+                way += [state.none] * (longest - len(way))
 
     def add(self, name: Any, coflow: int, route: int, size_bytes: float, weight: float) -> int:
         """A new flow that sends nothing yet."""

@@ -232,6 +232,14 @@ def grown(
     return state if made == {} else state._replace(**made)
 
 
+def widened(state: State, longest: int, listed: int) -> State:
+    """The same for paths of so many links; no row has flows."""
+    shift, rows = (longest - 1).bit_length(), len(state.rows.group)
+    empty = Rows(*(np.zeros(0, array.dtype) for array in state.rows))
+    sizes = {"longest": longest, "shift": shift, "mask": 2**shift - 1, "listed": listed}
+    return grown(state._replace(rows=empty, **sizes), rows=rows)
+
+
 def views(state: State) -> State:
     """The same memory for plain Python, which reads a number of a view in half of the time."""
     return _mapped(state, memoryview)
