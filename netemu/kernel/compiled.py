@@ -11,7 +11,7 @@ from railyard.netemu.kernel import filling, levels, lines, rows
 #: How numba is asked to compile.  Without ``_nrt``, it counts no references to arrays, which took
 #: more than half of the time: these functions make none.
 _SETTINGS: dict[str, Any] = {"_nrt": False}
-_WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
 
 @functools.cache

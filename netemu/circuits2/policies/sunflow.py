@@ -474,7 +474,7 @@ def look_ahead(order, until, c):
 def book(coflow, c):
     """Book the ports that a coflow will take as pairs of those so far end; whether it takes any."""
     sets, lists, pairs, is_more = c.sets, c.lists, c.pairs, False
-    counts, times = lists.counts, lists.times
+    counts, times, ends, at = lists.counts, lists.times, c.coflows.ends, 2 * coflow * c.words
     copy(sets.after, sets.free)
     for number in range(counts[ENDING]):
         ended = lists.ending[number]
@@ -482,6 +482,8 @@ def book(coflow, c):
         if c.coflows.seen[pairs.coflow[ended]] != counts[CHOICES] or c.ports.holder[src] != ended:
             continue  # later ones' ports are its own already, if it wants them; or it was cut
         put_both(ended, sets.free, True, c)
+        if not (has(ends, at, src) or has(ends, at + c.words, dst)):
+            continue
         for word in range(2 * c.words):
             sets.free[word] &= ~sets.booking[word]
         ends_s, turns = pairs.ends_s[ended], 2
