@@ -24,7 +24,15 @@ from railyard.netemu.circuits2.arrays import (
     TAKEN,
     WAITS,
 )
-from railyard.netemu.circuits2.policies.sunflow import choose, hold, release, set_waits
+from railyard.netemu.circuits2.policies.sunflow import (
+    choose,
+    hold,
+    line_up,
+    link,
+    release,
+    set_waits,
+    unlink,
+)
 from railyard.netemu.circuits2.switch import (
     circuit_bytes_per_s,
     connect,
@@ -80,11 +88,7 @@ def find_pair(flow, now_s, s, c):
     pairs.counted[pair], pairs.ends_s[pair], pairs.is_new[pair] = 0.0, inf, False
     for side in range(2):
         head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
-        first = c.coflows.head[head]
-        pairs.next[2 * pair + side], pairs.before[2 * pair + side] = first, NONE
-        if first != NONE:
-            pairs.before[2 * first + side] = pair
-        c.coflows.head[head] = pair
+        link(pair, side, head, NONE, c.coflows.head[head], c)
     if c.coflows.pairs[coflow] == 0:
         c.coflows.arrived_s[coflow], c.coflows.is_moved[coflow] = now_s, True
     c.coflows.pairs[coflow] += 1
@@ -138,13 +142,8 @@ def drop(pair, now_s, c):
     if pairs.state[pair] != PACKETS:
         take_off(pair, now_s, c)
     for side in range(2):
-        before, after = pairs.before[2 * pair + side], pairs.next[2 * pair + side]
-        if before == NONE:
-            c.coflows.head[(2 * coflow + side) * c.racks + pairs.port[2 * pair + side]] = after
-        else:
-            pairs.next[2 * before + side] = after
-        if after != NONE:
-            pairs.before[2 * after + side] = before
+        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
+        unlink(pair, side, head, c)
     c.lists.free[c.lists.counts[FREE]] = pair
     c.lists.counts[FREE] += 1
     c.coflows.pairs[coflow] -= 1
@@ -236,6 +235,7 @@ def wait(pair, c):
     """Let a pair, which has been counted, wait for a circuit."""
     c.pairs.state[pair] = WAITS
     c.pairs.size[pair] = floor(c.pairs.counted[pair] + 0.5)  # equals must not differ by rounding
+    line_up(pair, c)
     set_waits(pair, True, c)
 
 

@@ -282,37 +282,91 @@ def look(coflow, side, port, now_s, room, booked, at, c):
         return False
     if not meet(c.coflows.waits, place * words, room, (1 - side) * words, words):
         return False
-    first, is_first_dark, is_refused = NONE, True, False
-    is_booked = has(booked, side * words, port)
-    pair = c.coflows.head[place]
-    while pair != NONE:
-        other = pairs.port[2 * pair + 1 - side]
-        if pairs.state[pair] == WAITS and has(room, (1 - side) * words, other):
-            is_dark = not carries(pair, now_s, c)
-            if is_dark and (is_booked or has(booked, (1 - side) * words, other)):
-                is_refused = True
-            elif first == NONE or is_before(pair, is_dark, first, is_first_dark, c):
-                first, is_first_dark = pair, is_dark
-        pair = pairs.next[2 * pair + side]
-    if is_refused and is_first_dark:
-        lists.counts[REFUSED] = 1
-    if first == NONE:
-        return False
-    lists.choice[at], lists.side[at], lists.is_dark[at] = first, side, is_first_dark
+    first = look_at_circuits(coflow, side, port, now_s, room, c)
+    is_dark = first == NONE
+    if is_dark:
+        is_booked = has(booked, side * words, port)
+        pair = c.coflows.head[place]
+        while pair != NONE and first == NONE:
+            other = pairs.port[2 * pair + 1 - side]
+            if pairs.state[pair] == WAITS and has(room, (1 - side) * words, other):
+                if is_booked or has(booked, (1 - side) * words, other):
+                    lists.counts[REFUSED] = 1
+                else:
+                    first = pair
+            pair = pairs.next[2 * pair + side]
+        if first == NONE:
+            return False
+    lists.choice[at], lists.side[at], lists.is_dark[at] = first, side, is_dark
     return True
 
 
-def carries(pair, at_s, c):
-    """Whether there is a circuit for a pair that is up, and that no coflow before its own uses."""
-    src, dst, rank = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1], c.coflows.rank
-    for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
-        if c.of.peer[slot] == dst and c.of.ready_s[slot] <= at_s:
-            user = c.of.user[slot]
-            if c.wavelengths == 1 or user == NONE:  # with one, the port would not be free
-                return True
-            if rank[c.pairs.coflow[user]] > rank[c.pairs.coflow[pair]]:
-                return True
-    return False
+def look_at_circuits(coflow, side, port, now_s, room, c):
+    """The first pair of a coflow for which there is a circuit at a port that is up.
+
+    No coflow before its own uses that circuit.  ``NONE``: there is none.
+    """
+    pairs, of, rank, first = c.pairs, c.of, c.coflows.rank, NONE
+    place = (2 * coflow + side) * c.racks + port
+    for number in range(port * c.wavelengths, (port + 1) * c.wavelengths):
+        slot = number if side == OUT else of.into[number]
+        if slot == NONE or of.peer[slot] == NONE or of.ready_s[slot] > now_s:
+            continue
+        other = of.peer[slot] if side == OUT else slot // c.wavelengths
+        if not has(c.coflows.waits, place * c.words, other):
+            continue
+        if not has(room, (1 - side) * c.words, other):
+            continue
+        if c.wavelengths > 1 and of.user[slot] != NONE:  # with one, the ports would not be free
+            if rank[pairs.coflow[of.user[slot]]] <= rank[coflow]:
+                continue
+        pair = c.coflows.head[place]
+        while pairs.port[2 * pair + 1 - side] != other:
+            pair = pairs.next[2 * pair + side]
+        if first == NONE or is_before(pair, False, first, False, c):
+            first = pair
+    return first
+
+
+def line_up(pair, c):
+    """Give a pair that begins to wait, or does so with another size, its places at its ports.
+
+    Of a coflow's pairs at a port, those that wait stand in order; others stand anywhere.
+    """
+    pairs = c.pairs
+    for side in range(2):
+        head = (2 * pairs.coflow[pair] + side) * c.racks + pairs.port[2 * pair + side]
+        unlink(pair, side, head, c)
+        before, after = NONE, c.coflows.head[head]
+        while after != NONE and (
+            pairs.state[after] != WAITS or is_before(after, False, pair, False, c)
+        ):
+            before, after = after, pairs.next[2 * after + side]
+        link(pair, side, head, before, after, c)
+
+
+def link(pair, side, head, before, after, c):
+    """Put a pair between two of its coflow's at a port; ``NONE``: at the head, or at the end."""
+    pairs = c.pairs
+    pairs.before[2 * pair + side], pairs.next[2 * pair + side] = before, after
+    if before == NONE:
+        c.coflows.head[head] = pair
+    else:
+        pairs.next[2 * before + side] = pair
+    if after != NONE:
+        pairs.before[2 * after + side] = pair
+
+
+def unlink(pair, side, head, c):
+    """Take a pair from its coflow's at a port."""
+    pairs = c.pairs
+    before, after = pairs.before[2 * pair + side], pairs.next[2 * pair + side]
+    if before == NONE:
+        c.coflows.head[head] = after
+    else:
+        pairs.next[2 * before + side] = after
+    if after != NONE:
+        pairs.before[2 * after + side] = before
 
 
 def is_before(one, is_dark, other, is_other_dark, c):
