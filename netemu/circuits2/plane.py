@@ -69,26 +69,26 @@ class OpticalPlane:
         self._network: Network = store.network
         self._elephant_bytes = float(topology.ocs.elephant_bytes)
         racks, network = len(self.racks), self._network
-        nodes = max(len(rack.nodes) for rack in topology.rack_list())
-        self._nodes = nodes
+        #: ends of rows in a rack: each node with a limited link, and all others together
+        self._ends = 1 + max(len(rack.nodes) for rack in topology.rack_list())
         ports = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in self.racks]
         self._ports = np.array([network.number[name] for name in ports])
         self._of_nic: dict[int, tuple[int, int, str]] = {}
         for number, rack in enumerate(topology.rack_list()):
-            for place, node in enumerate(rack.nodes):
+            for place, node in enumerate(rack.nodes, 1):
                 for way in ("up", "down"):
                     self._of_nic[network.number[f"{node.id}.{way}"]] = number, place, node.id
         slots = slots_of(topology)
         first = store.state.none - slots
         made = new_circuits(
-            racks, self.wavelengths, delta_s, first, 0, nodes * nodes, has_log=has_log
+            racks, self.wavelengths, delta_s, first, 0, self._ends**2, has_log=has_log
         )
         made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
         for rack in range(racks):
             for side in range(2):
                 sunflow.put(made.sets.works, side * made.words, rack, True)
         self._take(made)
-        store.reserve_rows(slots * nodes * nodes)
+        store.reserve_rows(slots * self._ends**2)
         self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(
             maxlen=CHANGES_KEPT
         )
@@ -141,13 +141,13 @@ class OpticalPlane:
         self._routes = len(store.routes)
 
     def _find_limits(self, route: int) -> None:
-        """Note which links of a route's nodes are limited: those that are not tell no rows apart."""
+        """Note which links of a route's nodes are limited; others tell no rows apart."""
         ways, limited, none = self.view.ways, self._store.limited, self._store.state.none
         links = unpack(self._store.routes[route].path)
         up, down, place = links[0], links[-1], 0
         ways.up[route] = ways.down[route] = none
         if limited[up]:
-            ways.up[route], place = up, self._of_nic[up][1] * self._nodes
+            ways.up[route], place = up, self._of_nic[up][1] * self._ends
         if limited[down]:
             ways.down[route], place = down, place + self._of_nic[down][1]
         ways.place[route] = place

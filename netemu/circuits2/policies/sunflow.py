@@ -317,9 +317,10 @@ def look_at_circuits(coflow, side, port, now_s, room, c):
             continue
         if not has(room, (1 - side) * c.words, other):
             continue
-        if c.wavelengths > 1 and of.user[slot] != NONE:  # with one, the ports would not be free
-            if rank[pairs.coflow[of.user[slot]]] <= rank[coflow]:
-                continue
+        user = of.user[slot]
+        before = user != NONE and rank[pairs.coflow[user]] <= rank[coflow]
+        if before and c.wavelengths > 1:  # with one, the port would not be free
+            continue
         pair = c.coflows.head[place]
         while pairs.port[2 * pair + 1 - side] != other:
             pair = pairs.next[2 * pair + side]
