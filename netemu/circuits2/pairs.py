@@ -77,10 +77,14 @@ def find_pair(flow, now_s, s, c):
     pair = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
     while pair != NONE and pairs.port[2 * pair + IN] != dst:
         pair = pairs.next[2 * pair + OUT]
-    if pair != NONE:
-        return pair
-    c.lists.counts[FREE] -= 1
-    pair = c.lists.free[c.lists.counts[FREE]]
+    return pair if pair != NONE else new_pair(coflow, src, dst, now_s, c)
+
+
+def new_pair(coflow, src, dst, now_s, c):
+    """A pair without flows, which goes by packets; there is room for it."""
+    pairs, counts = c.pairs, c.lists.counts
+    counts[FREE] -= 1
+    pair = c.lists.free[counts[FREE]]
     pairs.coflow[pair], pairs.state[pair], pairs.slot[pair] = coflow, PACKETS, NONE
     pairs.port[2 * pair], pairs.port[2 * pair + 1] = src, dst
     pairs.far[pair] = dst - src if dst >= src else dst - src + c.racks

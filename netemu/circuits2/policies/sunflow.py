@@ -151,8 +151,7 @@ def choose(now_s, order, is_new_order, c):
     Of fresh coflows all pairs that wait are looked at, of others those at ports that were freed;
     all are fresh where their order is new.
     """
-    lists, sets, ports, coflows = c.lists, c.sets, c.ports, c.coflows
-    counts, times = lists.counts, lists.times
+    sets, coflows, counts = c.sets, c.coflows, c.lists.counts
     news = begin_choice(now_s, order, is_new_order, c)
     for place in range(len(order)):
         coflow = order[place]
@@ -169,15 +168,7 @@ def choose(now_s, order, is_new_order, c):
         if many > 0 and look_ahead(order, place, c):
             many = look_at(coflow, now_s, c)
         serve_first(coflow, many, now_s, c)
-    for at in range(counts[FREED]):
-        ports.is_freed[lists.freed[at]] = ports.is_listed[lists.freed[at]] = False
-    counts[FREED] = counts[FREE_PORTS] = 0
-    for place in range(len(order)):
-        coflows.is_fresh[order[place]] = False
-    if counts[REFUSED] != 0:
-        for word in range(2 * c.words):
-            sets.booked[word] |= sets.booking[word]
-        times[LOOK_AGAIN] = min(times[LOOK_AGAIN], times[FIRST_BOOKED])
+    end_choice(order, c)
 
 
 def may_take(coflow, c):
@@ -232,6 +223,21 @@ def begin_choice(now_s, order, is_new_order, c):
     if c.wavelengths == 1 and times[DELTA] > 0.0:
         find_ending(soon_s, soon_s + times[DELTA], c)
     return news
+
+
+def end_choice(order, c):
+    """Note that all has been looked at, and when to look at booked ports again."""
+    lists, sets, ports, counts = c.lists, c.sets, c.ports, c.lists.counts
+    for at in range(counts[FREED]):
+        ports.is_freed[lists.freed[at]] = ports.is_listed[lists.freed[at]] = False
+    counts[FREED] = counts[FREE_PORTS] = 0
+    for place in range(len(order)):
+        c.coflows.is_fresh[order[place]] = False
+    if counts[REFUSED] != 0:
+        for word in range(2 * c.words):
+            sets.booked[word] |= sets.booking[word]
+        times = lists.times
+        times[LOOK_AGAIN] = min(times[LOOK_AGAIN], times[FIRST_BOOKED])
 
 
 def less_held(coflow, room, c):
