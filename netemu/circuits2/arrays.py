@@ -16,13 +16,22 @@ if it has the elephant threshold T_e left to send when flows come or grow, or wh
 works again, until it has nothing left to send.  A port that fails sends its pairs by packets.
 
     arrays     what is known
-    pairs      flows come and go; circuits are set up and taken down; from event to event
+    switch     circuits are set up, begin to carry, and are taken down
+    pairs      flows come and go, pairs go by packets or by circuit, and time goes on
     policies   which pairs get circuits
     plane      the same for the network around it: names, growth, the order of coflows
 
+What happens at one instant: flows end, and pairs without flows are forgotten (``pairs.forget``);
+pairs that have come or grown wait, or are counted anew (``sort_out``); coflows are put in order if
+bytes for circuits have come, or a coflow has none left (``plane``); the policy cuts circuits and
+gives others (``choose``); those are set up and their flows are attached (``change``); rates are set
+(``set_rates``).  ``pairs.run`` does all of that by itself from event to event, but for the order of
+coflows and for policies that are not among the loops.
+
 A rack is a number; ``side`` is ``OUT`` of a rack, or ``IN`` to one.  Sets of racks are bits of
-words, 32 racks each.  Rows on a slot have numbers of their own, one for each way from a node
-to a node, so that none has to be looked for.
+words, 32 racks each.  Of a coflow's pairs at a port, those that wait stand in the order in which
+they get circuits.  Rows on a slot have numbers of their own, one for each way between nodes with
+limited links, so that none has to be looked for.
 """
 
 from __future__ import annotations
