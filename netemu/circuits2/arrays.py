@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from railyard.netemu.kernel.state import NONE, Array, _table
+from railyard.netemu.kernel.state import NONE, Array
 
 OUT, IN = 0, 1
 #: How a pair goes.
@@ -286,15 +286,15 @@ def grown(
     lists = c.lists
     if flows > len(c.flows.pair):
         before = len(c.flows.pair)
-        made["flows"] = table = _table(c.flows, flows, {})
+        made["flows"] = table = _longer(c.flows, flows)
         table.pair[before:] = NONE
         lists = lists._replace(flows=np.zeros(len(table.pair), _I))
     if routes > len(c.ways.out):
-        made["ways"] = _table(c.ways, routes, {})
+        made["ways"] = _longer(c.ways, routes)
     free = int(lists.counts[FREE])
     if pairs > free:
         before = len(c.pairs.coflow)
-        made["pairs"] = table = _table(c.pairs, before + pairs, {})
+        made["pairs"] = table = _longer(c.pairs, before + pairs)
         many = len(table.coflow)
         longer = {name: np.zeros(many, _I) for name in ("free", "small", "grown")}
         for name, array in longer.items():
@@ -304,9 +304,19 @@ def grown(
         lists = lists._replace(**longer)
     if coflows > len(c.coflows.pairs):
         before = len(c.coflows.pairs)
-        made["coflows"] = table = _table(c.coflows, coflows, {})
+        made["coflows"] = table = _longer(c.coflows, coflows)
         table.held[before:] = NONE
         table.head[2 * c.racks * before :] = NONE
     if lists is not c.lists:
         made["lists"] = lists
     return c._replace(**made) if made else c
+
+
+def _longer(table: Any, many: int) -> Any:
+    """A table with room for that many, or for twice as many as it had."""
+    before = len(table[0])
+    many = max(many, 2 * before)
+    made = [np.zeros(len(array) // before * many, array.dtype) for array in table]
+    for array, longer in zip(table, made, strict=True):
+        longer[: len(array)] = array
+    return type(table)(*made)

@@ -23,6 +23,7 @@ from railyard.netemu.circuits2.arrays import (
     SMALL,
     TAKEN,
     WAITS,
+    Circuits,
 )
 from railyard.netemu.circuits2.policies.sunflow import (
     choose,
@@ -43,14 +44,14 @@ from railyard.netemu.circuits2.switch import (
 )
 from railyard.netemu.kernel.levels import end_due, serve, sum_up
 from railyard.netemu.kernel.rows import instant_s, join, leave, sent_by, served_at
-from railyard.netemu.kernel.state import ENDED, NO_END, NONE
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
 
 #: So many events follow each other at most in which no flow ends.
 _IDLE_MAX = 100_000
 
 
 # Flows come and go -------------------------------------------------------------------------------
-def enter(coming, now_s, s, c):
+def enter(coming: Array, now_s: float, s: State, c: Circuits) -> None:
     """Take in flows between racks that have something to send, and are in no row.
 
     Those of pairs that hold circuits join at once; ``sort_out`` must follow for the others.
@@ -70,7 +71,7 @@ def enter(coming, now_s, s, c):
                 join_slot(flow, c.pairs.slot[pair], now_s, s, c)
 
 
-def find_pair(flow, now_s, s, c):
+def find_pair(flow: int, now_s: float, s: State, c: Circuits) -> int:
     """The pair that a flow belongs to; a new one, if there is none."""
     pairs, coflow, way = c.pairs, s.flows.coflow[flow], s.flows.route[flow]
     src, dst = c.ways.out[way], c.ways.into[way]
@@ -80,7 +81,7 @@ def find_pair(flow, now_s, s, c):
     return pair if pair != NONE else new_pair(coflow, src, dst, now_s, c)
 
 
-def new_pair(coflow, src, dst, now_s, c):
+def new_pair(coflow: int, src: int, dst: int, now_s: float, c: Circuits) -> int:
     """A pair without flows, which goes by packets; there is room for it."""
     pairs, counts = c.pairs, c.lists.counts
     counts[FREE] -= 1
@@ -99,7 +100,7 @@ def new_pair(coflow, src, dst, now_s, c):
     return pair
 
 
-def link_flow(flow, pair, c):
+def link_flow(flow: int, pair: int, c: Circuits) -> None:
     """Add a flow to its pair."""
     last = c.pairs.last[pair]
     c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow] = pair, last, NONE
@@ -110,7 +111,7 @@ def link_flow(flow, pair, c):
     c.pairs.last[pair] = flow
 
 
-def unlink_flow(flow, c):
+def unlink_flow(flow: int, c: Circuits) -> None:
     """Take a flow from its pair, which stays."""
     pair, before, after = c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow]
     if before == NONE:
@@ -124,7 +125,7 @@ def unlink_flow(flow, c):
     c.flows.pair[flow] = NONE
 
 
-def forget(flow, now_s, s, c):
+def forget(flow: int, now_s: float, s: State, c: Circuits) -> None:
     """Forget a flow that has nothing to send any more, or is closed; it is in no row."""
     pairs, pair = c.pairs, c.flows.pair[flow]
     if pair == NONE:
@@ -140,7 +141,7 @@ def forget(flow, now_s, s, c):
             expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
 
 
-def drop(pair, now_s, c):
+def drop(pair: int, now_s: float, c: Circuits) -> None:
     """Forget a pair, which has no flows."""
     pairs, coflow = c.pairs, c.pairs.coflow[pair]
     if pairs.state[pair] != PACKETS:
@@ -153,7 +154,7 @@ def drop(pair, now_s, c):
     c.coflows.pairs[coflow] -= 1
 
 
-def list_small(pair, c):
+def list_small(pair: int, c: Circuits) -> None:
     """Note that a pair by packets has more to send."""
     if not c.pairs.is_small[pair]:
         c.pairs.is_small[pair] = True
@@ -161,7 +162,7 @@ def list_small(pair, c):
         c.lists.counts[SMALL] += 1
 
 
-def list_grown(pair, c):
+def list_grown(pair: int, c: Circuits) -> None:
     """Note that a pair by circuit has more, or less, to send."""
     if not c.pairs.is_grown[pair]:
         c.pairs.is_grown[pair] = True
@@ -170,7 +171,7 @@ def list_grown(pair, c):
 
 
 # By packets or by circuit ------------------------------------------------------------------------
-def sort_out(elephant_bytes, now_s, s, c):
+def sort_out(elephant_bytes: float, now_s: float, s: State, c: Circuits) -> None:
     """Let pairs with so much to send wait for circuits; ``Lists.flows``: those to go by packets.
 
     Those are in no row.  Pairs by circuit that have more or less to send are counted anew.
@@ -197,7 +198,7 @@ def sort_out(elephant_bytes, now_s, s, c):
     counts[GROWN] = 0
 
 
-def choose_way(pair, elephant_bytes, now_s, s, c):
+def choose_way(pair: int, elephant_bytes: float, now_s: float, s: State, c: Circuits) -> None:
     """Let a pair that goes by packets wait for a circuit, or list its flows that are in no row."""
     pairs, counts, flow, left = c.pairs, c.lists.counts, c.pairs.first[pair], 0.0
     out, into = pairs.port[2 * pair], c.racks + pairs.port[2 * pair + 1]
@@ -218,7 +219,7 @@ def choose_way(pair, elephant_bytes, now_s, s, c):
         queue(pair, now_s, s, c)
 
 
-def take_way(flow, by_circuit, s, c):
+def take_way(flow: int, by_circuit: bool, s: State, c: Circuits) -> None:
     """Have a flow, which is in no row or goes that way already, go by circuit or by packets."""
     flows, way = s.flows, s.flows.route[flow]
     if (c.ways.kind[way] == HOLDS) != by_circuit:
@@ -227,7 +228,7 @@ def take_way(flow, by_circuit, s, c):
         flows.route[flow] = c.ways.other[way]
 
 
-def queue(pair, now_s, s, c):
+def queue(pair: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a pair wait for a circuit, with what its flows have left to send."""
     count(pair, left_bytes(pair, now_s, s, c), c)
     wait(pair, c)
@@ -235,7 +236,7 @@ def queue(pair, now_s, s, c):
     c.lists.counts[REORDER] = 1
 
 
-def wait(pair, c):
+def wait(pair: int, c: Circuits) -> None:
     """Let a pair, which has been counted, wait for a circuit."""
     c.pairs.state[pair] = WAITS
     c.pairs.size[pair] = floor(c.pairs.counted[pair] + 0.5)  # equals must not differ by rounding
@@ -243,7 +244,7 @@ def wait(pair, c):
     set_waits(pair, True, c)
 
 
-def count(pair, size_bytes, c):
+def count(pair: int, size_bytes: float, c: Circuits) -> None:
     """Note what a pair has left to send by circuits; 0: it needs none any more."""
     coflow, before = c.pairs.coflow[pair], c.pairs.counted[pair]
     more = (1 if size_bytes > 0.0 else 0) - (1 if before > 0.0 else 0)
@@ -257,7 +258,7 @@ def count(pair, size_bytes, c):
     c.coflows.is_moved[coflow] = True
 
 
-def take_off(pair, now_s, c):
+def take_off(pair: int, now_s: float, c: Circuits) -> None:
     """Have a pair go by packets: it has no circuit, and wants none; its flows are in no row."""
     coflow = c.pairs.coflow[pair]
     if c.pairs.state[pair] == HOLDS:
@@ -274,7 +275,7 @@ def take_off(pair, now_s, c):
         c.lists.counts[REORDER] = 1
 
 
-def left_bytes(pair, now_s, s, c):
+def left_bytes(pair: int, now_s: float, s: State, c: Circuits) -> float:
     """Bytes that a pair has left to send."""
     left, slot, flow = 0.0, c.pairs.slot[pair], c.pairs.first[pair]
     if slot != NONE:
@@ -292,7 +293,7 @@ def left_bytes(pair, now_s, s, c):
     return left
 
 
-def count_holding(now_s, s, c):
+def count_holding(now_s: float, s: State, c: Circuits) -> None:
     """Note what the pairs that hold circuits have left to send."""
     for slot in range(c.slots):
         pair = c.of.user[slot]
@@ -300,7 +301,7 @@ def count_holding(now_s, s, c):
             count(pair, left_bytes(pair, now_s, s, c), c)
 
 
-def expect_ends(now_s, s, c):
+def expect_ends(now_s: float, s: State, c: Circuits) -> None:
     """Note when the pairs that hold circuits will have sent all."""
     for slot in range(c.slots):
         pair = c.of.user[slot]
@@ -308,7 +309,7 @@ def expect_ends(now_s, s, c):
             expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
 
 
-def expect_end(pair, left, now_s, s, c):
+def expect_end(pair: int, left: float, now_s: float, s: State, c: Circuits) -> None:
     """Note when a pair that holds a circuit will have sent so many bytes."""
     slot = c.pairs.slot[pair]
     rate = circuit_bytes_per_s(slot, c)
@@ -321,7 +322,7 @@ def expect_end(pair, left, now_s, s, c):
     c.pairs.ends_s[pair] = max(c.of.ready_s[slot], now_s) + left / rate if rate > 0.0 else inf
 
 
-def pair_bytes_per_s(slot, s, c):
+def pair_bytes_per_s(slot: int, s: State, c: Circuits) -> float:
     """Bytes/s of the rows on a slot."""
     rate, cell = 0.0, s.cell_of[c.first_link + slot]
     if cell != NONE:
@@ -332,7 +333,7 @@ def pair_bytes_per_s(slot, s, c):
 
 
 # Flows on circuits -------------------------------------------------------------------------------
-def join_slot(flow, slot, now_s, s, c):
+def join_slot(flow: int, slot: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
     way, rows = s.flows.route[flow], s.rows
     row = c.first_row + slot * c.rows + c.ways.place[way]
@@ -354,7 +355,7 @@ def join_slot(flow, slot, now_s, s, c):
     c.pairs.is_new[c.flows.pair[flow]] = True
 
 
-def attach(pair, now_s, s, c):
+def attach(pair: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a pair's flows send through its circuit."""
     flow, slot = c.pairs.first[pair], c.pairs.slot[pair]
     while flow != NONE:
@@ -362,7 +363,7 @@ def attach(pair, now_s, s, c):
         flow = c.flows.next[flow]
 
 
-def detach(pair, now_s, s, c):
+def detach(pair: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a pair's flows leave its circuit."""
     flow = c.pairs.last[pair]
     while flow != NONE:
@@ -371,14 +372,14 @@ def detach(pair, now_s, s, c):
         flow = c.flows.before[flow]
 
 
-def attach_all(now_s, s, c):
+def attach_all(now_s: float, s: State, c: Circuits) -> None:
     """Attach all pairs that hold circuits, of which no flow is in a row."""
     for slot in range(c.slots):
         if c.of.user[slot] != NONE:
             attach(c.of.user[slot], now_s, s, c)
 
 
-def leave_port(port, coflow, fails, now_s, s, c):
+def leave_port(port: int, coflow: int, fails: bool, now_s: float, s: State, c: Circuits) -> None:
     """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
     pairs, side = c.pairs, 1 if port >= c.racks else 0
     pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
@@ -393,14 +394,14 @@ def leave_port(port, coflow, fails, now_s, s, c):
 
 
 # Decisions ---------------------------------------------------------------------------------------
-def has_to_choose(now_s, c):
+def has_to_choose(now_s: float, c: Circuits) -> bool:
     """Whether circuits are to be chosen anew."""
     counts = c.lists.counts
     looks_again = c.lists.times[LOOK_AGAIN] <= now_s + instant_s(now_s)
     return counts[REORDER] != 0 or counts[REMATCH] != 0 or looks_again
 
 
-def change(now_s, s, c):
+def change(now_s: float, s: State, c: Circuits) -> None:
     """Take the circuits of ``Lists.cut``, and set up those of ``Lists.taken``."""
     lists, counts = c.lists, c.lists.counts
     counts[REORDER] = counts[REMATCH] = 0
@@ -422,7 +423,7 @@ def change(now_s, s, c):
                 expect_end(pair, c.pairs.counted[pair], now_s, s, c)
 
 
-def follow(now_s, wanted, s, c):
+def follow(now_s: float, wanted: Array, s: State, c: Circuits) -> None:
     """Have these pairs, which go by circuit, hold circuits, and no others."""
     lists, pairs, counts = c.lists, c.pairs, c.lists.counts
     counts[CUT] = counts[TAKEN] = 0
@@ -446,7 +447,7 @@ def follow(now_s, wanted, s, c):
     change(now_s, s, c)
 
 
-def decide(now_s, order, is_new_order, s, c):
+def decide(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> None:
     """Choose circuits, and change them, if there is a reason to."""
     if has_to_choose(now_s, c):
         if c.lists.counts[ALONE] == 0:
@@ -455,7 +456,7 @@ def decide(now_s, order, is_new_order, s, c):
         change(now_s, s, c)
 
 
-def set_rates(now_s, order, is_new_order, s, c):
+def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> bool:
     """Decide, and bring rates up to date; returns whether they could be."""
     decide(now_s, order, is_new_order, s, c)
     cell = s.groups.cell[0]
@@ -472,12 +473,12 @@ def set_rates(now_s, order, is_new_order, s, c):
     return True
 
 
-def next_event_s(now_s, light_s, s, c):
+def next_event_s(now_s: float, light_s: float, s: State, c: Circuits) -> float:
     """When a flow ends, circuits are to be chosen, or the first dark circuit carries."""
     return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], light_s), now_s)
 
 
-def end_flows_due(now_s, slack_s, s, c):
+def end_flows_due(now_s: float, slack_s: float, s: State, c: Circuits) -> bool:
     """End the flows that are due then, or within ``slack_s`` after it; whether there are any."""
     before = s.work.counts[ENDED]
     if s.groups.next_s[0] <= now_s + slack_s:
@@ -488,7 +489,9 @@ def end_flows_due(now_s, slack_s, s, c):
     return s.work.counts[ENDED] > before
 
 
-def run(now_s, until_s, together_s, asks, order, s, c):
+def run(
+    now_s: float, until_s: float, together_s: float, asks: bool, order: Array, s: State, c: Circuits
+) -> tuple[float, int, bool]:
     """Go from event to event until then; see ``kernel.levels.run``.
 
     It also returns when coflows are to be put in order, with ``asks`` when circuits are to be

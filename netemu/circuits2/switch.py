@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from math import inf
 
-from railyard.netemu.circuits2.arrays import CHANGED, DELTA, DOWN, MADE, SET_UP, UP
+from railyard.netemu.circuits2.arrays import (
+    CHANGED,
+    DELTA,
+    DOWN,
+    MADE,
+    SET_UP,
+    UP,
+    Circuits,
+)
 from railyard.netemu.circuits2.policies.sunflow import free_port, put
-from railyard.netemu.kernel.state import NONE
+from railyard.netemu.kernel.state import NONE, State
 
 
-def circuit_bytes_per_s(slot, c):
+def circuit_bytes_per_s(slot: int, c: Circuits) -> float:
     """Bytes/s of a circuit once it is ready."""
     src, dst = slot // c.wavelengths, c.of.peer[slot]
     return min(c.ports.bytes_per_s[src], c.ports.bytes_per_s[c.racks + dst])
 
 
-def spare(pair, c):
+def spare(pair: int, c: Circuits) -> int:
     """The slot of the unused circuit for a pair that is ready first; ``NONE``: there is none."""
     of, best = c.of, NONE
     src, dst = c.pairs.port[2 * pair], c.pairs.port[2 * pair + 1]
@@ -32,7 +40,7 @@ def spare(pair, c):
     return best
 
 
-def connect(pair, now_s, s, c):
+def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
     """Give a pair a circuit: a spare one, which may be lit, or a new one.
 
     Unused circuits are taken down to make room, the oldest first.
@@ -53,7 +61,7 @@ def connect(pair, now_s, s, c):
     note_change(now_s, SET_UP if of.ready_s[slot] > now_s else UP, slot, c)
 
 
-def free_slot(src, now_s, c):
+def free_slot(src: int, now_s: float, c: Circuits) -> int:
     """A slot without a circuit at a rack's port out; the oldest unused one is taken down for it."""
     of, oldest = c.of, NONE
     for slot in range(src * c.wavelengths, (src + 1) * c.wavelengths):
@@ -65,7 +73,7 @@ def free_slot(src, now_s, c):
     return oldest
 
 
-def free_place(dst, now_s, c):
+def free_place(dst: int, now_s: float, c: Circuits) -> int:
     """The same at a rack's port in: a place among its slots."""
     of, oldest = c.of, NONE
     for place in range(dst * c.wavelengths, (dst + 1) * c.wavelengths):
@@ -80,7 +88,7 @@ def free_place(dst, now_s, c):
     return oldest
 
 
-def take_down(slot, now_s, c):
+def take_down(slot: int, now_s: float, c: Circuits) -> None:
     """Take down a circuit, which nobody uses; its slot keeps its capacity, and has no rows."""
     of, dst = c.of, c.of.peer[slot]
     note_change(now_s, DOWN, slot, c)
@@ -90,14 +98,14 @@ def take_down(slot, now_s, c):
     of.peer[slot], of.dark_s[slot] = NONE, inf
 
 
-def let_go(pair, now_s, c):
+def let_go(pair: int, now_s: float, c: Circuits) -> None:
     """Take a pair's circuit, which stays up; its flows are in no row."""
     slot = c.pairs.slot[pair]
     c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
     note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
 
 
-def light_up(now_s, s, c):
+def light_up(now_s: float, s: State, c: Circuits) -> None:
     """Let circuits carry that are ready."""
     for slot in range(c.slots):
         if c.of.dark_s[slot] <= now_s:
@@ -106,7 +114,7 @@ def light_up(now_s, s, c):
             s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
 
 
-def next_light_s(c):
+def next_light_s(c: Circuits) -> float:
     """When the first dark circuit will carry."""
     first_s = inf
     for slot in range(c.slots):
@@ -114,7 +122,7 @@ def next_light_s(c):
     return first_s
 
 
-def note_change(at_s, what, slot, c):
+def note_change(at_s: float, what: int, slot: int, c: Circuits) -> None:
     """Log what happens to a circuit."""
     if c.has_log == 0:
         return
@@ -127,7 +135,7 @@ def note_change(at_s, what, slot, c):
     c.lists.counts[CHANGED] += 1
 
 
-def set_port(port, bytes_per_s, now_s, s, c):
+def set_port(port: int, bytes_per_s: float, now_s: float, s: State, c: Circuits) -> None:
     """Give the circuits of a port another rate; 0 takes them down: no pair uses them."""
     of, first = c.of, port // c.racks * c.words
     c.ports.bytes_per_s[port] = bytes_per_s

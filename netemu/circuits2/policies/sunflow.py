@@ -45,20 +45,21 @@ from railyard.netemu.circuits2.arrays import (
     SHIFT,
     TAKEN,
     WAITS,
+    Circuits,
 )
 from railyard.netemu.circuits2.policies.base import CircuitPolicy, CoflowsOnCircuits
 from railyard.netemu.kernel.rows import instant_s
-from railyard.netemu.kernel.state import NONE
+from railyard.netemu.kernel.state import NONE, Array
 from railyard.netemu.model.arrays import Floats
 
 
 # Sets of racks -----------------------------------------------------------------------------------
-def has(words, at, rack):
+def has(words: Array, at: int, rack: int) -> bool:
     """Whether a rack is in the set that begins at a word."""
     return (words[at + (rack >> SHIFT)] >> (rack & MASK)) & 1 == 1
 
 
-def put(words, at, rack, is_in):
+def put(words: Array, at: int, rack: int, is_in: bool) -> None:
     """Add a rack to a set, or remove it."""
     if is_in:
         words[at + (rack >> SHIFT)] |= 1 << (rack & MASK)
@@ -66,7 +67,7 @@ def put(words, at, rack, is_in):
         words[at + (rack >> SHIFT)] &= ~(1 << (rack & MASK))
 
 
-def meet(some, at, others, there, words):
+def meet(some: Array, at: int, others: Array, there: int, words: int) -> bool:
     """Whether two sets have a rack in common."""
     for word in range(words):  # noqa: SIM110 (what is compiled makes no generators)
         if some[at + word] & others[there + word] != 0:
@@ -74,14 +75,14 @@ def meet(some, at, others, there, words):
     return False
 
 
-def copy(words, into):
+def copy(words: Array, into: Array) -> None:
     """Have a set of ports be another one."""
     for word in range(len(words)):
         into[word] = words[word]
 
 
 # What waits and holds ----------------------------------------------------------------------------
-def set_waits(pair, is_so, c):
+def set_waits(pair: int, is_so: bool, c: Circuits) -> None:
     """Note that a pair waits, or does so no more."""
     coflows, words = c.coflows, c.words
     for side in range(2):
@@ -92,7 +93,7 @@ def set_waits(pair, is_so, c):
         put(coflows.ends, place * words, port, meet(coflows.waits, at, coflows.waits, at, words))
 
 
-def hold(pair, c):
+def hold(pair: int, c: Circuits) -> None:
     """Note that a pair has its ports."""
     pairs, coflow = c.pairs, c.pairs.coflow[pair]
     first = c.coflows.held[coflow]
@@ -108,7 +109,7 @@ def hold(pair, c):
             c.lists.counts[FREE_PORTS] -= 1
 
 
-def release(pair, c):
+def release(pair: int, c: Circuits) -> None:
     """Note that a pair has its ports no more."""
     pairs = c.pairs
     before, after = pairs.before_held[pair], pairs.next_held[pair]
@@ -124,7 +125,7 @@ def release(pair, c):
         free_port(port, c)
 
 
-def free_port(port, c):
+def free_port(port: int, c: Circuits) -> None:
     """Note that a port was freed."""
     ports, counts = c.ports, c.lists.counts
     if not ports.is_freed[port]:
@@ -136,7 +137,7 @@ def free_port(port, c):
             counts[FREED] += 1
 
 
-def holders(port, pair, c):
+def holders(port: int, pair: int, c: Circuits) -> int:
     """The place of a pair among those that hold a port, or that of none; ``NONE``: it has none."""
     for at in range(port * c.wavelengths, (port + 1) * c.wavelengths):
         if c.ports.holder[at] == pair:
@@ -145,7 +146,7 @@ def holders(port, pair, c):
 
 
 # A choice ----------------------------------------------------------------------------------------
-def choose(now_s, order, is_new_order, c):
+def choose(now_s: float, order: Array, is_new_order: bool, c: Circuits) -> None:
     """Let coflows, in order, take ports: sets ``Lists.cut`` and ``Lists.taken``.
 
     Of fresh coflows all pairs that wait are looked at, of others those at ports that were freed;
@@ -171,14 +172,14 @@ def choose(now_s, order, is_new_order, c):
     end_choice(order, c)
 
 
-def may_take(coflow, c):
+def may_take(coflow: int, c: Circuits) -> bool:
     """Whether a coflow waits at a port out, and at one in, with a circuit to spare."""
     ends, room, words = c.coflows.ends, c.sets.room, c.words
     at = 2 * coflow * words
     return meet(ends, at, room, 0, words) and meet(ends, at + words, room, words, words)
 
 
-def serve_first(coflow, many, now_s, c):
+def serve_first(coflow: int, many: int, now_s: float, c: Circuits) -> None:
     """Give circuits to a coflow's choices and those that follow at their ports, in order."""
     lists, sets = c.lists, c.sets
     while many > 0:
@@ -197,7 +198,7 @@ def serve_first(coflow, many, now_s, c):
             move_choice(many, first, c)
 
 
-def begin_choice(now_s, order, is_new_order, c):
+def begin_choice(now_s: float, order: Array, is_new_order: bool, c: Circuits) -> int:
     """Set up a choice; returns how many coflows are fresh."""
     lists, sets, coflows = c.lists, c.sets, c.coflows
     counts, times, soon_s, news = lists.counts, lists.times, now_s + instant_s(now_s), 0
@@ -225,7 +226,7 @@ def begin_choice(now_s, order, is_new_order, c):
     return news
 
 
-def end_choice(order, c):
+def end_choice(order: Array, c: Circuits) -> None:
     """Note that all has been looked at, and when to look at booked ports again."""
     lists, sets, ports, counts = c.lists, c.sets, c.ports, c.lists.counts
     for at in range(counts[FREED]):
@@ -240,7 +241,7 @@ def end_choice(order, c):
         times[LOOK_AGAIN] = min(times[LOOK_AGAIN], times[FIRST_BOOKED])
 
 
-def less_held(coflow, room, c):
+def less_held(coflow: int, room: Array, c: Circuits) -> None:
     """Take the circuits of a coflow from ``room``."""
     pair = c.coflows.held[coflow]
     while pair != NONE:
@@ -248,7 +249,7 @@ def less_held(coflow, room, c):
         pair = c.pairs.next_held[pair]
 
 
-def less(pair, room, c):
+def less(pair: int, room: Array, c: Circuits) -> None:
     """Take one circuit from ``room``."""
     for side in range(2):
         rack = c.pairs.port[2 * pair + side]
@@ -259,7 +260,7 @@ def less(pair, room, c):
         put(room, side * c.words, rack, False)
 
 
-def look_at(coflow, now_s, c):
+def look_at(coflow: int, now_s: float, c: Circuits) -> int:
     """Find the first pair that a coflow can have at each port; returns at how many there is one."""
     lists, sets, many = c.lists, c.sets, 0
     if c.coflows.is_fresh[coflow]:
@@ -277,7 +278,16 @@ def look_at(coflow, now_s, c):
     return many
 
 
-def look(coflow, side, port, now_s, room, booked, at, c):
+def look(
+    coflow: int,
+    side: int,
+    port: int,
+    now_s: float,
+    room: Array,
+    booked: Array,
+    at: int,
+    c: Circuits,
+) -> bool:
     """Find the first pair that a coflow can have at a port, as choice ``at``; whether there is one.
 
     Where one of its ports is booked, only a circuit that carries already is worth taking.
@@ -307,7 +317,9 @@ def look(coflow, side, port, now_s, room, booked, at, c):
     return True
 
 
-def look_at_circuits(coflow, side, port, now_s, room, c):
+def look_at_circuits(
+    coflow: int, side: int, port: int, now_s: float, room: Array, c: Circuits
+) -> int:
     """The first pair of a coflow for which there is a circuit at a port that is up.
 
     No coflow before its own uses that circuit.  ``NONE``: there is none.
@@ -335,7 +347,7 @@ def look_at_circuits(coflow, side, port, now_s, room, c):
     return first
 
 
-def line_up(pair, c):
+def line_up(pair: int, c: Circuits) -> None:
     """Give a pair that begins to wait, or does so with another size, its places at its ports.
 
     Of a coflow's pairs at a port, those that wait stand in order; others stand anywhere.
@@ -352,7 +364,7 @@ def line_up(pair, c):
         link(pair, side, head, before, after, c)
 
 
-def link(pair, side, head, before, after, c):
+def link(pair: int, side: int, head: int, before: int, after: int, c: Circuits) -> None:
     """Put a pair between two of its coflow's at a port; ``NONE``: at the head, or at the end."""
     pairs = c.pairs
     pairs.before[2 * pair + side], pairs.next[2 * pair + side] = before, after
@@ -364,7 +376,7 @@ def link(pair, side, head, before, after, c):
         pairs.before[2 * after + side] = pair
 
 
-def unlink(pair, side, head, c):
+def unlink(pair: int, side: int, head: int, c: Circuits) -> None:
     """Take a pair from its coflow's at a port."""
     pairs = c.pairs
     before, after = pairs.before[2 * pair + side], pairs.next[2 * pair + side]
@@ -376,7 +388,7 @@ def unlink(pair, side, head, c):
         pairs.before[2 * after + side] = before
 
 
-def is_before(one, is_dark, other, is_other_dark, c):
+def is_before(one: int, is_dark: bool, other: int, is_other_dark: bool, c: Circuits) -> bool:
     """Whether the first of two pairs of a coflow gets a circuit first."""
     pairs = c.pairs
     if is_dark != is_other_dark:
@@ -388,20 +400,20 @@ def is_before(one, is_dark, other, is_other_dark, c):
     return pairs.port[2 * one] < pairs.port[2 * other]
 
 
-def comes_before(at, other, c):
+def comes_before(at: int, other: int, c: Circuits) -> bool:
     """Whether a choice comes before another one."""
     choice, is_dark = c.lists.choice, c.lists.is_dark
     return is_before(choice[at], is_dark[at], choice[other], is_dark[other], c)
 
 
-def move_choice(at, into, c):
+def move_choice(at: int, into: int, c: Circuits) -> None:
     """Put a choice in the place of another one."""
     lists = c.lists
     lists.choice[into], lists.side[into] = lists.choice[at], lists.side[at]
     lists.is_dark[into] = lists.is_dark[at]
 
 
-def take(pair, c):
+def take(pair: int, c: Circuits) -> None:
     """Give a pair its two ports."""
     counts = c.lists.counts
     make_room(pair, c)
@@ -415,7 +427,7 @@ def take(pair, c):
     counts[TAKEN] += 1
 
 
-def make_room(pair, c):
+def make_room(pair: int, c: Circuits) -> None:
     """Cut the last coflow's last circuit where a pair's port is full."""
     for side in range(2):
         port = side * c.racks + c.pairs.port[2 * pair + side]
@@ -426,7 +438,7 @@ def make_room(pair, c):
             c.lists.counts[CUT] += 1
 
 
-def last_holder(port, c):
+def last_holder(port: int, c: Circuits) -> int:
     """Of the pairs that hold a full port, the last coflow's last."""
     holder, pairs, rank = c.ports.holder, c.pairs, c.coflows.rank
     last = holder[port * c.wavelengths]
@@ -438,7 +450,7 @@ def last_holder(port, c):
     return last
 
 
-def keep_after_all(coflow, c):
+def keep_after_all(coflow: int, c: Circuits) -> None:
     """Give a coflow that lost circuits back those that it can keep, the oldest first.
 
     That happens only where ports have several circuits: a pair may have been cut for two ports
@@ -475,7 +487,7 @@ def keep_after_all(coflow, c):
             counts[CUT] += 1
 
 
-def can_have(pair, side, c):
+def can_have(pair: int, side: int, c: Circuits) -> bool:
     """Whether a pair's port has a circuit to spare, or one of a coflow that comes after its own."""
     port, rank = side * c.racks + c.pairs.port[2 * pair + side], c.coflows.rank
     if holders(port, NONE, c) != NONE:
@@ -485,7 +497,7 @@ def can_have(pair, side, c):
 
 
 # Gaps --------------------------------------------------------------------------------------------
-def find_ending(after_s, until_s, c):
+def find_ending(after_s: float, until_s: float, c: Circuits) -> None:
     """Find the pairs that end after ``after_s`` and by ``until_s``, the first one first."""
     sets, lists, ends_s, many = c.sets, c.lists, c.pairs.ends_s, 0
     for src in range(c.racks):
@@ -505,13 +517,13 @@ def find_ending(after_s, until_s, c):
             put_both(lists.ending[at], sets.soon, True, c)
 
 
-def put_both(pair, ports, is_in, c):
+def put_both(pair: int, ports: Array, is_in: bool, c: Circuits) -> None:
     """Add the ports of a pair to a set, or remove them."""
     put(ports, 0, c.pairs.port[2 * pair], is_in)
     put(ports, c.words, c.pairs.port[2 * pair + 1], is_in)
 
 
-def look_ahead(order, until, c):
+def look_ahead(order: Array, until: int, c: Circuits) -> bool:
     """Book what the coflows before this place will take; whether they take any more ports."""
     sets, counts, ends, is_more = c.sets, c.lists.counts, c.coflows.ends, False
     if counts[ENDING] == 0:
@@ -532,7 +544,7 @@ def look_ahead(order, until, c):
     return is_more
 
 
-def book(coflow, c):
+def book(coflow: int, c: Circuits) -> bool:
     """Book the ports that a coflow will take as pairs of those so far end; whether it takes any."""
     sets, lists, pairs, is_more = c.sets, c.lists, c.pairs, False
     counts, times, ends, at = lists.counts, lists.times, c.coflows.ends, 2 * coflow * c.words
