@@ -217,12 +217,14 @@ def new_circuits(
 ) -> Circuits:
     """Arrays without flows and circuits, for ports that have failed."""
     words, slots = (racks + MASK) >> SHIFT, racks * wavelengths
-    coflows = dict.fromkeys(Coflows._fields, _I)
+    coflows: dict[str, Any] = dict.fromkeys(Coflows._fields, _I)
     coflows |= dict.fromkeys(("arrived_s", "urgency", "port_bytes"), _F)
     coflows |= dict.fromkeys(("is_fresh", "is_moved"), _B) | dict.fromkeys(("waits", "ends"), _L)
     wide = dict.fromkeys(("head", "port_bytes", "port_pairs"), 2 * racks)
     wide |= {"waits": 2 * racks * words, "ends": 2 * words}
-    pairs = dict.fromkeys(Pairs._fields, _I) | dict.fromkeys(("counted", "size", "ends_s"), _F)
+    pairs: dict[str, Any] = dict.fromkeys(Pairs._fields, _I) | dict.fromkeys(
+        ("counted", "size", "ends_s"), _F
+    )
     pairs |= dict.fromkeys(("is_new", "is_small", "is_grown"), _B) | {"since": _L}
     both = dict.fromkeys(("port", "next", "before"), 2)
     most = 2 * racks * (wavelengths + 1)

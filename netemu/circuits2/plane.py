@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.circuits2 import pairs
 from railyard.netemu.circuits2.arrays import (
@@ -35,7 +36,7 @@ from railyard.netemu.circuits2.policies.base import (
     StatelessPolicy,
     Switch,
 )
-from railyard.netemu.kernel.state import NONE, views
+from railyard.netemu.kernel.state import NONE, Array, views
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.instants import instant_s
@@ -64,7 +65,7 @@ class OpticalPlane:
         self.racks = tuple(rack.id for rack in topology.rack_list())
         delta_s, self.wavelengths = topology.ocs.delta_s, topology.ocs.wavelengths
         self.policy = circuit_policy(policy, Switch(self.racks, self.wavelengths, delta_s))
-        self.order: Numbers = np.zeros(0, np.int32)  #: coflows with pairs by circuit
+        self.order: Array = np.zeros(0, np.int32)  #: coflows with pairs by circuit
         self._store, self._names = store, names
         self._network: Network = store.network
         self._elephant_bytes = float(topology.ocs.elephant_bytes)
@@ -73,7 +74,7 @@ class OpticalPlane:
         self._ends = 1 + max(len(rack.nodes) for rack in topology.rack_list())
         ports = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in self.racks]
         self._ports = np.array([network.number[name] for name in ports])
-        self._of_nic: dict[int, tuple[int, int, str]] = {}
+        self._of_nic: dict[int, tuple[int, int, NodeId]] = {}
         for number, rack in enumerate(topology.rack_list()):
             for place, node in enumerate(rack.nodes, 1):
                 for way in ("up", "down"):
@@ -84,9 +85,8 @@ class OpticalPlane:
             racks, self.wavelengths, delta_s, first, 0, self._ends**2, has_log=has_log
         )
         made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
-        for rack in range(racks):
-            for side in range(2):
-                sunflow.put(made.sets.works, side * made.words, rack, True)
+        for port in range(2 * racks):
+            sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
         self._take(made)
         store.reserve_rows(slots * self._ends**2)
         self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(
@@ -98,7 +98,8 @@ class OpticalPlane:
 
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
-        self.state, self.view = c, views(c)
+        self.state: Circuits = c
+        self.view: Circuits = cast("Any", views)(c)
 
     @property
     def _c(self) -> Circuits:
@@ -207,7 +208,8 @@ class OpticalPlane:
         self._make_room(0)
         self._loops.sort_out(self._elephant_bytes, store.now_s, store.run_on, self._c)
         many = int(self.view.lists.counts[FLOWS])
-        return self.state.lists.flows[:many].tolist()
+        packets: list[int] = self.state.lists.flows[:many].tolist()
+        return packets
 
     def set_rates(self) -> bool:
         """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.
