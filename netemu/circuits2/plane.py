@@ -37,7 +37,6 @@ from railyard.netemu.circuits2.policies.base import (
     Switch,
 )
 from railyard.netemu.kernel.state import NONE, Array, views
-from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.links import unpack
