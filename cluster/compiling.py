@@ -24,11 +24,8 @@ _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
 #: the rooms and files of which something is compiled
 _ROOMS = (
-    "netemu/model",
-    "netemu/schedulers",
-    "netemu/fabric/fast",
-    "netemu/circuits/fast",
-    "netemu/circuits/policies/fast",
+    "netemu/kernel",
+    "netemu/circuits",
     "resourcemanager/core/shuffling/loops.py",
     "resourcemanager/schedulers/placement/loops",
 )

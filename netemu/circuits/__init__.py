@@ -1,5 +1,1 @@
-"""The optical circuit switch: which flows wait for circuits, which pairs get them, what they carry.
-
-Pure.  Not here: rates of flows that go by packets, and the fabric, which applies the plane's moves.
-Open ``plane`` first; ``policies`` decides which pairs get circuits, ``fast`` is for many flows.
-"""
+"""Circuits as links: see ``arrays`` for the idea and the arrays, then ``pairs`` and ``plane``."""

@@ -19,7 +19,7 @@ class OpenCoflows:
         self._store = store
         self._are_groups = store.serves is Serves.COFLOWS
         self._numbers: dict[str, int] = {}
-        self._keys: list[str | None] = []  #: [group]
+        self.keys: list[str | None] = []  #: [group]: its name; None: the number is free
         self._arrived_s: list[float] = []  #: [group]
         self._free: list[int] = []
         self._by_arrival: list[tuple[float, str, int]] = []
@@ -35,7 +35,7 @@ class OpenCoflows:
     @property
     def names(self) -> list[str]:
         """See ``Traffic``."""
-        return [self._keys[group] or "" for group in self.groups.tolist()]
+        return [self.keys[group] or "" for group in self.groups.tolist()]
 
     @property
     def arrived_s(self) -> Floats:
@@ -71,11 +71,11 @@ class OpenCoflows:
         """The number of a coflow, which gets one with its first flow."""
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = self._free.pop() if self._free else len(self._keys)
-            if number == len(self._keys):
-                self._keys.append(None)
+            number = self._numbers[key] = self._free.pop() if self._free else len(self.keys)
+            if number == len(self.keys):
+                self.keys.append(None)
                 self._arrived_s.append(0.0)
-            self._keys[number], self._arrived_s[number] = key, self._store.now_s
+            self.keys[number], self._arrived_s[number] = key, self._store.now_s
             if self._are_groups:
                 self._store.open_group(number)
             insort(self._by_arrival, (self._store.now_s, key, number))
@@ -84,7 +84,7 @@ class OpenCoflows:
 
     def key_of(self, number: int) -> str | None:
         """The name of a coflow by its number."""
-        return None if number == NONE else self._keys[number]
+        return None if number == NONE else self.keys[number]
 
     def known(self, key: str) -> int:
         """The number of a coflow; ``NONE`` if it has none."""
@@ -106,7 +106,7 @@ class OpenCoflows:
             if self._are_groups:
                 self._store.close_group(number)
             self._drop(number, key)
-            self._keys[number] = None
+            self.keys[number] = None
             self._free.append(number)
 
     def look(self) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.optics import OpticalPlane, slots_of
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.places import Key, Places
 from railyard.netemu.fabric.planning import Planner
@@ -55,9 +56,13 @@ class Fabric:
         #: seconds: flows that finish this close together finish at once; for a rough, quick answer
         self.together_s = 0.0
         self.finished_bytes = 0  #: sizes of the flows that have finished
-        self._store = Store(network, scheduler)
+        policy = None if topology.ocs is None else scheduler.circuit_policy
+        self._store = Store(network, scheduler, 0 if policy is None else slots_of(topology))
         self._open = OpenCoflows(self._store)
-        self._planner = Planner(self._store, scheduler, self._open)
+        self._optics: OpticalPlane | None = None
+        if policy is not None:
+            self._optics = OpticalPlane(topology, policy, self._store, self._open)
+        self._planner = Planner(self._store, scheduler, self._open, self._optics)
         self._by_coflow = scheduler.serves is Serves.COFLOWS
         by_priority = scheduler.serves is Serves.PRIORITIES
         self._places = Places(self._is_open_as) if by_priority else None
@@ -185,10 +190,14 @@ class Fabric:
         was_limited = store.is_limited[number]
         sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
         if was_limited != store.is_limited[number]:
+            if self._optics is not None:
+                sending = self._optics.resend(sending)
             instant, self._instant = list(self._instant), {}
-            self._send([*sending, *instant])
+            self._send_by_packets([*sending, *instant])
             if self._places is not None:
                 store.keep(sending)
+        if self._optics is not None:
+            self._optics.limits_changed()
         self._changed()
 
     def advance(self, now_s: float) -> list[Finished]:
@@ -284,7 +293,10 @@ class Fabric:
     def free_bytes_per_s(self) -> dict[str, float]:
         """The unused capacity of each link, in bytes/s."""
         self._set_rates()
-        free = np.maximum(self._capacities - self._store.load(), 0.0).tolist()
+        load = self._store.load()
+        if self._optics is not None:
+            self._optics.add_to_ports(load)
+        free = np.maximum(self._capacities - load[: len(self._capacities)], 0.0).tolist()
         return {name: free[number] for name, number in self.network.number.items()}
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
@@ -299,15 +311,24 @@ class Fabric:
 
     def circuits(self) -> list[CircuitState]:
         """The circuits that there are now; none where the flow scheduler uses none."""
-        return []
+        if self._optics is None:
+            return []
+        self._set_rates()
+        return self._optics.circuits()
 
     def next_ready_s(self) -> float:
         """When the first circuit that is being set up will be ready; inf if none is."""
-        return inf
+        if self._optics is None:
+            return inf
+        self._set_rates()
+        return self._optics.next_ready_s()
 
-    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:  # noqa: ARG002
+    def circuit_changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """The changes of circuits after the first ``after``, and how many there were in all."""
-        return 0, []
+        if self._optics is None:
+            return 0, []
+        self._set_rates()
+        return self._optics.changes(after)
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes that were local, rack or cross_rack, and eps, ocs and wan, the parts of cross_rack.
@@ -353,6 +374,11 @@ class Fabric:
         if len(self._flows) >= self._compiled_from:
             self._store.compile()
         self._is_stale = False
+        if self._optics is not None:
+            by_packets = self._optics.sort_out()
+            self._store.free_rows()
+            self._send_by_packets(by_packets)
+            self._is_stale = False
         try:
             self._planner.set_rates()
         except InvariantError as error:
@@ -373,7 +399,9 @@ class Fabric:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
         route = self._store.number_of(self.network.route(spec.src, spec.dst))
         number = NONE
-        if spec.coflow is not None or self._by_coflow:
+        if self._optics is not None:
+            self._optics.note_route(route)
+        if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
         flow = self._store.add(number, route, size_bytes, weight, spec.more)
         if flow == len(self._names):
@@ -391,6 +419,21 @@ class Fabric:
 
     def _send(self, going: Sequence[int]) -> None:
         """Let flows that send nothing send what they have."""
+        optics, flows = self._optics, self._store.view.flows
+        if optics is not None:
+            crossing = [flow for flow in going if optics.takes(flows.route[flow])]
+            going = [flow for flow in going if not optics.takes(flows.route[flow])]
+            entering = [flow for flow in crossing if flows.sent[flow] < flows.size[flow]]
+            for flow in crossing:
+                if flows.sent[flow] >= flows.size[flow]:
+                    optics.forget(flow)
+                    going.append(flow)
+            if entering:
+                optics.enter(entering)
+                self._changed()
+        self._send_by_packets(going)
+
+    def _send_by_packets(self, going: Sequence[int]) -> None:
         flows, store, new = self._store.view.flows, self._store, list[int]()
         for flow in going:
             if flows.sent[flow] < flows.size[flow] and store.has_limit(flows.route[flow]):
@@ -434,6 +477,8 @@ class Fabric:
         """Close a flow that sends nothing; returns its coflow.  ``end_s``: when it finished."""
         store, name, flows = self._store, self._names[flow], self._store.view.flows
         key, sent = self._open.key_of(flows.coflow[flow]), flows.sent[flow]
+        if self._optics is not None:
+            self._optics.forget(flow)
         store.book(flow)
         store.forget(flow)
         del self._flows[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
+from railyard.netemu.fabric.optics import OpticalPlane
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NO_END
@@ -18,12 +19,18 @@ _NO_QUEUES: Numbers = np.zeros(0, np.int32)
 class Planner:
     """The plan of a flow scheduler for one store."""
 
-    def __init__(self, store: Store, scheduler: FlowScheduler, coflows: OpenCoflows) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scheduler: FlowScheduler,
+        coflows: OpenCoflows,
+        optics: OpticalPlane | None,
+    ) -> None:
         self.scheduler = scheduler
         self.decided = 0  #: how many times rates were set
         self.holds = False  #: whether the plan still does
         self._coflows = coflows
-        self._store = store
+        self._store, self._optics = store, optics
         self._order: Numbers = np.zeros(1, np.int32)  #: groups; 0 is that of all flows
         self._shares, self._queues = _NO_SHARES, _NO_QUEUES
         self._ends_together = False
@@ -39,16 +46,23 @@ class Planner:
             self.holds = True
             if store.serves is Serves.COFLOWS:
                 self._plan()
-        if store.state.listed == 0:
+        is_set = True
+        if self._optics is not None:
+            is_set = self._optics.set_rates()
+        elif store.state.listed == 0:
             store.loops.lines.serve(self._keeps, now_s, store.on)
         elif store.by_bytes:
             store.loops.filling.serve_in_order(*self._filling, now_s, store.on)
-        elif not store.loops.levels.serve_in_order(*self._levels, now_s, store.on):
+        else:
+            is_set = store.loops.levels.serve_in_order(*self._levels, now_s, store.on)
+        if not is_set:
             raise InvariantError(f"{self.scheduler.name}: rates do not settle at {now_s} s")
 
     def next_s(self) -> float:
         """When the next flow ends or the plan does, now that rates are set; inf: never."""
         store, now_s = self._store, self._store.now_s
+        if self._optics is not None:
+            return self._optics.next_s()
         if store.by_bytes or store.state.listed == 0:
             return float(store.loops.filling.first_end_s(now_s, store.on))
         return float(min(store.loops.levels.first_event_s(now_s, self._order, store.on)))
@@ -60,7 +74,9 @@ class Planner:
         """
         store = self._store
         span = store.now_s, until_s, together_s
-        if store.state.listed == 0:
+        if self._optics is not None:
+            ran = self._optics.run(until_s, together_s)
+        elif store.state.listed == 0:
             ran = store.loops.lines.run(*span, self._keeps, store.on)
         elif store.by_bytes:
             ran = store.loops.filling.run(*span, self._until.value, *self._filling, store.on)

@@ -5,11 +5,15 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from railyard.netemu.circuits import pairs, switch
+from railyard.netemu.circuits.policies import sunflow
 from railyard.netemu.kernel import filling, levels, lines, rows
+from railyard.netemu.kernel.compiled import compiled
 from railyard.netemu.kernel.state import (
     ENDED,
     ENTRIES,
@@ -31,31 +35,35 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 _GROUPS = 24
 
 
-class Plain:
-    """The loops as plain Python runs them."""
-
-    rows, filling, levels, lines = rows, filling, levels, lines
+#: The modules of loops, each after those that it calls.
+_LOOPS = (rows, filling, levels, lines, sunflow, switch, pairs)
+_PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
 class Store:
-    """Flows of one network, their rows, and groups, for one flow scheduler."""
+    """Flows of one network, their rows, and groups, for one flow scheduler.
 
-    def __init__(self, network: Network, scheduler: FlowScheduler) -> None:
+    After the network's links there are ``slots`` more, for circuits; see ``circuits``.
+    """
+
+    def __init__(self, network: Network, scheduler: FlowScheduler, slots: int = 0) -> None:
         self.network = network
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
         self.now_s = 0.0
-        self.loops: Any = Plain
+        self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops work on
-        self.state = self._new_state(np.append(network.capacities, np.inf))
+        self.state = self._new_state(
+            np.concatenate([network.capacities, np.zeros(slots), [np.inf]])
+        )
         self.view = self.on = views(self.state)
         self.routes: list[Route] = []  #: [route]
         self._route_of: dict[tuple[Path, Categories], int] = {}
         self._way_of_route: list[int] = []  #: [route]: its limited links; NONE: it has none
         self._way_of: dict[Path, int] = {}
         self._ways: Numbers = np.zeros((0, self.state.longest), np.int32)  #: [path, position]
-        self._flows_made = self._rows_made = 0
+        self._flows_made = self._rows_made = self._reserved = 0
         self._free_flows: list[int] = []
         self._free_rows: list[int] = []
         self._row_of: dict[int, int] = {}
@@ -108,7 +116,7 @@ class Store:
                 found = self._row_of.get(key)
                 row = self._row_of[key] = self._new_row(group, way) if found is None else found
             into.append(row)
-        self._make_room(len(new) * self.state.listed)
+        self.make_room(len(new) * self.state.listed)
         if len(new) == 1:
             self.loops.rows.join(new[0], into[0], self.now_s, self.on)
             return
@@ -203,6 +211,12 @@ class Store:
                 more = rate / self.view.flows.weight[flow]
                 self.loops.filling.add_rate(row, more, self.now_s, self.on)
 
+    def reserve_rows(self, rows: int) -> None:
+        """Have no rows but so many first ones, of circuits, and room for all cells of a group."""
+        self._rows_made = self._reserved = rows
+        if rows:
+            self._take(grown(self.state, rows=rows, cells=self.state.none + 2))
+
     def renumber(self) -> None:
         """Note that flows that are served one by one have other keys, in the same order."""
         flows, of_rows = self.state.flows, self.state.rows
@@ -213,10 +227,8 @@ class Store:
     # Arrays --------------------------------------------------------------------------------------
     def compile(self) -> None:
         """Have compiled loops from now on."""
-        from railyard.netemu.kernel.compiled import compiled
-
-        if self.loops is Plain:
-            self.loops, self.on = compiled(), self.state
+        if self.loops is _PLAIN:
+            self.loops, self.on = compiled(_LOOPS), self.state
 
     def open_group(self, group: int) -> None:
         """Have a group that has sent nothing yet."""
@@ -248,12 +260,13 @@ class Store:
         groups = fresh.groups._replace(sent=before.groups.sent, since_s=before.groups.since_s)
         work = fresh.work._replace(carried=before.work.carried)
         self._take(fresh._replace(flows=before.flows, groups=groups, work=work))
-        self._free_rows, self._rows_made = [], 0
+        self._free_rows = []
+        self.reserve_rows(self._reserved)
 
     def _take(self, state: State) -> None:
         if state is not self.state:
             self.state, self.view = state, views(state)
-            self.on = self.view if self.loops is Plain else state
+            self.on = self.view if self.loops is _PLAIN else state
 
     def _find_way(self, route: Route) -> int:
         links = [link for link in unpack(route.path) if self.is_limited[link]]
@@ -282,7 +295,7 @@ class Store:
         self.state.rows.link[first : first + self.state.longest] = self._ways[way]
         return row
 
-    def _make_room(self, more: int) -> None:
+    def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.
 
         A cell's entries may have to move to where there is more room, some of them several times.
@@ -292,7 +305,7 @@ class Store:
             self._take(grown(self.state, cells=len(self.view.cells.link) + missing))
         there = self._rows_made * self.state.listed + more
         room, work = 4 * there + 4 * len(self.view.cells.link), self.state.work
-        if more and work.counts[ENTRIES] + room > len(work.entries):
+        if there and work.counts[ENTRIES] + room > len(work.entries):
             entries = np.zeros(2 * room + there, np.int32)
             self._take(self.state._replace(work=work._replace(entries=entries)))
             self.loops.rows.pack(work.entries, self.on)

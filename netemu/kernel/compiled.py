@@ -6,16 +6,18 @@ import functools
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-from railyard.netemu.kernel import filling, levels, lines, rows
-
 #: How numba is asked to compile.  Without ``_nrt``, it counts no references to arrays, which took
 #: more than half of the time: these functions make none.
-_SETTINGS: dict[str, Any] = {"cache": True, "_nrt": False}
+_SETTINGS: dict[str, Any] = {"_nrt": False}
+_WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 
 
 @functools.cache
-def compiled() -> SimpleNamespace:
-    """{room's module: its functions}; loading them takes half a second, compiling them a minute."""
+def compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
+    """{module: its functions}, of modules that each come after those that they call.
+
+    Loading them takes half a second, compiling them a minute.
+    """
     from railyard.cluster.compiling import set_up_numba
 
     set_up_numba()
@@ -23,22 +25,28 @@ def compiled() -> SimpleNamespace:
     return SimpleNamespace(
         **{
             module.__name__.rpartition(".")[2]: _compile(module, made)
-            for module in (rows, filling, levels, lines)
+            for module in modules
         }
     )
 
 
 def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
-    """Compile the functions of a module in their order, and have them call compiled ones."""
+    """Compile the functions of a module in their order, and have them call compiled ones.
+
+    Each is compiled when it is first called.  Those that compiled ones call can't be called by
+    Python: to take the arrays of a state apart takes more code than what a function does with them.
+    """
     from numba import njit
 
     scope = {
         name: made.get(value, value) if callable(value) else value
         for name, value in vars(module).items()
     }
+    outer: dict[str, Any] = {}
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
             copy = FunctionType(value.__code__, scope, name)
             copy.__module__, copy.__qualname__ = module.__name__, name
-            scope[name] = made[value] = njit(**_SETTINGS)(copy)
-    return SimpleNamespace(**scope)
+            outer[name] = njit(cache=True, **_SETTINGS)(copy)
+            scope[name] = made[value] = njit(**_SETTINGS, **_WITHIN)(copy)
+    return SimpleNamespace(**outer)

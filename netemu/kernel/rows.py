@@ -236,8 +236,9 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
         if s.groups.rows[rows.group[row]] == 0:
             count_sent(rows.group[row], 0.0, now_s, s.groups)
             s.work.counts[EMPTIED] += 1
-        s.work.freed[s.work.counts[FREED]] = row
-        s.work.counts[FREED] += 1
+        if rows.way[row] != NONE:  # those of circuits have numbers of their own
+            s.work.freed[s.work.counts[FREED]] = row
+            s.work.counts[FREED] += 1
 
 
 # Cells -------------------------------------------------------------------------------------------

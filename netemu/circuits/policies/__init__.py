@@ -11,19 +11,15 @@ Another package adds a policy through an entry point of the group "railyard.circ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from railyard.cluster.errors import unknown_name
 from railyard.cluster.plugins import with_plugins
-from railyard.netemu.circuits.policies.base import CircuitPolicy
+from railyard.netemu.circuits.policies.base import CircuitPolicy, StatelessPolicy, Switch
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
-from railyard.netemu.circuits.switch import OpticalSwitch
-from railyard.netemu.model.openflows import CoflowDemand
 
 CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {kind.name: kind for kind in (SunflowCircuits,)}
 
 
-def circuit_policy(name: str, switch: OpticalSwitch) -> CircuitPolicy:
+def circuit_policy(name: str, switch: Switch) -> CircuitPolicy:
     """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
     if name in CIRCUIT_POLICIES:  # without a look at all packages
         return CIRCUIT_POLICIES[name](switch)
@@ -33,19 +29,7 @@ def circuit_policy(name: str, switch: OpticalSwitch) -> CircuitPolicy:
     return kinds[name](switch)
 
 
-def compiled(policy: CircuitPolicy, demands: Iterable[CoflowDemand]) -> CircuitPolicy:
-    """A policy that chooses the same, quicker where coflows are many; or the same one.
-
-    It takes over with these coflows.
-    """
-    if type(policy) is not SunflowCircuits or policy.switch.wavelengths > 1:
-        return policy
-    from railyard.netemu.circuits.policies.fast.matching import CompiledSunflowCircuits
-
-    return CompiledSunflowCircuits(policy, demands)
-
-
 def _checked(kind: object) -> type[CircuitPolicy]:
-    if not (isinstance(kind, type) and issubclass(kind, CircuitPolicy)):
-        raise TypeError(f"{kind!r}, no subclass of CircuitPolicy")
+    if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
+        raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
     return kind

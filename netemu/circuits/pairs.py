@@ -1,0 +1,522 @@
+"""Flows come and go, their pairs go by packets or by circuit, and time goes on; see ``arrays``."""
+
+from __future__ import annotations
+
+from math import floor, inf
+
+from railyard.netemu.circuits.arrays import (
+    ALONE,
+    CHANGED,
+    CHANGES,
+    CHOICES,
+    CUT,
+    FLOWS,
+    FREE,
+    GROWN,
+    HOLDS,
+    IN,
+    LOOK_AGAIN,
+    OUT,
+    PACKETS,
+    REMATCH,
+    REORDER,
+    SMALL,
+    TAKEN,
+    WAITS,
+    Circuits,
+)
+from railyard.netemu.circuits.policies.sunflow import (
+    choose,
+    hold,
+    line_up,
+    link,
+    release,
+    set_waits,
+    unlink,
+)
+from railyard.netemu.circuits.switch import (
+    circuit_bytes_per_s,
+    connect,
+    let_go,
+    light_up,
+    next_light_s,
+    spare,
+)
+from railyard.netemu.kernel.levels import end_due, serve, sum_up
+from railyard.netemu.kernel.rows import instant_s, join, leave, sent_by, served_at
+from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
+
+#: So many events follow each other at most in which no flow ends.
+_IDLE_MAX = 100_000
+
+
+# Flows come and go -------------------------------------------------------------------------------
+def enter(coming: Array, now_s: float, s: State, c: Circuits) -> None:
+    """Take in flows between racks that have something to send, and are in no row.
+
+    Those of pairs that hold circuits join at once; ``sort_out`` must follow for the others.
+    """
+    for at in range(len(coming)):
+        flow = coming[at]
+        pair = c.flows.pair[flow]
+        if pair == NONE:
+            pair = find_pair(flow, now_s, s, c)
+            link_flow(flow, pair, c)
+        if c.pairs.state[pair] == PACKETS:
+            list_small(pair, c)
+        else:
+            take_way(flow, True, s, c)
+            list_grown(pair, c)
+            if c.pairs.slot[pair] != NONE:
+                join_slot(flow, c.pairs.slot[pair], now_s, s, c)
+
+
+def find_pair(flow: int, now_s: float, s: State, c: Circuits) -> int:
+    """The pair that a flow belongs to; a new one, if there is none."""
+    pairs, coflow, way = c.pairs, s.flows.coflow[flow], s.flows.route[flow]
+    src, dst = c.ways.out[way], c.ways.into[way]
+    pair = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
+    while pair != NONE and pairs.port[2 * pair + IN] != dst:
+        pair = pairs.next[2 * pair + OUT]
+    return pair if pair != NONE else new_pair(coflow, src, dst, now_s, c)
+
+
+def new_pair(coflow: int, src: int, dst: int, now_s: float, c: Circuits) -> int:
+    """A pair without flows, which goes by packets; there is room for it."""
+    pairs, counts = c.pairs, c.lists.counts
+    counts[FREE] -= 1
+    pair = c.lists.free[counts[FREE]]
+    pairs.coflow[pair], pairs.state[pair], pairs.slot[pair] = coflow, PACKETS, NONE
+    pairs.port[2 * pair], pairs.port[2 * pair + 1] = src, dst
+    pairs.far[pair] = dst - src if dst >= src else dst - src + c.racks
+    pairs.first[pair] = pairs.last[pair] = NONE
+    pairs.counted[pair], pairs.ends_s[pair], pairs.is_new[pair] = 0.0, inf, False
+    for side in range(2):
+        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
+        link(pair, side, head, NONE, c.coflows.head[head], c)
+    if c.coflows.pairs[coflow] == 0:
+        c.coflows.arrived_s[coflow], c.coflows.is_moved[coflow] = now_s, True
+    c.coflows.pairs[coflow] += 1
+    return pair
+
+
+def link_flow(flow: int, pair: int, c: Circuits) -> None:
+    """Add a flow to its pair."""
+    last = c.pairs.last[pair]
+    c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow] = pair, last, NONE
+    if last == NONE:
+        c.pairs.first[pair] = flow
+    else:
+        c.flows.next[last] = flow
+    c.pairs.last[pair] = flow
+
+
+def unlink_flow(flow: int, c: Circuits) -> None:
+    """Take a flow from its pair, which stays."""
+    pair, before, after = c.flows.pair[flow], c.flows.before[flow], c.flows.next[flow]
+    if before == NONE:
+        c.pairs.first[pair] = after
+    else:
+        c.flows.next[before] = after
+    if after == NONE:
+        c.pairs.last[pair] = before
+    else:
+        c.flows.before[after] = before
+    c.flows.pair[flow] = NONE
+
+
+def forget(flow: int, now_s: float, s: State, c: Circuits) -> None:
+    """Forget a flow that has nothing to send any more, or is closed; it is in no row."""
+    pairs, pair = c.pairs, c.flows.pair[flow]
+    if pair == NONE:
+        return
+    unlink_flow(flow, c)
+    if pairs.first[pair] == NONE:
+        drop(pair, now_s, c)
+    elif pairs.state[pair] == WAITS:
+        list_grown(pair, c)
+    elif pairs.state[pair] == HOLDS:
+        pairs.is_new[pair] = True
+        if s.flows.sent[flow] < s.flows.size[flow]:
+            expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
+
+
+def drop(pair: int, now_s: float, c: Circuits) -> None:
+    """Forget a pair, which has no flows."""
+    pairs, coflow = c.pairs, c.pairs.coflow[pair]
+    if pairs.state[pair] != PACKETS:
+        take_off(pair, now_s, c)
+    for side in range(2):
+        head = (2 * coflow + side) * c.racks + pairs.port[2 * pair + side]
+        unlink(pair, side, head, c)
+    c.lists.free[c.lists.counts[FREE]] = pair
+    c.lists.counts[FREE] += 1
+    c.coflows.pairs[coflow] -= 1
+
+
+def list_small(pair: int, c: Circuits) -> None:
+    """Note that a pair by packets has more to send."""
+    if not c.pairs.is_small[pair]:
+        c.pairs.is_small[pair] = True
+        c.lists.small[c.lists.counts[SMALL]] = pair
+        c.lists.counts[SMALL] += 1
+
+
+def list_grown(pair: int, c: Circuits) -> None:
+    """Note that a pair by circuit has more, or less, to send."""
+    if not c.pairs.is_grown[pair]:
+        c.pairs.is_grown[pair] = True
+        c.lists.grown[c.lists.counts[GROWN]] = pair
+        c.lists.counts[GROWN] += 1
+
+
+# By packets or by circuit ------------------------------------------------------------------------
+def sort_out(elephant_bytes: float, now_s: float, s: State, c: Circuits) -> None:
+    """Let pairs with so much to send wait for circuits; ``Lists.flows``: those to go by packets.
+
+    Those are in no row.  Pairs by circuit that have more or less to send are counted anew.
+    """
+    counts, pairs = c.lists.counts, c.pairs
+    counts[FLOWS] = 0
+    for at in range(counts[SMALL]):
+        pair = c.lists.small[at]
+        pairs.is_small[pair] = False
+        if pairs.first[pair] != NONE and pairs.state[pair] == PACKETS:  # else it has ended since
+            choose_way(pair, elephant_bytes, now_s, s, c)
+    counts[SMALL] = 0
+    for at in range(counts[GROWN]):
+        pair = c.lists.grown[at]
+        pairs.is_grown[pair] = False
+        if pairs.first[pair] == NONE or pairs.state[pair] == PACKETS:
+            continue
+        if pairs.state[pair] == WAITS:
+            queue(pair, now_s, s, c)
+        else:
+            count(pair, left_bytes(pair, now_s, s, c), c)
+            expect_end(pair, pairs.counted[pair], now_s, s, c)
+            counts[REORDER] = 1
+    counts[GROWN] = 0
+
+
+def choose_way(pair: int, elephant_bytes: float, now_s: float, s: State, c: Circuits) -> None:
+    """Let a pair that goes by packets wait for a circuit, or list its flows that are in no row."""
+    pairs, counts, flow, left = c.pairs, c.lists.counts, c.pairs.first[pair], 0.0
+    out, into = pairs.port[2 * pair], c.racks + pairs.port[2 * pair + 1]
+    if c.ports.bytes_per_s[out] > 0.0 and c.ports.bytes_per_s[into] > 0.0:
+        left = left_bytes(pair, now_s, s, c)
+    by_circuit = left > 0.0 and left >= elephant_bytes
+    while flow != NONE:
+        is_sending = s.flows.row[flow] != NONE
+        if by_circuit and is_sending:
+            leave(flow, now_s, s)
+        elif not (by_circuit or is_sending):
+            c.lists.flows[counts[FLOWS]] = flow
+            counts[FLOWS] += 1
+        take_way(flow, by_circuit, s, c)
+        flow = c.flows.next[flow]
+    if by_circuit:
+        c.coflows.by_circuit[pairs.coflow[pair]] += 1
+        queue(pair, now_s, s, c)
+
+
+def take_way(flow: int, by_circuit: bool, s: State, c: Circuits) -> None:
+    """Have a flow, which is in no row or goes that way already, go by circuit or by packets."""
+    flows, way = s.flows, s.flows.route[flow]
+    if (c.ways.kind[way] == HOLDS) != by_circuit:
+        s.work.carried[way] += flows.sent[flow] - flows.booked[flow]
+        flows.booked[flow] = flows.sent[flow]
+        flows.route[flow] = c.ways.other[way]
+
+
+def queue(pair: int, now_s: float, s: State, c: Circuits) -> None:
+    """Let a pair wait for a circuit, with what its flows have left to send."""
+    count(pair, left_bytes(pair, now_s, s, c), c)
+    wait(pair, c)
+    c.coflows.is_fresh[c.pairs.coflow[pair]] = True
+    c.lists.counts[REORDER] = 1
+
+
+def wait(pair: int, c: Circuits) -> None:
+    """Let a pair, which has been counted, wait for a circuit."""
+    c.pairs.state[pair] = WAITS
+    c.pairs.size[pair] = floor(c.pairs.counted[pair] + 0.5)  # equals must not differ by rounding
+    line_up(pair, c)
+    set_waits(pair, True, c)
+
+
+def count(pair: int, size_bytes: float, c: Circuits) -> None:
+    """Note what a pair has left to send by circuits; 0: it needs none any more."""
+    coflow, before = c.pairs.coflow[pair], c.pairs.counted[pair]
+    more = (1 if size_bytes > 0.0 else 0) - (1 if before > 0.0 else 0)
+    for side in range(2):
+        port = (2 * coflow + side) * c.racks + c.pairs.port[2 * pair + side]
+        c.coflows.port_pairs[port] += more
+        c.coflows.port_bytes[port] += size_bytes - before
+        if c.coflows.port_pairs[port] == 0:
+            c.coflows.port_bytes[port] = 0.0  # no rounding stays: a failed port would take forever
+    c.pairs.counted[pair] = size_bytes
+    c.coflows.is_moved[coflow] = True
+
+
+def take_off(pair: int, now_s: float, c: Circuits) -> None:
+    """Have a pair go by packets: it has no circuit, and wants none; its flows are in no row."""
+    coflow = c.pairs.coflow[pair]
+    if c.pairs.state[pair] == HOLDS:
+        release(pair, c)
+        let_go(pair, now_s, c)
+        c.lists.counts[REMATCH] = 1
+    else:
+        set_waits(pair, False, c)
+    c.pairs.state[pair] = PACKETS
+    count(pair, 0.0, c)
+    c.coflows.by_circuit[coflow] -= 1
+    if c.coflows.by_circuit[coflow] == 0:
+        c.coflows.is_fresh[coflow] = False
+        c.lists.counts[REORDER] = 1
+
+
+def left_bytes(pair: int, now_s: float, s: State, c: Circuits) -> float:
+    """Bytes that a pair has left to send."""
+    left, slot, flow = 0.0, c.pairs.slot[pair], c.pairs.first[pair]
+    if slot != NONE:
+        cell = s.cell_of[c.first_link + slot]
+        if cell == NONE:
+            return 0.0
+        for place in range(s.cells.begin[cell], s.cells.begin[cell] + s.cells.many[cell]):
+            row = s.work.entries[place] >> s.shift
+            sent = served_at(row, now_s, s.rows) * s.rows.weight[row]
+            left += max(s.rows.total[row] - sent, 0.0)
+        return left
+    while flow != NONE:
+        left += s.flows.size[flow] - sent_by(flow, now_s, s)
+        flow = c.flows.next[flow]
+    return left
+
+
+def count_holding(now_s: float, s: State, c: Circuits) -> None:
+    """Note what the pairs that hold circuits have left to send."""
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE:
+            count(pair, left_bytes(pair, now_s, s, c), c)
+
+
+def expect_ends(now_s: float, s: State, c: Circuits) -> None:
+    """Note when the pairs that hold circuits will have sent all."""
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE:
+            expect_end(pair, left_bytes(pair, now_s, s, c), now_s, s, c)
+
+
+def expect_end(pair: int, left: float, now_s: float, s: State, c: Circuits) -> None:
+    """Note when a pair that holds a circuit will have sent so many bytes."""
+    slot = c.pairs.slot[pair]
+    rate = circuit_bytes_per_s(slot, c)
+    if c.lists.counts[ALONE] == 0:  # other flows use the nodes' links
+        sends = pair_bytes_per_s(slot, s, c)
+        if sends > 0.0:
+            rate = sends
+        elif now_s - c.of.ready_s[slot] > instant_s(now_s) and not c.pairs.is_new[pair]:
+            rate = 0.0  # a node's link is shut: no end is known
+    c.pairs.ends_s[pair] = max(c.of.ready_s[slot], now_s) + left / rate if rate > 0.0 else inf
+
+
+def pair_bytes_per_s(slot: int, s: State, c: Circuits) -> float:
+    """Bytes/s of the rows on a slot."""
+    rate, cell = 0.0, s.cell_of[c.first_link + slot]
+    if cell != NONE:
+        for place in range(s.cells.begin[cell], s.cells.begin[cell] + s.cells.many[cell]):
+            row = s.work.entries[place] >> s.shift
+            rate += s.rows.rate[row] * s.rows.weight[row]
+    return rate
+
+
+# Flows on circuits -------------------------------------------------------------------------------
+def join_slot(flow: int, slot: int, now_s: float, s: State, c: Circuits) -> None:
+    """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
+    way, rows = s.flows.route[flow], s.rows
+    row = c.first_row + slot * c.rows + c.ways.place[way]
+    if rows.flows[row] == 0:
+        rows.group[row], rows.way[row] = 0, NONE
+        at, end = row << s.shift, (row << s.shift) + s.longest
+        if c.ways.up[way] != s.none:
+            rows.link[at] = c.ways.up[way]
+            at += 1
+        rows.link[at] = c.first_link + slot
+        at += 1
+        if c.ways.down[way] != s.none:
+            rows.link[at] = c.ways.down[way]
+            at += 1
+        while at < end:
+            rows.link[at] = s.none
+            at += 1
+    join(flow, row, now_s, s)
+    c.pairs.is_new[c.flows.pair[flow]] = True
+
+
+def attach(pair: int, now_s: float, s: State, c: Circuits) -> None:
+    """Let a pair's flows send through its circuit."""
+    flow, slot = c.pairs.first[pair], c.pairs.slot[pair]
+    while flow != NONE:
+        join_slot(flow, slot, now_s, s, c)
+        flow = c.flows.next[flow]
+
+
+def detach(pair: int, now_s: float, s: State, c: Circuits) -> None:
+    """Let a pair's flows leave its circuit."""
+    flow = c.pairs.last[pair]
+    while flow != NONE:
+        if s.flows.row[flow] != NONE:
+            leave(flow, now_s, s)
+        flow = c.flows.before[flow]
+
+
+def attach_all(now_s: float, s: State, c: Circuits) -> None:
+    """Attach all pairs that hold circuits, of which no flow is in a row."""
+    for slot in range(c.slots):
+        if c.of.user[slot] != NONE:
+            attach(c.of.user[slot], now_s, s, c)
+
+
+def leave_port(port: int, coflow: int, fails: bool, now_s: float, s: State, c: Circuits) -> None:
+    """Let a coflow's pairs at a port that fails go by packets; list those, also if it works."""
+    pairs, side = c.pairs, 1 if port >= c.racks else 0
+    pair = c.coflows.head[(2 * coflow + side) * c.racks + port % c.racks]
+    while pair != NONE:
+        if fails and pairs.state[pair] != PACKETS:
+            detach(pair, now_s, s, c)
+            take_off(pair, now_s, c)
+            list_small(pair, c)
+        elif not fails and pairs.state[pair] == PACKETS:
+            list_small(pair, c)
+        pair = pairs.next[2 * pair + side]
+
+
+# Decisions ---------------------------------------------------------------------------------------
+def has_to_choose(now_s: float, c: Circuits) -> bool:
+    """Whether circuits are to be chosen anew."""
+    counts = c.lists.counts
+    looks_again = c.lists.times[LOOK_AGAIN] <= now_s + instant_s(now_s)
+    return counts[REORDER] != 0 or counts[REMATCH] != 0 or looks_again
+
+
+def change(now_s: float, s: State, c: Circuits) -> None:
+    """Take the circuits of ``Lists.cut``, and set up those of ``Lists.taken``."""
+    lists, counts = c.lists, c.lists.counts
+    counts[REORDER] = counts[REMATCH] = 0
+    for at in range(counts[CUT]):
+        pair = lists.cut[at]
+        detach(pair, now_s, s, c)
+        let_go(pair, now_s, c)
+        count(pair, left_bytes(pair, now_s, s, c), c)
+        wait(pair, c)
+    for at in range(counts[TAKEN]):  # spare circuits first: others may take them down
+        is_last = counts[CUT] > 0 and c.wavelengths > 1
+        lists.is_dark[at] = is_last and spare(lists.taken[at], c) == NONE
+    for turn in range(2):
+        for at in range(counts[TAKEN]):
+            if lists.is_dark[at] == (turn == 1):
+                pair = lists.taken[at]
+                connect(pair, now_s, s, c)
+                attach(pair, now_s, s, c)
+                expect_end(pair, c.pairs.counted[pair], now_s, s, c)
+
+
+def follow(now_s: float, wanted: Array, s: State, c: Circuits) -> None:
+    """Have these pairs, which go by circuit, hold circuits, and no others."""
+    lists, pairs, counts = c.lists, c.pairs, c.lists.counts
+    counts[CUT] = counts[TAKEN] = 0
+    counts[CHOICES] += 1
+    for at in range(len(wanted)):
+        pairs.since[wanted[at]] = counts[CHOICES]
+    for slot in range(c.slots):
+        pair = c.of.user[slot]
+        if pair != NONE and pairs.since[pair] != counts[CHOICES]:
+            release(pair, c)
+            lists.cut[counts[CUT]] = pair
+            counts[CUT] += 1
+    for at in range(len(wanted)):
+        pair = wanted[at]
+        if pairs.state[pair] == WAITS:
+            set_waits(pair, False, c)
+            pairs.state[pair] = HOLDS
+            hold(pair, c)
+            lists.taken[counts[TAKEN]] = pair
+            counts[TAKEN] += 1
+    change(now_s, s, c)
+
+
+def decide(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> None:
+    """Choose circuits, and change them, if there is a reason to."""
+    if has_to_choose(now_s, c):
+        if c.lists.counts[ALONE] == 0:
+            expect_ends(now_s, s, c)
+        choose(now_s, order, is_new_order, c)
+        change(now_s, s, c)
+
+
+def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> bool:
+    """Decide, and bring rates up to date; returns whether they could be."""
+    decide(now_s, order, is_new_order, s, c)
+    cell = s.groups.cell[0]
+    while cell != NONE:  # all flows are one group
+        s.work.left[s.cells.link[cell]] = s.work.capacity[s.cells.link[cell]]
+        cell = s.cells.next[cell]
+    if not serve(0, 1, now_s, s):
+        return False
+    if s.groups.next_s[0] <= now_s:
+        sum_up(0, now_s, s)
+    for slot in range(c.slots):
+        if c.of.user[slot] != NONE:
+            c.pairs.is_new[c.of.user[slot]] = False
+    return True
+
+
+def next_event_s(now_s: float, light_s: float, s: State, c: Circuits) -> float:
+    """When a flow ends, circuits are to be chosen, or the first dark circuit carries."""
+    return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], light_s), now_s)
+
+
+def end_flows_due(now_s: float, slack_s: float, s: State, c: Circuits) -> bool:
+    """End the flows that are due then, or within ``slack_s`` after it; whether there are any."""
+    before = s.work.counts[ENDED]
+    if s.groups.next_s[0] <= now_s + slack_s:
+        s.groups.next_s[0] = now_s
+        end_due(0, now_s, slack_s, s)
+        for at in range(before, s.work.counts[ENDED]):
+            forget(s.work.ended[at], now_s, s, c)
+    return s.work.counts[ENDED] > before
+
+
+def run(
+    now_s: float, until_s: float, together_s: float, asks: bool, order: Array, s: State, c: Circuits
+) -> tuple[float, int, bool]:
+    """Go from event to event until then; see ``kernel.levels.run``.
+
+    It also returns when coflows are to be put in order, with ``asks`` when circuits are to be
+    chosen, and where the log is full.
+    """
+    events = idle = 0
+    while True:
+        light_s = next_light_s(c)
+        to_s = next_event_s(now_s, light_s, s, c)
+        if to_s == inf or to_s > until_s + instant_s(until_s):
+            return until_s if until_s < inf else now_s, events, False
+        now_s = min(to_s, until_s)
+        slack_s = max(instant_s(now_s), together_s)
+        is_due = light_s <= now_s + slack_s or has_to_choose(now_s, c)
+        if light_s <= now_s:
+            light_up(now_s, s, c)
+        idle = 0 if end_flows_due(now_s, slack_s, s, c) else idle + 1
+        events += 1
+        if idle > _IDLE_MAX or (idle > 0 and not is_due):
+            return now_s, NO_END, True
+        if until_s - now_s <= instant_s(until_s):
+            return until_s, events, True
+        if c.lists.counts[REORDER] != 0 or (asks and has_to_choose(now_s, c)):
+            return now_s, events, True
+        if not set_rates(now_s, order, False, s, c):
+            return now_s, NO_END, True
+        if c.lists.counts[CHANGED] > CHANGES:
+            return now_s, events, True

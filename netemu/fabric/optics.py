@@ -1,0 +1,381 @@
+"""The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
+
+It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from math import inf
+from typing import Any, cast
+
+import numpy as np
+
+from railyard.cluster.ids import NodeId
+from railyard.cluster.topology import Topology
+from railyard.netemu.circuits import pairs
+from railyard.netemu.circuits.arrays import (
+    ALONE,
+    CHANGED,
+    DELTA,
+    FLOWS,
+    HOLDS,
+    LOOK_AGAIN,
+    PACKETS,
+    REORDER,
+    Circuits,
+    grown,
+    new_circuits,
+)
+from railyard.netemu.circuits.policies import circuit_policy, sunflow
+from railyard.netemu.circuits.policies.base import (
+    CoflowPairs,
+    CoflowsOnCircuits,
+    RackPair,
+    StatelessPolicy,
+    Switch,
+)
+from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.store import Store
+from railyard.netemu.kernel.state import NONE, Array, views
+from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
+from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.links import unpack
+from railyard.netemu.model.network import Network
+from railyard.netemu.model.ties import ranks
+
+#: This many changes are kept; who reads them all must do so in time.
+CHANGES_KEPT = 50_000
+_WHAT: tuple[Change, ...] = ("set-up", "up", "down")
+
+
+class OpticalPlane:
+    """The pairs, slots and ports of one network."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        policy: str,
+        store: Store,
+        coflows: OpenCoflows,
+    ) -> None:
+        assert topology.ocs is not None
+        self.racks = tuple(rack.id for rack in topology.rack_list())
+        delta_s, self.wavelengths = topology.ocs.delta_s, topology.ocs.wavelengths
+        self.policy = circuit_policy(policy, Switch(self.racks, self.wavelengths, delta_s))
+        self.order: Array = np.zeros(0, np.int32)  #: coflows with pairs by circuit
+        self._store, self._coflows = store, coflows
+        self._network: Network = store.network
+        self._elephant_bytes = float(topology.ocs.elephant_bytes)
+        racks, network = len(self.racks), self._network
+        #: ends of rows in a rack: each node with a limited link, and all others together
+        self._ends = 1 + max(len(rack.nodes) for rack in topology.rack_list())
+        ports = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in self.racks]
+        self._ports = np.array([network.number[name] for name in ports])
+        self._of_nic: dict[int, tuple[int, int, NodeId]] = {}
+        for number, rack in enumerate(topology.rack_list()):
+            for place, node in enumerate(rack.nodes, 1):
+                for way in ("up", "down"):
+                    self._of_nic[network.number[f"{node.id}.{way}"]] = number, place, node.id
+        slots = slots_of(topology)
+        first = store.state.none - slots
+        made = new_circuits(racks, self.wavelengths, delta_s, first, 0, self._ends**2)
+        made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
+        for port in range(2 * racks):
+            sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
+        self._take(made)
+        store.reserve_rows(slots * self._ends**2)
+        self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(
+            maxlen=CHANGES_KEPT
+        )
+        self._changes_seen = 0
+        self._routes = 0  #: how many are noted
+        self._limits_have_changed = True
+
+    # Arrays --------------------------------------------------------------------------------------
+    def _take(self, c: Circuits) -> None:
+        self.state: Circuits = c
+        self.view: Circuits = cast("Any", views)(c)
+
+    @property
+    def _c(self) -> Circuits:
+        return self.state if self._store.on is self._store.state else self.view
+
+    @property
+    def _loops(self) -> Any:
+        return self._store.loops.pairs
+
+    def _make_room(self, more_pairs: int) -> None:
+        store = self._store
+        made = grown(
+            self.state,
+            flows=len(store.state.flows.row),
+            routes=len(store.routes),
+            pairs=more_pairs,
+            coflows=len(self._coflows.keys),
+        )
+        if made is not self.state:
+            self._take(made)
+
+    def note_route(self, route: int) -> None:
+        """Note a route of the store, which may be new."""
+        store = self._store
+        if route < self._routes:
+            return
+        self._make_room(0)
+        if store.routes[route].crosses_racks:
+            links = unpack(store.routes[route].path)
+            (src, _, out), (dst, _, into) = self._of_nic[links[0]], self._of_nic[links[-1]]
+            other = store.number_of(self._network.circuit(out, into))
+            self._make_room(0)
+            for number, kind, back in ((route, PACKETS, other), (other, HOLDS, route)):
+                ways = self.view.ways
+                ways.out[number], ways.into[number], ways.kind[number] = src, dst, kind
+                ways.other[number] = back
+                self._find_limits(number)
+        else:
+            self.view.ways.out[route] = NONE
+        self._routes = len(store.routes)
+
+    def _find_limits(self, route: int) -> None:
+        """Note which links of a route's nodes are limited; others tell no rows apart."""
+        ways, limited, none = self.view.ways, self._store.is_limited, self._store.state.none
+        links = unpack(self._store.routes[route].path)
+        up, down, place = links[0], links[-1], 0
+        ways.up[route] = ways.down[route] = none
+        if limited[up]:
+            ways.up[route], place = up, self._of_nic[up][1] * self._ends
+        if limited[down]:
+            ways.down[route], place = down, place + self._of_nic[down][1]
+        ways.place[route] = place
+
+    # What flows do -------------------------------------------------------------------------------
+    def takes(self, route: int) -> bool:
+        """Whether a route crosses racks."""
+        return bool(self.view.ways.out[route] != NONE)
+
+    def enter(self, flows: list[int]) -> None:
+        """Take in flows between racks that have something to send, and are in no row."""
+        store = self._store
+        self._make_room(len(flows))
+        store.make_room(0)
+        coming = np.array(flows, np.int32)
+        if len(flows) > 1:
+            of = store.state.flows
+            left = (of.size[coming] - of.sent[coming]) / of.weight[coming]
+            coming = coming[np.argsort(left, kind="stable")]
+        self._loops.enter(coming, store.now_s, store.on, self._c)
+
+    def forget(self, flow: int) -> None:
+        """Forget a flow that has nothing to send, or is closed; it is in no row."""
+        store = self._store
+        if flow < len(self.view.flows.pair):
+            self._loops.forget(flow, store.now_s, store.on, self._c)
+
+    def resend(self, flows: list[int]) -> list[int]:
+        """Have flows, which were in rows, be in rows again: links have got limits, or lost them.
+
+        Returns those that go by packets.
+        """
+        for route in range(self._routes):
+            if self.view.ways.out[route] != NONE:
+                self._find_limits(route)
+        self._store.make_room(0)
+        c, store = self._c, self._store
+        of = self.view.flows.pair
+        self._loops.attach_all(store.now_s, store.on, c)
+        return [
+            flow
+            for flow in flows
+            if flow >= len(of) or of[flow] == NONE or self.view.pairs.slot[of[flow]] == NONE
+        ]
+
+    def limits_changed(self) -> None:
+        """Note that links have other capacities."""
+        self._limits_have_changed = True
+
+    def add_to_ports(self, load: Floats) -> None:
+        """Have the load of each circuit, in bytes/s by link, also be one of its ports."""
+        of, first = self.state.of, self.state.first_link
+        for slot in np.flatnonzero(of.user != NONE).tolist():
+            for port in (slot // self.wavelengths, len(self.racks) + int(of.peer[slot])):
+                load[self._ports[port]] += load[first + slot]
+
+    # Decisions -----------------------------------------------------------------------------------
+    def sort_out(self) -> list[int]:
+        """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
+        store = self._store
+        if self._limits_have_changed:
+            self._limits_have_changed = False
+            self._look_at_limits()
+        self._make_room(0)
+        self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
+        many = int(self.view.lists.counts[FLOWS])
+        packets: list[int] = self.state.lists.flows[:many].tolist()
+        return packets
+
+    def set_rates(self) -> bool:
+        """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.
+
+        Returns whether rates could be set.
+        """
+        store = self._store
+        is_new = bool(self.view.lists.counts[REORDER]) and self._put_in_order()
+        policy, times = self.policy, self.view.lists.times
+        if isinstance(policy, StatelessPolicy) and pairs.has_to_choose(store.now_s, self.view):
+            chosen = policy.choose(store.now_s, self._in_order())
+            self._loops.follow(store.now_s, np.array(chosen, np.int32), store.on, self._c)
+            times[LOOK_AGAIN] = inf
+        is_set = self._loops.set_rates(store.now_s, self.order, is_new, store.on, self._c)
+        if isinstance(policy, StatelessPolicy):
+            times[LOOK_AGAIN] = policy.look_again_s
+        self.take_changes()
+        return bool(is_set)
+
+    def _in_order(self) -> list[CoflowPairs]:
+        """The coflows that want circuits, in order, as policies of others see them."""
+        of, names = self.state.pairs, self._coflows.keys
+        there: dict[int, list[RackPair]] = {number: [] for number in self.order.tolist()}
+        for number in np.flatnonzero(of.state != PACKETS).tolist():
+            coflow, (src, dst) = (
+                int(of.coflow[number]),
+                of.port[2 * number : 2 * number + 2].tolist(),
+            )
+            pair = RackPair(
+                number,
+                str(names[coflow]),
+                src,
+                dst,
+                float(of.counted[number]),
+                of.state[number] == HOLDS,
+            )
+            there[coflow].append(pair)
+        came_s = self.state.coflows.arrived_s
+        return [
+            CoflowPairs(
+                str(names[coflow]),
+                float(came_s[coflow]),
+                tuple(sorted(found, key=lambda pair: (pair.src, pair.dst))),
+            )
+            for coflow, found in there.items()
+        ]
+
+    def next_s(self) -> float:
+        """When something happens by itself; rates are set."""
+        light_s, store = self.next_ready_s(), self._store
+        return float(pairs.next_event_s(store.now_s, light_s, store.view, self.view))
+
+    def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
+        """See ``pairs.run``."""
+        store = self._store
+        store.make_room(0)
+        asks = isinstance(self.policy, StatelessPolicy)
+        found = self._loops.run(
+            store.now_s, until_s, together_s, asks, self.order, store.on, self._c
+        )
+        self.take_changes()
+        now_s, events, is_stale = found
+        return now_s, events, is_stale
+
+    def _put_in_order(self) -> bool:
+        """Put coflows with pairs by circuit in order; whether it is another one than before."""
+        store, of, now_s = self._store, self.state.coflows, self._store.now_s
+        self._loops.count_holding(now_s, store.on, self._c)
+        there = np.flatnonzero(of.by_circuit[: len(self._coflows.keys)])
+        moved = there[of.is_moved[there]]
+        if len(moved):
+            racks, times = len(self.racks), self.state.lists.times
+            of.urgency[moved] = self.policy.urgency(
+                CoflowsOnCircuits(
+                    of.port_bytes.reshape(-1, 2, racks)[moved],
+                    of.port_pairs.reshape(-1, 2, racks)[moved],
+                    self.state.ports.bytes_per_s.reshape(2, -1),
+                    float(times[DELTA]),
+                    self.wavelengths,
+                )
+            )
+            of.is_moved[moved] = False
+        rank = ranks(of.urgency[there], instant_s(now_s)).tolist()
+        came_s, names = of.arrived_s[there].tolist(), self._coflows.keys
+        keyed = sorted(
+            zip(rank, came_s, [names[k] for k in there.tolist()], there.tolist(), strict=True)
+        )
+        order = np.array([number for *_, number in keyed], np.int32)
+        is_new = not np.array_equal(order, self.order)
+        self.order = order
+        of.rank[order] = np.arange(len(order))
+        return is_new
+
+    # Ports ---------------------------------------------------------------------------------------
+    def _look_at_limits(self) -> None:
+        store, loops, now_s = self._store, self._loops, self._store.now_s
+        capacity = store.state.work.capacity
+        counts = self.state.lists.counts
+        before = self.state.ports.bytes_per_s.copy()
+        after = capacity[self._ports] / self.wavelengths
+        for port in np.flatnonzero(before != after).tolist():
+            if not after[port] or not before[port]:
+                for coflow in np.flatnonzero(self.state.coflows.pairs).tolist():
+                    loops.leave_port(port, coflow, not after[port], now_s, store.on, self._c)
+            store.loops.switch.set_port(port, float(after[port]), now_s, store.on, self._c)
+            self.state.coflows.is_moved[:] = True
+            counts[REORDER] = 1
+        counts[ALONE] = not np.isfinite(capacity[list(self._network.nics)]).any()
+        if (self.state.of.user != NONE).any():
+            loops.expect_ends(now_s, store.on, self._c)
+        self.take_changes()
+        store.free_rows()
+
+    # What can be seen ----------------------------------------------------------------------------
+    def circuits(self) -> list[CircuitState]:
+        """All circuits, by the rack that sends."""
+        of, found = self.state.of, []
+        for src, rack in enumerate(self.racks):
+            slots = range(src * self.wavelengths, (src + 1) * self.wavelengths)
+            for slot in sorted(slots, key=lambda slot: of.number[slot]):
+                if of.peer[slot] != NONE:
+                    user = of.user[slot]
+                    number = NONE if user == NONE else int(self.state.pairs.coflow[user])
+                    name = self._coflows.key_of(number)
+                    ready_s = float(of.ready_s[slot])
+                    found.append(CircuitState(rack, self.racks[of.peer[slot]], name, ready_s))
+        return found
+
+    def next_ready_s(self) -> float:
+        """When the first dark circuit will carry, in seconds; inf if none is dark."""
+        return float(self.state.of.dark_s.min(initial=inf))
+
+    def changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
+        """How many changes there have been in all, and those after the first ``after``, by time.
+
+        At most the last ``CHANGES_KEPT``.
+        """
+        new, racks = max(self._changes_seen - after, 0), self.racks
+        changes = [
+            CircuitChange(at_s, _WHAT[what], racks[src], racks[dst], coflow, circuit)
+            for at_s, what, src, dst, coflow, circuit in islice(reversed(self._changes), new)
+        ]
+        return self._changes_seen, changes[::-1]
+
+    def take_changes(self) -> None:
+        """Take what the loops have logged; coflows' numbers may be used again from now on."""
+        lists = self.state.lists
+        many = int(lists.counts[CHANGED])
+        if many:
+            lists.counts[CHANGED] = 0
+            at_s, rest = (
+                lists.change_s[:many].tolist(),
+                lists.change[: 5 * many].reshape(-1, 5).tolist(),
+            )
+            self._changes_seen += many
+            for at, (what, src, dst, coflow, number) in zip(at_s, rest, strict=True):
+                name = self._coflows.key_of(coflow)
+                self._changes.append((at, what, src, dst, name, number))
+
+
+def slots_of(topology: Topology) -> int:
+    """How many links there are for circuits."""
+    assert topology.ocs is not None
+    return len(topology.rack_list()) * topology.ocs.wavelengths
