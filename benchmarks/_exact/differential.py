@@ -126,7 +126,7 @@ def _next_moment_s(
     return after_s + Fraction(dice.choice([dice.randint(1, 3000), 10 * dice.randint(1, 300)]), 1000)
 
 
-# When flows end ------------------------------------------------------------------------------------
+# When flows end -----------------------------------------------------------------------------------
 def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
     """When each flow ends by exact fractions."""
     fabric = Fabric(case.topology, flow_scheduler("maxmin"))  # for its links and ways only

@@ -39,9 +39,9 @@ from railyard.benchmarks._exact.cases import (
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
+from railyard.netemu.kernel.rows import ROUNDING as NOTHING
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.instants import CLOCK_ROUNDING
-from railyard.netemu.kernel.rows import ROUNDING as NOTHING
 
 #: What others leave of a link is a difference, known to the last digit of the link's capacity.  If
 #: it is a smaller share of it than this, the end of a flow that sends it is known less well than

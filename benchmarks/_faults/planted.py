@@ -18,7 +18,6 @@ from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.fabric import Fabric
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed

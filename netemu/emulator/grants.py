@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
-from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statistics import lateness_class
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import Grants
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 

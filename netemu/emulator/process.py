@@ -32,7 +32,6 @@ from railyard.cluster.units import format_rate
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.owners import Owners
 from railyard.netemu.emulator.publisher import Publisher
-from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statefile import State, StateFile, counted_before
 from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric

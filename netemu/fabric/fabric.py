@@ -25,8 +25,8 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.optics import OpticalPlane, slots_of
 from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.optics import OpticalPlane, slots_of
 from railyard.netemu.fabric.places import Key, Places
 from railyard.netemu.fabric.planning import Planner
 from railyard.netemu.fabric.recent import RecentChanges

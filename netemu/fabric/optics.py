@@ -237,28 +237,17 @@ class OpticalPlane:
     def _in_order(self) -> list[CoflowPairs]:
         """The coflows that want circuits, in order, as policies of others see them."""
         of, names = self.state.pairs, self._coflows.keys
-        there: dict[int, list[RackPair]] = {number: [] for number in self.order.tolist()}
+        there: dict[int, list[RackPair]] = {coflow: [] for coflow in self.order.tolist()}
         for number in np.flatnonzero(of.state != PACKETS).tolist():
-            coflow, (src, dst) = (
-                int(of.coflow[number]),
-                of.port[2 * number : 2 * number + 2].tolist(),
-            )
-            pair = RackPair(
-                number,
-                str(names[coflow]),
-                src,
-                dst,
-                float(of.counted[number]),
-                of.state[number] == HOLDS,
-            )
+            coflow, (src, dst) = of.coflow[number].item(), of.port[2 * number :][:2].tolist()
+            left_bytes, has_circuit = of.counted[number].item(), of.state[number] == HOLDS
+            pair = RackPair(number, str(names[coflow]), src, dst, left_bytes, has_circuit)
             there[coflow].append(pair)
         came_s = self.state.coflows.arrived_s
+        for found in there.values():
+            found.sort(key=lambda pair: (pair.src, pair.dst))
         return [
-            CoflowPairs(
-                str(names[coflow]),
-                float(came_s[coflow]),
-                tuple(sorted(found, key=lambda pair: (pair.src, pair.dst))),
-            )
+            CoflowPairs(str(names[coflow]), came_s[coflow].item(), tuple(found))
             for coflow, found in there.items()
         ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
-from railyard.netemu.fabric.optics import OpticalPlane
 from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.optics import OpticalPlane
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NO_END
 from railyard.netemu.model.arrays import Floats, Numbers

@@ -9,7 +9,11 @@ from typing import Any
 #: How numba is asked to compile.  Without ``_nrt``, it counts no references to arrays, which took
 #: more than half of the time: these functions make none.
 _SETTINGS: dict[str, Any] = {"_nrt": False}
-_WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+_WITHIN: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+}
 
 
 @functools.cache
@@ -23,10 +27,7 @@ def compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     set_up_numba()
     made: dict[Any, Any] = {}
     return SimpleNamespace(
-        **{
-            module.__name__.rpartition(".")[2]: _compile(module, made)
-            for module in modules
-        }
+        **{module.__name__.rpartition(".")[2]: _compile(module, made) for module in modules}
     )
 
 

@@ -264,7 +264,8 @@ def _none_of(table: Any) -> Any:
 def _table(table: Any, many: int, entries: int = 1) -> Any:
     """A table with room for that many, or for twice as many as it had."""
     many, each = max(many, 2 * len(table[0])), {"each": 1, "entry": entries, "pass": 2}
-    kinds = _kinds(type(table))
+    kind: Any = type(table)
+    kinds = _kinds(kind)
     longer = {
         name: _longer(array, many * each[kinds[name][1]]) for name, array in table._asdict().items()
     }
@@ -272,7 +273,7 @@ def _table(table: Any, many: int, entries: int = 1) -> Any:
 
 
 @functools.cache
-def _kinds(table: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
+def _kinds(table: Any) -> dict[str, tuple[Any, str]]:
     """{array: the type of its numbers, and of what there is one}"""
     hints = get_type_hints(table, include_extras=True)
     return {name: hint.__metadata__ for name, hint in hints.items()}

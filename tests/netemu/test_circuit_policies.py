@@ -1,5 +1,7 @@
 """Circuit policies: one of one's own, registered by name, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from railyard.cluster.errors import InvariantError, UsageError
@@ -25,7 +27,7 @@ class Rotor(StatelessPolicy):
         self.look_again_s = now_s // 1 + 1 if coflows else float("inf")
         distance = 1 + int(now_s) % 3
         there = {}
-        for pair in (pair for coflow in coflows for pair in coflow.pairs() if pair.by_circuit):
+        for pair in (pair for coflow in coflows for pair in coflow.pairs):
             if (pair.dst - pair.src) % 4 == distance:
                 there.setdefault((pair.src, pair.dst), pair)
         return there.values()
@@ -72,17 +74,26 @@ class Generous(Rotor):
     """Connects all that send with all that receive."""
 
     def wanted(self, now_s, coflows):
-        return [pair for coflow in coflows for pair in coflow.pairs()]
+        return [pair for coflow in coflows for pair in coflow.pairs]
+
+
+class Wrong(Generous):
+    """Connects rack 0 with rack 2, whatever is to be sent."""
+
+    def wanted(self, now_s, coflows):
+        return [replace(pair, dst=2) for pair in super().wanted(now_s, coflows)]
 
 
 @pytest.mark.parametrize(
-    ("sizes_gb", "what"),
+    ("policy", "sizes_gb", "what"),
     [
-        pytest.param({1: 2, 2: 2}, "more circuits than 1 to r0.ocs.up 2", id="a port is full"),
-        pytest.param({1: 2, 2: 0.1}, "r0 to r2 a circuit: it wants none", id="by packets"),
+        pytest.param(
+            Generous, {1: 2, 2: 2}, "more circuits than 1 to r0.ocs.up 2", id="a port is full"
+        ),
+        pytest.param(Wrong, {1: 2, 2: 0.1}, "r0 to r2 a circuit: it wants none", id="by packets"),
     ],
 )
-def test_what_the_switch_cannot_do_stops_the_run(monkeypatch, sizes_gb, what):
-    monkeypatch.setitem(CIRCUIT_POLICIES, "rotor", Generous)
+def test_what_the_switch_cannot_do_stops_the_run(monkeypatch, policy, sizes_gb, what):
+    monkeypatch.setitem(CIRCUIT_POLICIES, "rotor", policy)
     with pytest.raises(InvariantError, match=f"rotor gave {what}"):
         ccts_s(("a", 0, sizes_gb))

@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 
 from railyard.netemu.circuits.policies import compiled
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.circuits.switch import OpticalSwitch
-from railyard.netemu.model.openflows import CoflowDemand, RackPairDemand
 from tests.netemu.matching_oracle import Ports, match
 from tests.netemu.topologies import network_of
 

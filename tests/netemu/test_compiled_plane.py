@@ -5,9 +5,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from railyard.netemu.circuits.plane import CircuitPlane
 
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
-from railyard.netemu.circuits.plane import CircuitPlane
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.base import Fast

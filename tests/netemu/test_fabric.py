@@ -15,7 +15,6 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler, Plan
-from railyard.netemu.model.filling import fill
 from railyard.netemu.schedulers.maxmin import MaxMin
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 

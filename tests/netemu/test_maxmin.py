@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
-from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 from railyard.netemu.model.filling import fill
+from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 
 LINKS = 7
 capacity = st.one_of(st.integers(1, 50), st.just(math.inf), st.just(0))

@@ -14,9 +14,9 @@ from railyard.cluster.errors import PeerUnable
 from railyard.cluster.messaging.transport import Request
 from railyard.cluster.messaging.wire import Done
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.emulator.statefile import State, StateFile
 from railyard.netemu.emulator.statistics import plus, since
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
     CircuitChanges,
     GetCircuitChanges,

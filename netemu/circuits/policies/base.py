@@ -40,25 +40,20 @@ class RackPair:
     """What a coflow has to send from one rack to another by circuit; racks are numbers."""
 
     number: int
-    coflow: str
+    coflow: str  #: its name; of a flow without one, "flow " and the flow's
     src: int
     dst: int
-    left_bytes: float  #: as of when it was last counted
+    left_bytes: float  #: as of when coflows were last put in order
     has_circuit: bool
-    by_circuit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CoflowPairs:
     """A coflow that wants circuits."""
 
-    key: str
+    name: str
     arrived_s: float
-    _pairs: tuple[RackPair, ...]
-
-    def pairs(self) -> tuple[RackPair, ...]:
-        """Its pairs that have, or want, circuits."""
-        return self._pairs
+    pairs: tuple[RackPair, ...]  #: those that have, or want, circuits
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +87,12 @@ class StatelessPolicy(CircuitPolicy):
     def wanted(self, now_s: float, coflows: Sequence[CoflowPairs]) -> Iterable[RackPair]:
         """The pairs that should have circuits now, at most W at a port.
 
-        Choose from ``pairs()`` of these coflows, which are in order.
+        Choose from the ``pairs`` of these coflows, which are in order.
         """
 
     def choose(self, now_s: float, coflows: Sequence[CoflowPairs]) -> list[int]:
         """The numbers of the pairs wanted; ``InvariantError`` if the switch can't have these."""
-        known = {pair for coflow in coflows for pair in coflow.pairs()}
+        known = {pair for coflow in coflows for pair in coflow.pairs}
         wanted = list(dict.fromkeys(self.wanted(now_s, coflows)))
         used: Counter[str] = Counter()
         for pair in wanted:

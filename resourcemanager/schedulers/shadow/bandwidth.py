@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from railyard.cluster.ids import NodeId
+from railyard.netemu.model.filling import fill
 from railyard.netemu.model.links import stack
 from railyard.netemu.model.network import Network
-from railyard.netemu.model.filling import fill
 
 #: (The node that sends, the node that reads)
 Transfer = tuple[NodeId, NodeId]
