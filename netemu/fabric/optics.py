@@ -6,7 +6,6 @@ It numbers slots and rows, makes room, puts coflows in order and takes the log o
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 from math import inf
 from typing import Any, cast
 
@@ -87,10 +86,9 @@ class OpticalPlane:
             sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
         self._take(made)
         store.reserve_rows(slots * self._ends**2)
-        self._changes: deque[tuple[float, int, int, int, str | None, int]] = deque(
-            maxlen=CHANGES_KEPT
-        )
-        self._changes_seen = 0
+        #: how many changes there were before; times; coflows; the rest, as in ``Lists.change``
+        self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
+        self._changed = 0
         self._routes = 0  #: how many are noted
         self._limits_have_changed = True
 
@@ -171,7 +169,7 @@ class OpticalPlane:
     def forget(self, flow: int) -> None:
         """Forget a flow that has nothing to send, or is closed; it is in no row."""
         store = self._store
-        if flow < len(self.view.flows.pair):
+        if flow < len(self.view.flows.pair) and self.view.flows.pair[flow] != NONE:
             self._loops.forget(flow, store.now_s, store.on, self._c)
 
     def resend(self, flows: list[int]) -> list[int]:
@@ -339,29 +337,31 @@ class OpticalPlane:
     def changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """How many changes there have been in all, and those after the first ``after``, by time.
 
-        At most the last ``CHANGES_KEPT``.
+        At least the last ``CHANGES_KEPT`` of these.
         """
-        new, racks = max(self._changes_seen - after, 0), self.racks
-        changes = [
-            CircuitChange(at_s, _WHAT[what], racks[src], racks[dst], coflow, circuit)
-            for at_s, what, src, dst, coflow, circuit in islice(reversed(self._changes), new)
-        ]
-        return self._changes_seen, changes[::-1]
+        found, racks = list[CircuitChange](), self.racks
+        for first, at_s, coflows, rest in self._changes:
+            new = slice(max(after - first, 0), None)
+            for at, coflow, (what, src, dst, _, circuit) in zip(
+                at_s[new].tolist(), coflows[new].tolist(), rest[new].tolist(), strict=True
+            ):
+                change = CircuitChange(at, _WHAT[what], racks[src], racks[dst], coflow, circuit)
+                found.append(change)
+        return self._changed, found
 
     def take_changes(self) -> None:
         """Take what the loops have logged; coflows' numbers may be used again from now on."""
-        lists = self.state.lists
+        lists, kept = self.state.lists, self._changes
         many = int(lists.counts[CHANGED])
-        if many:
-            lists.counts[CHANGED] = 0
-            at_s, rest = (
-                lists.change_s[:many].tolist(),
-                lists.change[: 5 * many].reshape(-1, 5).tolist(),
-            )
-            self._changes_seen += many
-            for at, (what, src, dst, coflow, number) in zip(at_s, rest, strict=True):
-                name = self._coflows.key_of(coflow)
-                self._changes.append((at, what, src, dst, name, number))
+        if not many:
+            return
+        lists.counts[CHANGED] = 0
+        rest = lists.change[: 5 * many].reshape(-1, 5).copy()
+        names = np.array([*self._coflows.keys, None], object)[rest[:, 3]]  # NONE is the last
+        kept.append((self._changed, lists.change_s[:many].copy(), names, rest))
+        self._changed += many
+        while len(kept) > 1 and self._changed - kept[1][0] >= CHANGES_KEPT:
+            kept.popleft()
 
 
 def slots_of(topology: Topology) -> int:
