@@ -14,18 +14,20 @@ A megabyte takes 8 ms of a port in both: here it is 10**6 bytes at 1 Gbps, there
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from railyard.cluster.errors import InvariantError, UsageError
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.messages import NetworkStats
-from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.flows import Finished, FlowRows
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
@@ -66,7 +68,8 @@ class CoflowRun:
         self.records = {CoflowId(coflow.name): CoflowRecord(coflow) for coflow in trace.coflows}
         self.finished = 0  #: coflows
         self._scheduler = scheduler
-        self._nodes: list[list[NodeId]] = [[node.id for node in rack.nodes] for rack in racks]
+        #: [rack]: the number of its first node; then how many there are
+        self._first_node = np.cumsum([0, *(len(rack.nodes) for rack in racks)])
         self._active_s = 0.0
         self._room_bytes = 0.0
 
@@ -147,20 +150,20 @@ class CoflowRun:
         name = CoflowId(coflow.name)
         self.fabric.register_coflow(name)
         self.records[name].open_flows = coflow.width
-        self.fabric.start_all(self._specs(name, coflow))
+        self.fabric.start_rows(self._rows(name, coflow))
 
-    def _specs(self, name: CoflowId, coflow: TraceCoflow) -> Iterator[FlowSpec]:
-        mappers, nodes = len(coflow.mappers), self._nodes
-        for number, (src, dst, size_bytes) in enumerate(coflow.flows()):
-            near, far = nodes[src], nodes[dst]
-            # Spread over the rack's nodes, so that the uplink is the bottleneck and not a NIC.
-            yield FlowSpec(
-                flow=FlowId(f"{name}.{number}"),
-                src=near[number % len(near)],
-                dst=far[number // mappers % len(far)],
-                size_bytes=size_bytes,
-                coflow=name,
-            )
+    def _rows(self, name: CoflowId, coflow: TraceCoflow) -> FlowRows:
+        src, dst, size_bytes = np.array(list(coflow.flows()), np.int64).reshape(-1, 3).T
+        numbers, first, nodes = np.arange(coflow.width), self._first_node, np.diff(self._first_node)
+        # Spread over the rack's nodes, so that the uplink is the bottleneck and not a NIC.
+        return FlowRows(
+            names=[FlowId(f"{name}.{number}") for number in numbers.tolist()],
+            src=first[src] + numbers % nodes[src],
+            dst=first[dst] + numbers // len(coflow.mappers) % nodes[dst],
+            size_bytes=size_bytes,
+            coflow=np.zeros(coflow.width, np.int64),
+            coflows=[name],
+        )
 
     def _stats(self) -> NetworkStats:
         by_link = self.fabric.bytes_by_link()

@@ -29,7 +29,7 @@ def shadow_decisions(times: int) -> list[Row]:
         for number, each in enumerate(duplicates(maps, LATE))
     ]
     network = Network(load_topology("co-scheduler-60x10"))
-    nodes = list(network.rack_number)
+    nodes = list(network.node_number)
     read = [(dice.choice(nodes[:300]), dice.choice(nodes[300:])) for _ in range(LATE)]
 
     def choose() -> None:

@@ -62,16 +62,13 @@ class PairFlows(NamedTuple):
     before: Array
 
 
-class Ways(NamedTuple):
-    """[route]"""
+class Nodes(NamedTuple):
+    """[node]"""
 
-    out: Array  #: the rack it leaves; NONE: it does not cross racks
-    into: Array
-    other: Array  #: the route between the same nodes, by circuit or by packets
-    up: Array  #: the links of the nodes, as far as they are limited, or ``none``
+    up: Array  #: its links, as far as they are limited, or ``none``
     down: Array
-    place: Array  #: of its row among those of a slot
-    kind: Array  #: ``HOLDS``: it is by circuit; otherwise ``PACKETS``
+    place_up: Array  #: the place of a row among those of a slot is the sum of these of its ends
+    place_down: Array
 
 
 class Pairs(NamedTuple):
@@ -180,8 +177,9 @@ class Circuits(NamedTuple):
     first_link: int  #: the link of the first slot
     first_row: int  #: the first row of the first slot
     rows: int  #: how many rows a slot has
+    packets: int  #: how many routes there are by packets; those by circuit follow
     flows: PairFlows
-    ways: Ways
+    nodes: Nodes
     pairs: Pairs
     coflows: Coflows
     ports: Ports
@@ -211,6 +209,7 @@ def new_circuits(
     first_link: int,
     first_row: int,
     rows: int,
+    nodes: int,
 ) -> Circuits:
     """Arrays without flows and circuits, for ports that have failed."""
     words, slots = (racks + MASK) >> SHIFT, racks * wavelengths
@@ -233,8 +232,9 @@ def new_circuits(
         first_link,
         first_row,
         rows,
+        (racks + 1) ** 2,
         PairFlows(*(np.full(1, NONE, _I) for _ in PairFlows._fields)),
-        Ways(*(np.zeros(1, _I) for _ in Ways._fields)),
+        Nodes(*(np.zeros(nodes, _I) for _ in Nodes._fields)),
         Pairs(**{name: np.zeros(both.get(name, 1), kind) for name, kind in pairs.items()}),
         Coflows(**{name: np.zeros(wide.get(name, 1), kind) for name, kind in coflows.items()}),
         Ports(
@@ -276,9 +276,7 @@ def new_circuits(
     return made
 
 
-def grown(
-    c: Circuits, *, flows: int = 0, routes: int = 0, pairs: int = 0, coflows: int = 0
-) -> Circuits:
+def grown(c: Circuits, *, flows: int = 0, pairs: int = 0, coflows: int = 0) -> Circuits:
     """The same with room for so many, of pairs for so many more, if there is less."""
     made: dict[str, Any] = {}
     lists = c.lists
@@ -287,8 +285,6 @@ def grown(
         made["flows"] = table = _longer(c.flows, flows)
         table.pair[before:] = NONE
         lists = lists._replace(flows=np.zeros(len(table.pair), _I))
-    if routes > len(c.ways.out):
-        made["ways"] = _longer(c.ways, routes)
     free = int(lists.counts[FREE])
     if pairs > free:
         before = len(c.pairs.coflow)

@@ -43,7 +43,7 @@ from railyard.netemu.circuits.switch import (
     spare,
 )
 from railyard.netemu.kernel.levels import end_due, serve, sum_up
-from railyard.netemu.kernel.rows import instant_s, join, leave, sent_by, served_at
+from railyard.netemu.kernel.rows import book, instant_s, join, leave, sent_by, served_at
 from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
 
 #: So many events follow each other at most in which no flow ends.
@@ -73,8 +73,8 @@ def enter(coming: Array, now_s: float, s: State, c: Circuits) -> None:
 
 def find_pair(flow: int, now_s: float, s: State, c: Circuits) -> int:
     """The pair that a flow belongs to; a new one, if there is none."""
-    pairs, coflow, way = c.pairs, s.flows.coflow[flow], s.flows.route[flow]
-    src, dst = c.ways.out[way], c.ways.into[way]
+    pairs, coflow, route = c.pairs, s.flows.coflow[flow], s.flows.route[flow] % c.packets
+    src, dst = route // (c.racks + 1), route % (c.racks + 1)
     pair = c.coflows.head[(2 * coflow + OUT) * c.racks + src]
     while pair != NONE and pairs.port[2 * pair + IN] != dst:
         pair = pairs.next[2 * pair + OUT]
@@ -221,11 +221,9 @@ def choose_way(pair: int, elephant_bytes: float, now_s: float, s: State, c: Circ
 
 def take_way(flow: int, by_circuit: bool, s: State, c: Circuits) -> None:
     """Have a flow, which is in no row or goes that way already, go by circuit or by packets."""
-    flows, way = s.flows, s.flows.route[flow]
-    if (c.ways.kind[way] == HOLDS) != by_circuit:
-        s.work.carried[way] += flows.sent[flow] - flows.booked[flow]
-        flows.booked[flow] = flows.sent[flow]
-        flows.route[flow] = c.ways.other[way]
+    if (s.flows.route[flow] >= c.packets) != by_circuit:
+        book(flow, s)
+        s.flows.route[flow] += c.packets if by_circuit else -c.packets
 
 
 def queue(pair: int, now_s: float, s: State, c: Circuits) -> None:
@@ -335,18 +333,19 @@ def pair_bytes_per_s(slot: int, s: State, c: Circuits) -> float:
 # Flows on circuits -------------------------------------------------------------------------------
 def join_slot(flow: int, slot: int, now_s: float, s: State, c: Circuits) -> None:
     """Let a flow, which is in no row, send through a circuit, or wait there until it is ready."""
-    way, rows = s.flows.route[flow], s.rows
-    row = c.first_row + slot * c.rows + c.ways.place[way]
+    rows, up, down = s.rows, c.nodes.up[s.flows.src[flow]], c.nodes.down[s.flows.dst[flow]]
+    row = c.first_row + slot * c.rows
+    row += c.nodes.place_up[s.flows.src[flow]] + c.nodes.place_down[s.flows.dst[flow]]
     if rows.flows[row] == 0:
         rows.group[row], rows.way[row] = 0, NONE
         at, end = row << s.shift, (row << s.shift) + s.longest
-        if c.ways.up[way] != s.none:
-            rows.link[at] = c.ways.up[way]
+        if up != s.none:
+            rows.link[at] = up
             at += 1
         rows.link[at] = c.first_link + slot
         at += 1
-        if c.ways.down[way] != s.none:
-            rows.link[at] = c.ways.down[way]
+        if down != s.none:
+            rows.link[at] = down
             at += 1
         while at < end:
             rows.link[at] = s.none

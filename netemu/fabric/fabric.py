@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,21 +32,21 @@ from railyard.netemu.fabric.planning import Planner
 from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
-from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.circuits import CircuitChange, CircuitState
-from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowSpec
+from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowRows, FlowSpec
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
-#: With this many open flows, compiled loops are worth the half second that it takes to load them.
-MANY_FLOWS = 2_000
+#: From so many flows on, compiled loops are worth the half second that it takes to load them.
+MANY_FLOWS = 5_000
 
 
 class Fabric:
     """Flows over the links of a topology, in the order that a flow scheduler says.
 
-    From ``compiled_from`` open flows on, loops are compiled ones.
+    Once ``compiled_from`` flows have been started, loops are compiled ones.
     """
 
     def __init__(
@@ -70,10 +70,7 @@ class Fabric:
         self._is_stale = False  #: whether rates must be set before time passes
         self._flows: dict[FlowId, int] = {}
         self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
-        self._sequence: list[int] = []  #: [flow]: flows are numbered as they come
-        self._started = 0
         self._coflows: dict[CoflowId, Coflow] = {}
-        self._coflow_numbers: list[CoflowId] = []
         #: flows with nothing to send or no limit to it; they finish before time passes
         self._instant: dict[int, None] = {}
         self._recent = RecentChanges()
@@ -91,21 +88,49 @@ class Fabric:
 
         Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
         """
-        opened: list[int] = []
-        keys: list[tuple[Key, int]] = []
+        opened, keys = list[int](), list[tuple[Key, int]]()
         try:
             for spec in specs:
                 flow = self._add(spec)
                 opened.append(flow)
-                if self._places is not None:
-                    keys.append(((spec.priority or (inf,), spec.flow), flow))
+                keys.append(((spec.priority or (inf,), spec.flow), flow))
                 self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
-            if self._places is not None:
-                renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
-                if renumbered:
-                    self._store.renumber()
-            self._send(opened)
+            self._place(keys)
+            self._send(np.array(opened, np.int32))
+
+    def start_rows(self, rows: FlowRows) -> None:
+        """Open flows now, in this order; the quickest way to start many.
+
+        Raises ``ValueError`` as ``start`` does; then none of them is open.
+        """
+        coflows = [self._registered(coflow) for coflow in rows.coflows]
+        names = cast("Sequence[FlowId]", rows.names)
+        if not self._flows.keys().isdisjoint(names):
+            open_already = next(name for name in names if name in self._flows)
+            raise ValueError(f'flow "{open_already}" is open already')
+        weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
+        if not (rows.size_bytes >= 0).all() or not ((weights > 0) & (weights < inf)).all():
+            raise ValueError("flows: need sizes >= 0 and weights > 0")
+        groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
+        store, weights = self._store, np.broadcast_to(weights, len(names))
+        new = store.add_all(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
+        flows = new.tolist()
+        self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
+        for flow, name in zip(flows, names, strict=True):
+            self._names[flow] = name
+        self._flows.update(zip(names, flows, strict=True))
+        for place, coflow in enumerate(coflows):
+            there = np.flatnonzero(rows.coflow == place).tolist()
+            coflow.flows.update((names[at], None) for at in there)
+            if coflow.started_s is None:
+                coflow.started_s = store.now_s
+        for name in names[-self._recent.kept :]:
+            self._recent.add((store.now_s, "start", name, None))
+        if self._places is not None:
+            priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
+            self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
+        self._send(new)
 
     def go_on(self, spec: FlowSpec, sent_bytes: float) -> None:
         """Open a flow now of which another fabric has carried ``sent_bytes``.
@@ -118,12 +143,10 @@ class Fabric:
         flow = self._add(spec)
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
-        if self._places is not None:
-            key: Key = (spec.priority or (inf,), spec.flow)
-            self._places.add([(key, flow)], self._store.state.flows.key, len(self._flows))
+        self._place([((spec.priority or (inf,), spec.flow), flow)])
         if self._by_coflow:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
-        self._send([flow])
+        self._send(np.array([flow], np.int32))
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -142,7 +165,7 @@ class Fabric:
         flows.size[found] += by_bytes
         flows.more[found] = more
         self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send([found])
+        self._send(np.array([found], np.int32))
         self._changed()
 
     def cancel(self, flow: FlowId) -> bool:
@@ -152,7 +175,11 @@ class Fabric:
             return False
         self._instant.pop(found, None)
         self._store.stop(found)
-        self._close(found, None)
+        if self._optics is not None:
+            self._optics.forget(found)
+        self._leave_coflow(found, None)
+        self._recent.add((self._store.now_s, "cancel", flow, None))
+        self._store.close(found)
         self._changed()
         return True
 
@@ -188,12 +215,12 @@ class Fabric:
         check_capacity(link, bytes_per_s)
         self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
         was_limited = store.is_limited[number]
-        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
+        sending = store.set_capacity(number, bytes_per_s, self._going())
         if was_limited != store.is_limited[number]:
             if self._optics is not None:
                 sending = self._optics.resend(sending)
             instant, self._instant = list(self._instant), {}
-            self._send_by_packets([*sending, *instant])
+            self._send_by_packets(np.concatenate([sending, np.array(instant, np.int32)]))
             if self._places is not None:
                 store.keep(sending)
         if self._optics is not None:
@@ -213,7 +240,7 @@ class Fabric:
         while True:
             if self._instant:
                 ended, self._instant = list(self._instant), {}
-                finished += [self._finish(flow, store.now_s) for flow in ended]
+                finished += self._finish(np.array(ended, np.int32), [store.now_s] * len(ended))
                 self._changed()
             if self._is_stale and now_s == store.now_s:
                 break
@@ -336,18 +363,16 @@ class Fabric:
         There is also "client" once clients outside the racks have sent or got bytes over a link.
         """
         totals = dict.fromkeys(_CATEGORIES, 0.0)
-        for route, sent in zip(self._store.routes, self._carried(), strict=True):
-            for category in route.counted_as if sent else ():
-                totals[category] = totals.get(category, 0.0) + sent
+        by_route, _ = self._store.carried(self._going())
+        for route in np.flatnonzero(by_route).tolist():
+            for category in self._store.between(route).counted_as:
+                totals[category] = totals.get(category, 0.0) + by_route[route]
         return {category: round(total) for category, total in totals.items()}
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        totals = [0.0] * len(self.network.capacities)
-        for route, sent in zip(self._store.routes, self._carried(), strict=True):
-            for link in route.links if sent else ():
-                totals[link] += sent
-        return {name: round(totals[number]) for name, number in self.network.number.items()}
+        by_link = self._store.carried(self._going())[1].tolist()
+        return {name: round(by_link[number]) for name, number in self.network.number.items()}
 
     # Inside --------------------------------------------------------------------------------------
     @property
@@ -355,14 +380,9 @@ class Fabric:
         capacities: Floats = self._store.state.work.capacity[: len(self.network.capacities)]
         return capacities
 
-    def _carried(self) -> list[float]:
-        """[route]: bytes carried so far."""
-        store = self._store
-        carried: list[float] = store.state.work.carried[: len(store.routes)].tolist()
-        for flow in self._flows.values():
-            more = store.sent_bytes(flow) - store.view.flows.booked[flow]
-            carried[store.view.flows.route[flow]] += more
-        return carried
+    def _going(self) -> Numbers:
+        """The open flows."""
+        return np.array(list(self._flows.values()), np.int32)
 
     def _changed(self) -> None:
         """Note that the flow scheduler must be asked again before time passes."""
@@ -371,7 +391,7 @@ class Fabric:
     def _set_rates(self) -> None:
         if not self._is_stale:
             return
-        if len(self._flows) >= self._compiled_from:
+        if self._store.started >= self._compiled_from:
             self._store.compile()
         self._is_stale = False
         if self._optics is not None:
@@ -397,19 +417,15 @@ class Fabric:
             raise ValueError(f'flow "{name}" is open already')
         if size_bytes < 0 or not 0 < weight < inf:
             raise ValueError(f'flow "{name}": need a size >= 0 and a weight > 0')
-        route = self._store.number_of(self.network.route(spec.src, spec.dst))
+        src, dst = self.network.ends(spec.src, spec.dst)
         number = NONE
-        if self._optics is not None:
-            self._optics.note_route(route)
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
-        flow = self._store.add(number, route, size_bytes, weight, spec.more)
+        flow = self._store.add(src, dst, number, size_bytes, weight, spec.more)
         if flow == len(self._names):
             self._names.append(name)
-            self._sequence.append(self._started)
         else:
-            self._names[flow], self._sequence[flow] = name, self._started
-        self._started += 1
+            self._names[flow] = name
         self._flows[name] = flow
         if coflow is not None:
             coflow.flows[name] = None
@@ -417,33 +433,42 @@ class Fabric:
                 coflow.started_s = self._store.now_s
         return flow
 
-    def _send(self, going: Sequence[int]) -> None:
+    def _place(self, keys: Sequence[tuple[Key, int]]) -> None:
+        """Give flows their places in the order of priorities, if there is one."""
+        if self._places is not None:
+            renumbered = self._places.add(keys, self._store.state.flows.key, len(self._flows))
+            if renumbered:
+                self._store.renumber()
+
+    def _send(self, going: Numbers) -> None:
         """Let flows that send nothing send what they have."""
-        optics, flows = self._optics, self._store.view.flows
+        optics, flows = self._optics, self._store.state.flows
         if optics is not None:
-            crossing = [flow for flow in going if optics.takes(flows.route[flow])]
-            going = [flow for flow in going if not optics.takes(flows.route[flow])]
-            entering = [flow for flow in crossing if flows.sent[flow] < flows.size[flow]]
-            for flow in crossing:
-                if flows.sent[flow] >= flows.size[flow]:
-                    optics.forget(flow)
-                    going.append(flow)
-            if entering:
+            crosses, has_more = (
+                optics.takes(flows.route[going]),
+                flows.sent[going] < flows.size[going],
+            )
+            for flow in going[crosses & ~has_more].tolist():
+                optics.forget(flow)
+            entering, going = going[crosses & has_more], going[~(crosses & has_more)]
+            if len(entering):
                 optics.enter(entering)
                 self._changed()
         self._send_by_packets(going)
 
-    def _send_by_packets(self, going: Sequence[int]) -> None:
-        flows, store, new = self._store.view.flows, self._store, list[int]()
-        for flow in going:
-            if flows.sent[flow] < flows.size[flow] and store.has_limit(flows.route[flow]):
-                new.append(flow)
-            elif not flows.more[flow]:
-                self._instant[flow] = None
-            else:
+    def _send_by_packets(self, going: Numbers) -> None:
+        flows, store = self._store.state.flows, self._store
+        ways = store.ways(going)
+        sends = (flows.sent[going] < flows.size[going]) & (ways != NONE)
+        for flow in going[~sends].tolist():
+            if flows.more[flow]:
                 flows.sent[flow] = flows.size[flow]
-        if new:
-            store.send(new, [flows.coflow[flow] if self._by_coflow else 0 for flow in new])
+            else:
+                self._instant[flow] = None
+        new = going[sends]
+        if len(new):
+            groups = flows.coflow[new] if self._by_coflow else np.zeros(len(new), np.int32)
+            store.send(new, ways[sends], groups)
             self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:
@@ -457,33 +482,41 @@ class Fabric:
 
     def _take_ended(self) -> list[Finished]:
         """Close the flows that have sent all; those that wait for more bytes only stop."""
-        ended, flows = self._store.take_ended(), self._store.view.flows
-        if not ended:
+        store = self._store
+        ended, flows = np.array(store.take_ended(), np.int32), store.state.flows
+        if not len(ended):
             return []
-        self._store.free_rows()
-        timed = [(flows.end_s[f], self._sequence[f], f) for f in ended if not flows.more[f]]
-        return [self._finish(flow, end_s) for end_s, _, flow in sorted(timed)]
+        store.free_rows()
+        ended = ended[~flows.more[ended]]
+        ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
+        return self._finish(ended, flows.end_s[ended].tolist())
 
-    def _finish(self, flow: int, end_s: float) -> Finished:
-        flows = self._store.view.flows
-        flows.sent[flow] = flows.size[flow]
-        self.finished_bytes += int(flows.size[flow])
-        name, coflow = self._names[flow], self._close(flow, end_s)
-        done = Finished(name, end_s, coflow)
-        self._recent.add((end_s, "finish", name, coflow))
+    def _finish(self, ended: Numbers, end_s: Sequence[float]) -> list[Finished]:
+        """Close flows that have sent all, in this order."""
+        flows, names = self._store.state.flows, self._names
+        flows.sent[ended] = flows.size[ended]
+        self.finished_bytes += int(flows.size[ended].sum())
+        found = ended.tolist()
+        if self._optics is not None:
+            for flow in found:
+                self._optics.forget(flow)
+        done = [
+            Finished(names[flow], at_s, self._leave_coflow(flow, at_s))
+            for flow, at_s in zip(found, end_s, strict=True)
+        ]
+        for end in done[-self._recent.kept :]:
+            self._recent.add((end.finished_s, "finish", end.flow, end.coflow))
+        self._store.close_all(ended)
         return done
 
-    def _close(self, flow: int, end_s: float | None) -> CoflowId | None:
-        """Close a flow that sends nothing; returns its coflow.  ``end_s``: when it finished."""
-        store, name, flows = self._store, self._names[flow], self._store.view.flows
-        key, sent = self._open.key_of(flows.coflow[flow]), flows.sent[flow]
-        if self._optics is not None:
-            self._optics.forget(flow)
-        store.book(flow)
-        store.forget(flow)
+    def _leave_coflow(self, flow: int, end_s: float | None) -> CoflowId | None:
+        """Forget an open flow, which sends nothing; returns its coflow.
+
+        ``end_s``: when it finished, if it did.
+        """
+        name, flows = self._names[flow], self._store.view.flows
         del self._flows[name]
-        if end_s is None:
-            self._recent.add((store.now_s, "cancel", name, None))
+        key = self._open.key_of(flows.coflow[flow])
         if key is None:
             return None
         coflow = self._coflows.get(CoflowId(key))
@@ -491,7 +524,7 @@ class Fabric:
             self._open.forget(key)
             return None
         del coflow.flows[name]
-        coflow.ended_bytes += sent
+        coflow.ended_bytes += flows.sent[flow]
         if end_s is not None:
             coflow.finished_s = end_s
         return CoflowId(key)

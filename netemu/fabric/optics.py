@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.circuits import pairs
 from railyard.netemu.circuits.arrays import (
@@ -38,10 +37,9 @@ from railyard.netemu.circuits.policies.base import (
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
-from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.instants import instant_s
-from railyard.netemu.model.links import unpack
 from railyard.netemu.model.network import Network
 from railyard.netemu.model.ties import ranks
 
@@ -73,14 +71,13 @@ class OpticalPlane:
         self._ends = 1 + max(len(rack.nodes) for rack in topology.rack_list())
         ports = [f"{rack}.ocs.{way}" for way in ("up", "down") for rack in self.racks]
         self._ports = np.array([network.number[name] for name in ports])
-        self._of_nic: dict[int, tuple[int, int, NodeId]] = {}
-        for number, rack in enumerate(topology.rack_list()):
-            for place, node in enumerate(rack.nodes, 1):
-                for way in ("up", "down"):
-                    self._of_nic[network.number[f"{node.id}.{way}"]] = number, place, node.id
+        place = {node.id: at for r in topology.rack_list() for at, node in enumerate(r.nodes, 1)}
+        self._places = np.array([place.get(node, 0) for node in network.node_number])
         slots = slots_of(topology)
         first = store.state.none - slots
-        made = new_circuits(racks, self.wavelengths, delta_s, first, 0, self._ends**2)
+        made = new_circuits(
+            racks, self.wavelengths, delta_s, first, 0, self._ends**2, len(network.node_number)
+        )
         made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
         for port in range(2 * racks):
             sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
@@ -89,7 +86,7 @@ class OpticalPlane:
         #: how many changes there were before; times; coflows; the rest, as in ``Lists.change``
         self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
         self._changed = 0
-        self._routes = 0  #: how many are noted
+        self._find_limits()
         self._limits_have_changed = True
 
     # Arrays --------------------------------------------------------------------------------------
@@ -110,57 +107,36 @@ class OpticalPlane:
         made = grown(
             self.state,
             flows=len(store.state.flows.row),
-            routes=len(store.routes),
             pairs=more_pairs,
             coflows=len(self._coflows.keys),
         )
         if made is not self.state:
             self._take(made)
 
-    def note_route(self, route: int) -> None:
-        """Note a route of the store, which may be new."""
-        store = self._store
-        if route < self._routes:
-            return
-        self._make_room(0)
-        if store.routes[route].crosses_racks:
-            links = unpack(store.routes[route].path)
-            (src, _, out), (dst, _, into) = self._of_nic[links[0]], self._of_nic[links[-1]]
-            other = store.number_of(self._network.circuit(out, into))
-            self._make_room(0)
-            for number, kind, back in ((route, PACKETS, other), (other, HOLDS, route)):
-                ways = self.view.ways
-                ways.out[number], ways.into[number], ways.kind[number] = src, dst, kind
-                ways.other[number] = back
-                self._find_limits(number)
-        else:
-            self.view.ways.out[route] = NONE
-        self._routes = len(store.routes)
-
-    def _find_limits(self, route: int) -> None:
-        """Note which links of a route's nodes are limited; others tell no rows apart."""
-        ways, limited, none = self.view.ways, self._store.is_limited, self._store.state.none
-        links = unpack(self._store.routes[route].path)
-        up, down, place = links[0], links[-1], 0
-        ways.up[route] = ways.down[route] = none
-        if limited[up]:
-            ways.up[route], place = up, self._of_nic[up][1] * self._ends
-        if limited[down]:
-            ways.down[route], place = down, place + self._of_nic[down][1]
-        ways.place[route] = place
+    def _find_limits(self) -> None:
+        """Note which links of nodes are limited; others tell no rows apart."""
+        network, is_limited, nodes = self._network, self._store.is_limited, self.state.nodes
+        for links, found, places, by in (
+            (network.up, nodes.up, nodes.place_up, self._ends),
+            (network.down, nodes.down, nodes.place_down, 1),
+        ):
+            found[:] = np.where(is_limited[links], links, self._store.state.none)
+            places[:] = np.where(is_limited[links], by * self._places, 0)
 
     # What flows do -------------------------------------------------------------------------------
-    def takes(self, route: int) -> bool:
-        """Whether a route crosses racks."""
-        return bool(self.view.ways.out[route] != NONE)
+    def takes(self, routes: Numbers) -> Bools:
+        """[route]: whether it is between racks."""
+        way, racks = routes % self.state.packets, len(self.racks)
+        near, far = way // (racks + 1), way % (racks + 1)
+        crosses: Bools = (near != far) & (near < racks) & (far < racks)
+        return crosses
 
-    def enter(self, flows: list[int]) -> None:
+    def enter(self, coming: Numbers) -> None:
         """Take in flows between racks that have something to send, and are in no row."""
         store = self._store
-        self._make_room(len(flows))
+        self._make_room(len(coming))
         store.make_room(0)
-        coming = np.array(flows, np.int32)
-        if len(flows) > 1:
+        if len(coming) > 1:
             of = store.state.flows
             left = (of.size[coming] - of.sent[coming]) / of.weight[coming]
             coming = coming[np.argsort(left, kind="stable")]
@@ -170,25 +146,20 @@ class OpticalPlane:
         """Forget a flow that has nothing to send, or is closed; it is in no row."""
         store = self._store
         if flow < len(self.view.flows.pair) and self.view.flows.pair[flow] != NONE:
-            self._loops.forget(flow, store.now_s, store.on, self._c)
+            pairs.forget(flow, store.now_s, store.view, self.view)
 
-    def resend(self, flows: list[int]) -> list[int]:
+    def resend(self, flows: Numbers) -> Numbers:
         """Have flows, which were in rows, be in rows again: links have got limits, or lost them.
 
         Returns those that go by packets.
         """
-        for route in range(self._routes):
-            if self.view.ways.out[route] != NONE:
-                self._find_limits(route)
+        self._find_limits()
+        self._make_room(0)
         self._store.make_room(0)
-        c, store = self._c, self._store
-        of = self.view.flows.pair
-        self._loops.attach_all(store.now_s, store.on, c)
-        return [
-            flow
-            for flow in flows
-            if flow >= len(of) or of[flow] == NONE or self.view.pairs.slot[of[flow]] == NONE
-        ]
+        self._loops.attach_all(self._store.now_s, self._store.on, self._c)
+        pair = self.state.flows.pair[flows]
+        by_packets: Numbers = flows[(pair == NONE) | (self.state.pairs.slot[pair] == NONE)]
+        return by_packets
 
     def limits_changed(self) -> None:
         """Note that links have other capacities."""
@@ -202,7 +173,7 @@ class OpticalPlane:
                 load[self._ports[port]] += load[first + slot]
 
     # Decisions -----------------------------------------------------------------------------------
-    def sort_out(self) -> list[int]:
+    def sort_out(self) -> Numbers:
         """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
         store = self._store
         if self._limits_have_changed:
@@ -211,8 +182,8 @@ class OpticalPlane:
         self._make_room(0)
         self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
         many = int(self.view.lists.counts[FLOWS])
-        packets: list[int] = self.state.lists.flows[:many].tolist()
-        return packets
+        by_packets: Numbers = self.state.lists.flows[:many].copy()
+        return by_packets
 
     def set_rates(self) -> bool:
         """Choose circuits, if there is a reason to, and set rates; ``sort_out`` has been called.

@@ -15,7 +15,8 @@ class RecentChanges:
     """The last changes, as (seconds, what happened, to which flow, coflow or link, details)."""
 
     def __init__(self) -> None:
-        self._changes: deque[tuple[float, str, str, object]] = deque(maxlen=_KEPT)
+        self.kept = _KEPT  #: so many at most
+        self._changes: deque[tuple[float, str, object, object]] = deque(maxlen=_KEPT)
         self.add = self._changes.append
 
     def add_to(self, error: InvariantError) -> None:

@@ -5,6 +5,7 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,12 +28,13 @@ from railyard.netemu.kernel.state import (
     views,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.links import Categories, Path, Route, sum_by_link, unpack
+from railyard.netemu.model.links import Route, sum_by_link, unpack
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: A row is known by its path and its group: path << _GROUPS | group.
 _GROUPS = 24
+_LOCAL = Route(b"", ("local",))
 
 
 #: The modules of loops, each after those that it calls.
@@ -51,6 +53,8 @@ class Store:
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
+        self._racks = network.outside + 1
+        self._packets = self._racks**2  #: how many routes there are by packets
         self.now_s = 0.0
         self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops work on
@@ -58,72 +62,102 @@ class Store:
             np.concatenate([network.capacities, np.zeros(slots), [np.inf]])
         )
         self.view = self.on = views(self.state)
-        self.routes: list[Route] = []  #: [route]
-        self._route_of: dict[tuple[Path, Categories], int] = {}
-        self._way_of_route: list[int] = []  #: [route]: its limited links; NONE: it has none
-        self._way_of: dict[Path, int] = {}
+        #: {(node up, route, node down), as far as they have limits: the limited links between them}
+        self._way_known: dict[int, int] = {}
+        self._way_of: dict[tuple[int, ...], int] = {}
         self._ways: Numbers = np.zeros((0, self.state.longest), np.int32)  #: [path, position]
+        self.started = 0  #: flows so far
         self._flows_made = self._rows_made = self._reserved = 0
         self._free_flows: list[int] = []
         self._free_rows: list[int] = []
         self._row_of: dict[int, int] = {}
 
     # Routes --------------------------------------------------------------------------------------
-    def number_of(self, route: Route) -> int:
-        """The number of a route."""
-        key = route.path, route.counted_as
-        number = self._route_of.get(key)
-        if number is None:
-            number = self._route_of[key] = len(self.routes)
-            self.routes.append(route)
-            self._way_of_route.append(self._find_way(route))
-            self._take(grown(self.state, routes=len(self.routes)))
-        return number
+    def route(self, src: int, dst: int) -> int:
+        """The number of the route from one node to another.
 
-    def has_limit(self, route: int) -> bool:
-        """Whether there is a limit to what a route can carry."""
-        return self._way_of_route[route] != NONE
+        It stands for what is between their racks: near * (racks + 1) + far, as clients outside are
+        one more; the same by circuit follows, and then that within a node.
+        """
+        if src == dst:
+            return 2 * self._packets
+        racks = self.network.racks
+        return racks[src] * self._racks + racks[dst]
+
+    def between(self, route: int) -> Route:
+        """What a route crosses, apart from the nodes' own links."""
+        if route == 2 * self._packets:
+            return _LOCAL
+        near, far = divmod(route % self._packets, self._racks)
+        by_circuit = route >= self._packets
+        find = self.network.circuit_between if by_circuit else self.network.between
+        return find(near, far)
+
+    def ways(self, flows: Numbers) -> Numbers:
+        """[flow]: the number of the limited links on its way by packets; ``NONE``: there are none.
+
+        That is another one once a link has got a limit, or has lost it.
+        """
+        of, network, nodes = self.state.flows, self.network, len(self.network.up)
+        src, dst, known = of.src[flows], of.dst[flows], self._way_known
+        up = np.where(self.is_limited[network.up[src]], src, nodes).astype(np.int64)
+        down = np.where(self.is_limited[network.down[dst]], dst, nodes)
+        up[src == dst] = down[src == dst] = nodes
+        keys = (up * (nodes + 1) + down) * (2 * self._packets + 1) + of.route[flows]
+        found = [known.get(key) for key in keys.tolist()]
+        if None in found:
+            missing = [at for at, way in enumerate(found) if way is None]
+            for at in missing:
+                known[keys[at].item()] = self._find_way(up[at], of.route[flows[at]], down[at])
+            self._keep_ways()
+            found = [known[key] for key in keys.tolist()]
+        return np.array(found, np.int64)
 
     # Flows ---------------------------------------------------------------------------------------
-    def add(self, coflow: int, route: int, size_bytes: int, weight: float, more: bool) -> int:
+    def add(
+        self, src: int, dst: int, coflow: int, size_bytes: int, weight: float, more: bool
+    ) -> int:
         """The number of a new flow, which sends nothing yet."""
-        if self._free_flows:
-            flow = self._free_flows.pop()
-        else:
-            flow, self._flows_made = self._flows_made, self._flows_made + 1
-            if flow >= len(self.view.flows.row):
-                self._take(grown(self.state, flows=flow + 1))
-        flows = self.view.flows
-        flows.row[flow], flows.coflow[flow], flows.route[flow] = NONE, coflow, route
+        flow, flows = self._new_flows(1)[0], self.view.flows
+        flows.row[flow], flows.coflow[flow], flows.route[flow] = NONE, coflow, self.route(src, dst)
+        flows.src[flow], flows.dst[flow] = src, dst
         flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes, weight, more
         flows.sent[flow] = flows.booked[flow] = 0.0
+        flows.number[flow] = self.started - 1
         return flow
 
-    def send(self, new: list[int], groups: list[int]) -> None:
+    def add_all(
+        self, src: Numbers, dst: Numbers, coflow: Numbers, size_bytes: Numbers, weight: Floats
+    ) -> Numbers:
+        """The same for many, none of which will grow; [flow] each."""
+        new, racks = np.array(self._new_flows(len(src)), np.int32), np.array(self.network.racks)
+        flows = self.state.flows
+        flows.row[new], flows.coflow[new], flows.src[new], flows.dst[new] = NONE, coflow, src, dst
+        flows.route[new] = np.where(
+            src == dst, 2 * self._packets, racks[src] * self._racks + racks[dst]
+        )
+        flows.size[new], flows.weight[new], flows.more[new] = size_bytes, weight, False
+        flows.sent[new] = flows.booked[new] = 0.0
+        flows.number[new] = np.arange(self.started - len(new), self.started)
+        return new
+
+    def send(self, new: Numbers, ways: Numbers, groups: Numbers) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
-        self._take(grown(self.state, groups=max(groups) + 1))
-        flows, into = self.view.flows, []
-        one_by_one = self.state.listed == 0
-        for flow, group in zip(new, groups, strict=True):
-            way = self._way_of_route[flows.route[flow]]
-            if self.by_bytes:
-                flows.weight[flow] = flows.size[flow] - flows.sent[flow]
-            if one_by_one:
-                row = self._new_row(group, way)
-                self.view.rows.key[row] = flows.key[flow]
-            else:
-                key = way << _GROUPS | group
-                found = self._row_of.get(key)
-                row = self._row_of[key] = self._new_row(group, way) if found is None else found
-            into.append(row)
+        self._take(grown(self.state, groups=int(groups.max()) + 1))
+        flows = self.state.flows
+        if self.by_bytes:
+            flows.weight[new] = flows.size[new] - flows.sent[new]
+        into = self._rows_of(ways, groups)
+        if self.state.listed == 0:
+            self.state.rows.key[into] = flows.key[new]
         self.make_room(len(new) * self.state.listed)
         if len(new) == 1:
-            self.loops.rows.join(new[0], into[0], self.now_s, self.on)
+            self.loops.rows.join(new.item(), into.item(), self.now_s, self.on)
             return
-        needs = [(flows.size[flow] - flows.sent[flow]) / flows.weight[flow] for flow in new]
+        flows = self.state.flows
+        needs = (flows.size[new] - flows.sent[new]) / flows.weight[new]
         order = np.lexsort((needs, into))
-        joining = np.array((new, into), np.int32)[:, order]
-        self.loops.rows.join_all(joining[0].copy(), joining[1].copy(), self.now_s, self.on)
+        self.loops.rows.join_all(new[order], into[order], self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -151,26 +185,42 @@ class Store:
         counts[ENDED] = 0
         return ended
 
-    def book(self, flow: int) -> None:
-        """Count what a flow that sends nothing has sent on its route."""
-        flows = self.view.flows
-        self.view.work.carried[flows.route[flow]] += flows.sent[flow] - flows.booked[flow]
-        flows.booked[flow] = flows.sent[flow]
-
-    def forget(self, flow: int) -> None:
-        """Have the number of a flow that sends nothing for others."""
+    def close(self, flow: int) -> None:
+        """Count what a flow that sends nothing has sent, and have its number for others."""
+        rows.book(flow, self.view)
         self._free_flows.append(flow)
+
+    def close_all(self, closing: Numbers) -> None:
+        """The same for many."""
+        flows, work = self.state.flows, self.state.work
+        sent = flows.sent[closing] - flows.booked[closing]
+        self._add_sent(closing, sent, work.carried, work.carried_out, work.carried_in)
+        self._free_flows += closing.tolist()
 
     # What can be asked ---------------------------------------------------------------------------
     def sent_bytes(self, flow: int) -> float:
         """Bytes that a flow could send by now."""
-        return float(self.loops.rows.sent_by(flow, self.now_s, self.on))
+        return float(rows.sent_by(flow, self.now_s, self.view))
 
     def rate_bytes_per_s(self, flow: int) -> float:
         """The rate at which a flow sends."""
         row = self.view.flows.row[flow]
         rate = 0.0 if row == NONE else self.view.rows.rate[row] * self.view.flows.weight[flow]
         return float(rate)
+
+    def carried(self, going: Numbers) -> tuple[Floats, Floats]:
+        """Bytes carried so far by routes, and by links; ``going``: the flows that are open."""
+        work, network, flows = self.state.work, self.network, self.state.flows
+        by_route, out, into = (a.copy() for a in (work.carried, work.carried_out, work.carried_in))
+        sent = np.array([self.sent_bytes(flow) for flow in going.tolist()])
+        self._add_sent(going, sent - flows.booked[going], by_route, out, into)
+        by_link = np.zeros(len(network.capacities))
+        np.add.at(by_link, network.up, out)
+        np.add.at(by_link, network.down, into)
+        for route in np.flatnonzero(by_route).tolist():
+            for link in self.between(route).links:
+                by_link[link] += by_route[route]
+        return by_route, by_link
 
     def load(self) -> Floats:
         """[link]: bytes/s of all flows on each link."""
@@ -180,7 +230,7 @@ class Store:
         return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
 
     # Links ---------------------------------------------------------------------------------------
-    def set_capacity(self, link: int, bytes_per_s: float, open_flows: list[int]) -> list[int]:
+    def set_capacity(self, link: int, bytes_per_s: float, open_flows: Numbers) -> Numbers:
         """Give a link another capacity.
 
         Where it gets or loses its limit, all flows have other paths, and send nothing: returns
@@ -189,23 +239,23 @@ class Store:
         capacity = self.state.work.capacity
         capacity[link] = bytes_per_s
         if self.is_limited[link] == np.isfinite(bytes_per_s):
-            return []
-        sending = [flow for flow in open_flows if self.view.flows.row[flow] != NONE]
-        self._kept = [self.rate_bytes_per_s(flow) for flow in sending]
-        for flow in sending:
+            return open_flows[:0]
+        sending: Numbers = open_flows[self.state.flows.row[open_flows] != NONE]
+        self._kept = [self.rate_bytes_per_s(flow) for flow in sending.tolist()]
+        for flow in sending.tolist():
             self.loops.rows.leave(flow, self.now_s, self.on)
         self.free_rows()
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
             self._begin_anew()
-        self._way_of, self._ways = {}, np.zeros((0, self.state.longest), np.int32)
-        self._way_of_route = [self._find_way(route) for route in self.routes]
+        self._way_known, self._way_of = {}, {}
+        self._ways = np.zeros((0, self.state.longest), np.int32)
         return sending
 
-    def keep(self, sending: list[int]) -> None:
+    def keep(self, sending: Numbers) -> None:
         """Have flows go on at the rates that they had before ``set_capacity``."""
         self.view.work.counts[SENDING] = 0
-        for flow, rate in zip(sending, self._kept, strict=True):
+        for flow, rate in zip(sending.tolist(), self._kept, strict=True):
             row = self.view.flows.row[flow]
             if row != NONE:
                 more = rate / self.view.flows.weight[flow]
@@ -246,7 +296,15 @@ class Store:
         one_by_one = self.serves in (Serves.SHORTEST, Serves.PRIORITIES)
         listed = 0 if one_by_one else 1 if self.by_bytes else longest
         has_keys = self.serves is Serves.PRIORITIES
-        return new_state(capacity, longest, listed, by_bytes=self.by_bytes, has_keys=has_keys)
+        return new_state(
+            capacity,
+            longest,
+            listed,
+            routes=2 * self._packets + 1,
+            nodes=len(self.network.up),
+            by_bytes=self.by_bytes,
+            has_keys=has_keys,
+        )
 
     def _longest(self) -> int:
         """How many limited links a path has at most."""
@@ -258,7 +316,11 @@ class Store:
         before, fresh = self.state, self._new_state(self.state.work.capacity)
         fresh = grown(fresh, flows=len(before.flows.row), groups=len(before.groups.cell))
         groups = fresh.groups._replace(sent=before.groups.sent, since_s=before.groups.since_s)
-        work = fresh.work._replace(carried=before.work.carried)
+        work = fresh.work._replace(
+            carried=before.work.carried,
+            carried_out=before.work.carried_out,
+            carried_in=before.work.carried_in,
+        )
         self._take(fresh._replace(flows=before.flows, groups=groups, work=work))
         self._free_rows = []
         self.reserve_rows(self._reserved)
@@ -268,32 +330,72 @@ class Store:
             self.state, self.view = state, views(state)
             self.on = self.view if self.loops is _PLAIN else state
 
-    def _find_way(self, route: Route) -> int:
-        links = [link for link in unpack(route.path) if self.is_limited[link]]
-        if not links:
-            return NONE
-        key = np.array(links).tobytes()
-        way = self._way_of.get(key)
-        if way is None:
-            way = self._way_of[key] = len(self._way_of)
-            if way >= len(self._ways):
-                more = np.full((max(16, way), self.state.longest), self.state.none, np.int32)
-                self._ways = np.concatenate([self._ways, more])
-                self._take(grown(self.state, ways=len(self._ways)))
-            self._ways[way, : len(links)] = links
-        return way
+    def _find_way(self, up: int, route: int, down: int) -> int:
+        network, links = self.network, list(unpack(self.between(route).path))
+        if up < len(network.up):
+            links.insert(0, network.up[up])
+        if down < len(network.down):
+            links.append(network.down[down])
+        limited = tuple(link for link in links if self.is_limited[link])
+        return self._way_of.setdefault(limited, len(self._way_of)) if limited else NONE
 
-    def _new_row(self, group: int, way: int) -> int:
-        if self._free_rows:
-            row = self._free_rows.pop()
+    def _keep_ways(self) -> None:
+        """Have room for all ways, and their links in an array."""
+        known, none, longest = len(self._ways), self.state.none, self.state.longest
+        new = [
+            links + (none,) * (longest - len(links)) for links in islice(self._way_of, known, None)
+        ]
+        if new:
+            self._ways = np.concatenate([self._ways, np.array(new, np.int32)])
+            self._take(grown(self.state, ways=len(self._ways)))
+
+    def _add_sent(
+        self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
+    ) -> None:
+        """Add what flows have sent to what routes, and nodes' links, have carried."""
+        of = self.state.flows
+        np.add.at(by_route, of.route[flows], sent)
+        sent = np.where(of.src[flows] == of.dst[flows], 0.0, sent)
+        np.add.at(out, of.src[flows], sent)
+        np.add.at(into, of.dst[flows], sent)
+
+    def _new_flows(self, many: int) -> list[int]:
+        """Numbers for so many flows."""
+        free, self.started = self._free_flows, self.started + many
+        new = free[: -many - 1 : -1]
+        del free[len(free) - len(new) :]
+        first, self._flows_made = self._flows_made, self._flows_made + many - len(new)
+        self._take(grown(self.state, flows=self._flows_made))
+        return new + list(range(first, self._flows_made))
+
+    def _rows_of(self, ways: Numbers, groups: Numbers) -> Numbers:
+        """[flow]: the row of each of these ways and groups."""
+        keys, known, fresh = (ways << _GROUPS | groups).tolist(), self._row_of, dict[int, int]()
+        if self.state.listed == 0:  # one for each flow
+            found = self._new_rows(len(keys))
+            fresh = dict(zip(found, range(len(keys)), strict=True))
         else:
-            row, self._rows_made = self._rows_made, self._rows_made + 1
-            if row >= len(self.view.rows.group):
-                self._take(grown(self.state, rows=row + 1))
-        of_rows, first = self.view.rows, row << self.state.shift
-        of_rows.group[row], of_rows.way[row], of_rows.flows[row] = group, way, 0
-        self.state.rows.link[first : first + self.state.longest] = self._ways[way]
-        return row
+            found = []
+            for at, key in enumerate(keys):
+                row = known.get(key)
+                if row is None:
+                    row = known[key] = self._new_rows(1)[0]
+                    fresh[row] = at
+                found.append(row)
+        new, first = np.array(list(fresh), np.int32), list(fresh.values())
+        self._take(grown(self.state, rows=self._rows_made))
+        of = self.state.rows
+        of.group[new], of.way[new], of.flows[new] = groups[first], ways[first], 0
+        links = of.link.reshape(-1, 1 << self.state.shift)
+        links[new, : self.state.longest] = self._ways[ways[first]]
+        return np.array(found, np.int32)
+
+    def _new_rows(self, many: int) -> list[int]:
+        """Numbers for so many rows."""
+        new = self._free_rows[: -many - 1 : -1]
+        del self._free_rows[len(self._free_rows) - len(new) :]
+        first, self._rows_made = self._rows_made, self._rows_made + many - len(new)
+        return new + list(range(first, self._rows_made))
 
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.

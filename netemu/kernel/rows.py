@@ -382,3 +382,14 @@ def is_done(row: int, sent: float, s: State) -> bool:
     """Whether a row that has been settled lacks rounding only; ``sent`` is service since before."""
     lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
     return lacks <= sent * SAME_SHARE and lacks * s.rows.weight[row] <= SAME_BYTES
+
+
+def book(flow: int, s: State) -> None:
+    """Count what a flow that is in no row has sent since that was last done."""
+    flows, work = s.flows, s.work
+    sent = flows.sent[flow] - flows.booked[flow]
+    flows.booked[flow] = flows.sent[flow]
+    work.carried[flows.route[flow]] += sent
+    if flows.src[flow] != flows.dst[flow]:
+        work.carried_out[flows.src[flow]] += sent
+        work.carried_in[flows.dst[flow]] += sent

@@ -35,7 +35,10 @@ class Flows(NamedTuple):
     before: Ids  #: the flow of its row that ends before it
     after: Ids
     coflow: Ids
-    route: Ids
+    src: Ids  #: nodes
+    dst: Ids
+    route: Ids  #: what is between these, see ``fabric.store``
+    number: Ids  #: flows are numbered as they come
     size: Reals  #: bytes, as far as they are known
     weight: Reals
     needs: Reals  #: service of its row with which it has sent all
@@ -116,6 +119,8 @@ class Work(NamedTuple):
     left: Reals
     unused: Reals
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
+    carried_out: Reals  #: [node]: the same over its link up
+    carried_in: Reals
     counts: Ids  #: see ``SENDING`` to ``FREED``
     sending: Ids  #: rows with a rate above 0, where all rates are set anew
     ended: Ids  #: flows that have sent all
@@ -164,7 +169,14 @@ SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
 
 
 def new_state(
-    capacity: Floats, longest: int, listed: int, *, by_bytes: bool, has_keys: bool
+    capacity: Floats,
+    longest: int,
+    listed: int,
+    *,
+    routes: int,
+    nodes: int,
+    by_bytes: bool,
+    has_keys: bool,
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
@@ -172,6 +184,9 @@ def new_state(
     of_links = "left unused load summed share rising begin end queue"
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
+    )
+    work = work._replace(
+        carried=np.zeros(routes), carried_out=np.zeros(nodes), carried_in=np.zeros(nodes)
     )
     state = State(
         none=links - 1,
@@ -189,7 +204,7 @@ def new_state(
         lines=_none_of(Lines),
         work=work,
     )
-    return grown(state, flows=16, rows=16, cells=16, groups=1, routes=16, ways=16)
+    return grown(state, flows=16, rows=16, cells=16, groups=1, ways=16)
 
 
 def grown(
@@ -199,7 +214,6 @@ def grown(
     rows: int = 0,
     cells: int = 0,
     groups: int = 0,
-    routes: int = 0,
     ways: int = 0,
 ) -> State:
     """The same with room for so many, if there is less."""
@@ -233,8 +247,6 @@ def grown(
         before = len(state.lines.head)
         made["lines"] = lines = _table(state.lines, ways)
         lines.head[before:] = NONE
-    if routes > len(state.work.carried):
-        made["work"] = _some(work, ("carried",), routes)
     return state if made == {} else state._replace(**made)
 
 

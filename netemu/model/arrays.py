@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+Numbers = NDArray[np.signedinteger[Any]]
 Bools = NDArray[np.bool_]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import repeat
+from typing import NamedTuple, cast
 
 import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.model.arrays import Numbers
 
 
 class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -23,6 +26,34 @@ class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     priority: tuple[float, ...] = ()
     #: more bytes will come: it does not finish before ``Fabric.grow`` says that there are no more
     more: bool = False
+
+
+class FlowRows(NamedTuple):
+    """Flows that start together, in this order, as arrays; [flow] each.  None of them grows."""
+
+    names: Sequence[FlowId | int]
+    src: Numbers  #: nodes, by ``Network.node_number``
+    dst: Numbers
+    size_bytes: Numbers
+    coflow: Numbers  #: places in ``coflows``
+    coflows: Sequence[CoflowId]
+    #: weight and priority of each, see ``FlowSpec``; empty: those of ``FlowSpec``
+    asks: Sequence[tuple[float, tuple[float, ...]]] = ()
+
+    def specs(self, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
+        """The same one by one; ``nodes``: by number."""
+        columns = self.src.tolist(), self.dst.tolist(), self.size_bytes.tolist()
+        rest = self.coflow.tolist(), self.asks or repeat((1.0, ()))
+        for name, src, dst, size, coflow, ask in zip(self.names, *columns, *rest, strict=False):
+            yield FlowSpec(
+                flow=cast("FlowId", name),
+                src=nodes[src],
+                dst=nodes[dst],
+                size_bytes=size,
+                coflow=self.coflows[coflow],
+                weight=ask[0],
+                priority=ask[1],
+            )
 
 
 class Finished(msgspec.Struct, frozen=True, gc=False):

@@ -23,8 +23,8 @@ from railyard.cluster.topologies.tables import Client, Ocs, SwitchTree
 from railyard.cluster.topology import Rack, Topology
 from railyard.netemu.model.links import Categories, Path, Route, pack
 
-#: Those of millions of pairs of nodes would take a gigabyte, and are seldom asked for twice.
-_ROUTES_KEPT = 2**15
+#: Of so many pairs of racks, what is between them is kept.
+_BETWEEN_KEPT = 2**16
 
 _LOCAL: Categories = ("local",)
 _RACK: Categories = ("rack",)
@@ -59,29 +59,52 @@ class Network:
         self.ports = tuple(ports)
         #: the link of clients outside the racks
         self.clients = tuple(clients)
-        #: {node: number of its rack}
-        self.rack_number = {node.id: r for r, rack in enumerate(racks) for node in rack.nodes}
+        #: {node: its number}; clients outside the racks come last, if they have a link
+        self.node_number: dict[NodeId, int] = {}
+        self.outside = len(racks)  #: the number of the rack, so to speak, of clients outside
+        self.racks: list[int] = []  #: [node]: the number of its rack
+        self._out: list[Path] = []  #: [node]: its link up
+        self._into: list[Path] = []  #: [node]: its link down
         self._racks = tuple(rack.id for rack in racks)
         self._places = topology.places()
         self._core: Categories = ("cross_rack", topology.links.way)
-        self._racks_per_aggregation = tree.racks_per_aggregation if tree else 0
-        self._ends: dict[NodeId, _End] = {}
-        for near, rack in enumerate(racks):
-            between = None if tree is None else _Between(self, near)
+        self._tree, self._racks_per_aggregation = tree, tree.racks_per_aggregation if tree else 0
+        for number, rack in enumerate(racks):
             for node in rack.nodes:
-                up, down = self._numbers(f"{node.id}.up"), self._numbers(f"{node.id}.down")
-                out, into = up, down
-                if tree is None:
-                    out += self._numbers(f"{rack.id}.up")
-                    into = self._numbers(f"{rack.id}.down") + into
-                self._ends[node.id] = near, up, down, out, into, between
-        #: the packet-switched way from one node to another; ``ValueError`` without such a node
-        self.route: Callable[[NodeId, NodeId], Route] = self._new_route
-        if len(self.rack_number) ** 2 <= _ROUTES_KEPT:
-            self.route = lru_cache(None)(self._new_route)
-        #: the way through the optical circuit switch; ``ValueError`` without such a node, within a
-        #: rack, and where there are no circuits
-        self.circuit: Callable[[NodeId, NodeId], Route] = lru_cache(_ROUTES_KEPT)(self._new_circuit)
+                self._add_node(node.id, number, node.id)
+        if clients:
+            self._add_node(OUTSIDE, len(racks), "client")
+        #: [node]: the numbers of its links
+        self.up, self.down = (np.frombuffer(b"".join(ends), np.int64) for ends in self._ends)
+        #: what is between nodes of two racks, apart from their own links
+        self.between: Callable[[int, int], Route] = lru_cache(_BETWEEN_KEPT)(self._new_between)
+        #: the same by circuit; ``ValueError`` where there is none
+        self.circuit_between: Callable[[int, int], Route] = lru_cache(_BETWEEN_KEPT)(
+            self._new_circuit_between
+        )
+
+    def ends(self, src: NodeId, dst: NodeId) -> tuple[int, int]:
+        """The numbers of two nodes; ``ValueError`` without one of them."""
+        near, far = self.node_number.get(src), self.node_number.get(dst)
+        if near is None or far is None or src == dst == OUTSIDE:
+            missing = dst if near is not None else src
+            raise ValueError(f'"{missing}" is no node of this topology')
+        return near, far
+
+    def route(self, src: NodeId, dst: NodeId) -> Route:
+        """The packet-switched way from one node to another; ``ValueError`` without such a node."""
+        near, far = self.ends(src, dst)
+        if near == far:
+            return Route(b"", _LOCAL)
+        return self._whole(near, far, self.between(self.racks[near], self.racks[far]))
+
+    def circuit(self, src: NodeId, dst: NodeId) -> Route:
+        """The way through the optical circuit switch.
+
+        ``ValueError`` without such a node, within a rack, and where there are no circuits.
+        """
+        near, far = self.ends(src, dst)
+        return self._whole(near, far, self.circuit_between(self.racks[near], self.racks[far]))
 
     def link_named(self, text: str) -> str:
         """The link that a person means by "r3.up", or by "Tokyo.up" where sites have names.
@@ -98,53 +121,44 @@ class Network:
         """What the links between racks can carry in all, of these capacities by number."""
         return float(capacities[[self.number[name] for name in self.cross_rack]].sum())
 
-    def between(self, near: int, far: int) -> Path:
-        """The switches between two racks of a tree, or what all within one rack cross."""
-        return self._numbers(*self._names_between(near, far))
-
     # Inside --------------------------------------------------------------------------------------
-    def _new_route(self, src: NodeId, dst: NodeId) -> Route:
-        ends = self._ends
-        if OUTSIDE in (src, dst) and self.clients:
-            return self._new_client_route(src, dst)
-        try:
-            near, up, _, out, _, between = ends[src]
-            far, _, down, _, into, _ = ends[dst]
-        except KeyError as missing:
-            raise ValueError(f'"{missing.args[0]}" is no node of this topology') from None
-        if near != far:
-            path = out + into if between is None else up + between[far] + down
-            return Route(path, self._core)
-        if src == dst:
-            return Route(b"", _LOCAL)
-        path = up + down if between is None else up + between[far] + down
-        return Route(path, _RACK)
+    @property
+    def _ends(self) -> tuple[list[Path], list[Path]]:
+        return self._out, self._into
 
-    def _new_circuit(self, src: NodeId, dst: NodeId) -> Route:
-        near, far = self._rack(src), self._rack(dst)
-        if near == far or not self.ports:
-            raise ValueError(f"{src} to {dst}: need two racks with optical ports")
+    def _add_node(self, node: NodeId, rack: int, link: str) -> None:
+        self.node_number[node] = len(self.racks)
+        self.racks.append(rack)
+        self._out.append(self._numbers(f"{link}.up"))
+        self._into.append(self._numbers(f"{link}.down"))
+
+    def _whole(self, near: int, far: int, between: Route) -> Route:
+        return Route(self._out[near] + between.path + self._into[far], between.counted_as)
+
+    def _new_between(self, near: int, far: int) -> Route:
+        if self.outside in (near, far):
+            names = list(self._names_to_core(min(near, far)))
+            if self._tree is None:
+                names = [
+                    f"{self._racks[min(near, far)]}.{'down' if near == self.outside else 'up'}"
+                ]
+            return Route(self._numbers(*(names[::-1] if near == self.outside else names)), _CLIENT)
+        if self._tree is not None:
+            names = list(self._names_between(near, far))
+        else:
+            names = [] if near == far else [f"{self._racks[near]}.up", f"{self._racks[far]}.down"]
+        return Route(self._numbers(*names), _RACK if near == far else self._core)
+
+    def _new_circuit_between(self, near: int, far: int) -> Route:
+        if near == far or not self.ports or self.outside in (near, far):
+            raise ValueError(f"racks {near} to {far}: need two racks with optical ports")
         ports = self._numbers(f"{self._racks[near]}.ocs.up", f"{self._racks[far]}.ocs.down")
-        return Route(self._ends[src][1] + ports + self._ends[dst][2], _BY_CIRCUIT)
+        return Route(ports, _BY_CIRCUIT)
 
-    def _new_client_route(self, src: NodeId, dst: NodeId) -> Route:
-        """Between a node and the clients outside the racks, over their link to the core."""
-        node = dst if src == OUTSIDE else src
-        near = self._rack(node)
-        _, up, down, out, into, between = self._ends[node]
-        if between is not None:
-            aggregation = f"agg{near // self._racks_per_aggregation}"
-            switches = self._numbers(f"{self._racks[near]}.tor", aggregation, "root")
-            out, into = up + switches, switches + down
-        if src == OUTSIDE:
-            return Route(self._numbers("client.up") + into, _CLIENT)
-        return Route(out + self._numbers("client.down"), _CLIENT)
-
-    def _rack(self, node: NodeId) -> int:
-        number = self.rack_number.get(node)
-        if number is None:
-            raise ValueError(f'"{node}" is no node of this topology')
-        return number
+    def _names_to_core(self, rack: int) -> Iterator[str]:
+        if self._tree is not None:
+            yield from (f"{self._racks[rack]}.tor", f"agg{rack // self._racks_per_aggregation}")
+            yield "root"
 
     def _names_between(self, near: int, far: int) -> Iterator[str]:
         yield f"{self._racks[near]}.tor"
@@ -155,23 +169,6 @@ class Network:
 
     def _numbers(self, *names: str) -> Path:
         return pack(self.number[name] for name in names)
-
-
-class _Between(dict[int, Path]):
-    """{rack: switches on the way} from one rack; each is found when it is first asked for."""
-
-    def __init__(self, network: Network, near: int) -> None:
-        self._network = network
-        self._near = near
-
-    def __missing__(self, far: int) -> Path:
-        links = self[far] = self._network.between(self._near, far)
-        return links
-
-
-#: Of a node: the number of its rack, its links up, and down, those up to the core of a topology
-#: without a tree, and down from there, and in a tree what is between its rack and others.
-_End = tuple[int, Path, Path, Path, Path, _Between | None]
 
 
 def _core_links(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:

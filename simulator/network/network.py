@@ -19,7 +19,7 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.resourcemanager.core.shuffling.loops import STAGE_SHIFT
 from railyard.resourcemanager.core.shuffling.messages import CancelFetch, StartFetches
 from railyard.simulator.heap import EventHeap
@@ -44,6 +44,9 @@ class Carrier(Protocol):
 
     def start_all(self, specs: Sequence[FlowSpec]) -> None:
         """Start flows, in this order."""
+
+    def start_rows(self, rows: FlowRows) -> None:
+        """The same of flows that are many."""
 
     def cancel(self, flow: FlowId) -> bool:
         """Cancel a flow; returns whether it was open."""
@@ -70,7 +73,6 @@ class SimulatedNetwork:
         looks_at_names: bool = False,
     ) -> None:
         self.fabric = fabric
-        self._nodes = list(fabric.network.rack_number)  #: by their numbers
         #: whether it matters for what flows share how they are called
         self._looks_at_names = looks_at_names
         self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
@@ -164,26 +166,18 @@ class SimulatedNetwork:
             column[crossing] for column in (start.fetches, start.src, start.dst, start.size_bytes)
         )
         self.counts.opened += len(fetches)
-        specs = list[FlowSpec]()
-        columns = (crossing.tolist(), fetches.tolist(), src.tolist(), dst.tolist())
-        for at, number, source, target, size in zip(*columns, size_bytes.tolist(), strict=True):
-            stage, flow = start.stages[number >> STAGE_SHIFT], cast("FlowId", number)
-            if self._looks_at_names:
-                flow = stage.name(number)
-                self._numbers[flow] = number
-            weight, priority = start.asks[at] if start.asks else (1.0, ())
-            specs.append(
-                FlowSpec(
-                    flow=flow,
-                    src=self._nodes[source],
-                    dst=self._nodes[target],
-                    size_bytes=size,
-                    coflow=stage.coflow,
-                    weight=weight,
-                    priority=priority,
-                )
-            )
-        self._start(specs)
+        numbers, stages = fetches.tolist(), fetches >> STAGE_SHIFT
+        names: list[FlowId | int] = numbers
+        if self._looks_at_names:
+            names = [start.stages[number >> STAGE_SHIFT].name(number) for number in numbers]
+            self._numbers.update(zip(cast("list[FlowId]", names), numbers, strict=True))
+        asks = [start.asks[at] for at in crossing.tolist()] if start.asks else ()
+        there, coflow = np.unique(stages, return_inverse=True)
+        coflows = [start.stages[stage].coflow for stage in there.tolist()]
+        self._start_rows(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
+
+    def _start_rows(self, rows: FlowRows) -> None:
+        self._carrier.start_rows(rows)
 
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""

@@ -17,7 +17,7 @@ from functools import partial
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of
 from railyard.simulator.network.network import OnEnd, SimulatedNetwork
@@ -98,6 +98,9 @@ class FaultyNetwork(SimulatedNetwork):
 
     def _start(self, flows: Sequence[FlowSpec]) -> None:
         self.hears(partial(super()._start, flows), self._heap.now_s)
+
+    def _start_rows(self, rows: FlowRows) -> None:
+        self.hears(partial(super()._start_rows, rows), self._heap.now_s)
 
     def _close(self, spec: FlowSpec) -> None:
         if self.is_stopped:

@@ -18,7 +18,7 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.model.flows import CoflowPast, Finished, FlowSpec
+from railyard.netemu.model.flows import CoflowPast, Finished, FlowRows, FlowSpec
 from railyard.simulator.network.ends import is_fetch, sender_of
 
 
@@ -94,6 +94,10 @@ class Successor:
             each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
             if self.is_there and sender_of(spec) not in self._silent:
                 self._tell(each)
+
+    def start_rows(self, rows: FlowRows) -> None:
+        """The same of many."""
+        self.start_all(rows.specs(list(self._fabric.network.node_number)))
 
     def cancel(self, flow: FlowId) -> bool:
         """A flow is cancelled; returns whether it was not over."""

@@ -138,7 +138,9 @@ def test_levels_are_those_of_progressive_filling() -> None:
             }
             if not going:
                 continue
-            routes = [store.routes[store.state.flows.route[flow]] for flow in going.values()]
+            of, nodes = store.state.flows, list(fabric.network.node_number)
+            ends = [(nodes[of.src[flow]], nodes[of.dst[flow]]) for flow in going.values()]
+            routes = [fabric.network.route(*pair) for pair in ends]
             paths = stack([route.path for route in routes], store.state.none).T
             weights = store.state.flows.weight[list(going.values())]
             rates = fill(paths, weights, store.state.work.capacity.copy()) * weights
