@@ -5,7 +5,6 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,7 +108,6 @@ class Store:
             missing = [at for at, way in enumerate(found) if way is None]
             for at in missing:
                 known[keys[at].item()] = self._find_way(up[at], of.route[flows[at]], down[at])
-            self._keep_ways()
             found = [known[key] for key in keys.tolist()]
         return np.array(found, np.int64)
 
@@ -337,17 +335,17 @@ class Store:
         if down < len(network.down):
             links.append(network.down[down])
         limited = tuple(link for link in links if self.is_limited[link])
-        return self._way_of.setdefault(limited, len(self._way_of)) if limited else NONE
-
-    def _keep_ways(self) -> None:
-        """Have room for all ways, and their links in an array."""
-        known, none, longest = len(self._ways), self.state.none, self.state.longest
-        new = [
-            links + (none,) * (longest - len(links)) for links in islice(self._way_of, known, None)
-        ]
-        if new:
-            self._ways = np.concatenate([self._ways, np.array(new, np.int32)])
-            self._take(grown(self.state, ways=len(self._ways)))
+        if not limited:
+            return NONE
+        way = self._way_of.get(limited)
+        if way is None:
+            way = self._way_of[limited] = len(self._way_of)
+            if way >= len(self._ways):
+                more = np.full((max(16, way), self.state.longest), self.state.none, np.int32)
+                self._ways = np.concatenate([self._ways, more])
+                self._take(grown(self.state, ways=len(self._ways)))
+            self._ways[way, : len(limited)] = limited
+        return way
 
     def _add_sent(
         self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
