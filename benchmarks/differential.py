@@ -1,4 +1,4 @@
-"""Whether the compiled version of each flow scheduler does what its reference does.
+"""Whether compiled loops do what plain ones do, under each flow scheduler.
 
 Random small cases (``_exact.versions``) go through both, with the bounds of arrays checked in
 compiled loops.  A process of its own goes through the cases of a scheduler: if it dies, or a case

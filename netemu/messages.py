@@ -246,7 +246,7 @@ class CircuitView(msgspec.Struct, frozen=True, kw_only=True):
     src: RackId
     dst: RackId
     coflow: Name | None  #: who uses it; None: nobody at present
-    ready_s: SecondsOrInf  #: on the network's own clock: dark until then, lit since
+    ready_s: SecondsOrInf  #: on the network's own clock: dark until then; then it carries
 
 
 class NetworkView(Event, frozen=True, kw_only=True):

@@ -85,7 +85,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *CORE_PURE,
         *NETEMU_KNOWN,
         "netemu.emulator.grants",
-        "netemu.emulator.resumable",
         "netemu.fabric",
         *DFS_PURE,
         "dfs.namenode.journal",
@@ -108,6 +107,7 @@ PURE = (
     "netemu.emulator.grants",
     "netemu.emulator.statistics",
     "netemu.fabric",
+    "netemu.kernel",
     "netemu.model",
     "netemu.record",
     "netemu.schedulers",
@@ -145,6 +145,7 @@ ROOMS = (
     (
         "netemu.model",
         "netemu.record",
+        "netemu.kernel",
         "netemu.schedulers",
         "netemu.circuits",
         "netemu.fabric",

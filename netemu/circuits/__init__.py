@@ -1,1 +1,6 @@
-"""Circuits as links: see ``arrays`` for the idea and the arrays, then ``pairs`` and ``plane``."""
+"""Circuits as links: pairs of racks, the optical switch, and who gets a circuit.
+
+Not here: names of flows, coflows and links, which ``fabric.optics`` has; how links are shared,
+which ``kernel`` has.
+Open ``arrays`` first, which has the idea, then ``pairs``.
+"""

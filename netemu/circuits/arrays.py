@@ -23,10 +23,10 @@ works again, until it has nothing left to send.  A port that fails sends its pai
 
 What happens at one instant: flows end, and pairs without flows are forgotten (``pairs.forget``);
 pairs that have come or grown wait, or are counted anew (``sort_out``); coflows are put in order if
-bytes for circuits have come, or a coflow has none left (``plane``); the policy cuts circuits and
-gives others (``choose``); those are set up and their flows are attached (``change``); rates are set
-(``set_rates``).  ``pairs.run`` does all of that by itself from event to event, but for the order of
-coflows and for policies that are not among the loops.
+bytes for circuits have come, or a coflow has none left (``fabric.optics``); the policy cuts
+circuits and gives others (``choose``); those are set up and their flows are attached (``change``);
+rates are set (``set_rates``).  ``pairs.run`` does all of that by itself from event to event, but
+for the order of coflows and for policies that are not among the loops.
 
 A rack is a number; ``side`` is ``OUT`` of a rack, or ``IN`` to one.  Sets of racks are bits of
 words, 32 racks each.  Of a coflow's pairs at a port, those that wait stand in the order in which

@@ -1,8 +1,8 @@
 """Circuits are set up, begin to carry, are used by pairs, and are taken down; see ``arrays``.
 
 It decides nothing.  A circuit that no pair uses any more stays up until one of its ports is needed
-for another, so that the next coflow between the same racks finds it lit.  Only the two ports of a
-circuit wait for it (not-all-stop).
+for another, so that it carries at once for the next coflow between the same racks.  Only the two
+ports of a circuit wait for it (not-all-stop).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def spare(pair: int, c: Circuits) -> int:
 
 
 def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
-    """Give a pair a circuit: a spare one, which may be lit, or a new one.
+    """Give a pair a circuit: a spare one, which may carry already, or a new one.
 
     Unused circuits are taken down to make room, the oldest first.
     """

@@ -11,4 +11,5 @@ stands in arrays.  They are written in what both can run: scalars, loops, and ar
     compiled   the same functions, compiled
 
 Not here: who is served first, which flow schedulers say.
+Open ``state`` first, then ``levels``.
 """

@@ -1,5 +1,5 @@
-"""The records that all rooms of the network share: flows, paths, rows of arrays, circuits.
+"""The records that all rooms of the network share: flows, paths, links, circuits.
 
 Not here: whatever decides, or changes anything but itself.
-Open ``traffic`` first: what a flow scheduler sees.
+Open ``flows`` first, then ``network``.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from enum import EnumMeta
 from functools import cached_property
 from textwrap import indent
 from typing import Any
@@ -47,7 +48,9 @@ def python_page() -> str:
 
 def _entry(name: str, thing: Any) -> str:
     lines = [f"### {name}\n"]
-    if callable(thing) and not getattr(thing, "_is_protocol", False):
+    if isinstance(thing, EnumMeta):
+        lines.append("".join(f"    {name}.{member}\n" for member in thing.__members__))
+    elif callable(thing) and not getattr(thing, "_is_protocol", False):
         lines.append(indent(f"{name}{_signature(thing, wrapped=True)}", " " * 4) + "\n")
     lines += [f"`{getattr(thing, '__module__', 'railyard')}`\n", _docstring(thing)]
     if inspect.isclass(thing):
