@@ -1,7 +1,7 @@
 """Circuits are set up, begin to carry, are used by pairs, and are taken down; see ``arrays``.
 
 It decides nothing.  A circuit that no pair uses any more stays up until one of its ports is needed
-for another, so that the next coflow between the same racks finds it lit.  Only the two ports of a
+for another, so that the next coflow between the same racks finds it ready.  Only the two ports of a
 circuit wait for it (not-all-stop).
 """
 
@@ -13,6 +13,7 @@ from railyard.netemu.circuits.arrays import (
     CHANGED,
     DELTA,
     DOWN,
+    FACTS,
     MADE,
     SET_UP,
     UP,
@@ -41,7 +42,7 @@ def spare(pair: int, c: Circuits) -> int:
 
 
 def connect(pair: int, now_s: float, s: State, c: Circuits) -> None:
-    """Give a pair a circuit: a spare one, which may be lit, or a new one.
+    """Give a pair a circuit: a spare one, which may carry at once, or a new one.
 
     Unused circuits are taken down to make room, the oldest first.
     """
@@ -105,7 +106,7 @@ def let_go(pair: int, now_s: float, c: Circuits) -> None:
     note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
 
 
-def light_up(now_s: float, s: State, c: Circuits) -> None:
+def begin_to_carry(now_s: float, s: State, c: Circuits) -> None:
     """Let circuits carry that are ready."""
     for slot in range(c.slots):
         if c.of.dark_s[slot] <= now_s:
@@ -114,7 +115,7 @@ def light_up(now_s: float, s: State, c: Circuits) -> None:
             s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
 
 
-def next_light_s(c: Circuits) -> float:
+def next_ready_s(c: Circuits) -> float:
     """When the first dark circuit will carry."""
     first_s = inf
     for slot in range(c.slots):
@@ -126,10 +127,10 @@ def note_change(at_s: float, what: int, slot: int, c: Circuits) -> None:
     """Log what happens to a circuit."""
     user, at = c.of.user[slot], c.lists.counts[CHANGED]
     c.lists.change_s[at] = at_s
-    change = c.lists.change
-    change[5 * at], change[5 * at + 1] = what, slot // c.wavelengths
-    change[5 * at + 2], change[5 * at + 4] = c.of.peer[slot], c.of.number[slot]
-    change[5 * at + 3] = NONE if user == NONE else c.pairs.coflow[user]
+    change, first = c.lists.change, FACTS * at
+    change[first], change[first + 1] = what, slot // c.wavelengths
+    change[first + 2], change[first + 4] = c.of.peer[slot], c.of.number[slot]
+    change[first + 3] = NONE if user == NONE else c.pairs.coflow[user]
     c.lists.counts[CHANGED] += 1
 
 

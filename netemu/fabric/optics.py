@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from railyard.netemu.circuits.arrays import (
     ALONE,
     CHANGED,
     DELTA,
+    FACTS,
     FLOWS,
     HOLDS,
     LOOK_AGAIN,
@@ -97,7 +98,7 @@ class OpticalPlane:
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
         self.state: Circuits = c
-        self.view: Circuits = cast("Any", views)(c)
+        self.view: Circuits = views(c)
 
     @property
     def _c(self) -> Circuits:
@@ -253,8 +254,8 @@ class OpticalPlane:
 
     def next_s(self) -> float:
         """When something happens by itself; rates are set."""
-        light_s, store = self.next_ready_s(), self._store
-        return float(pairs.next_event_s(store.now_s, light_s, store.view, self.view))
+        ready_s, store = self.next_ready_s(), self._store
+        return float(pairs.next_event_s(store.now_s, ready_s, store.view, self.view))
 
     def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
         """See ``pairs.run``."""
@@ -356,7 +357,7 @@ class OpticalPlane:
             lists.counts[CHANGED] = 0
             at_s, rest = (
                 lists.change_s[:many].tolist(),
-                lists.change[: 5 * many].reshape(-1, 5).tolist(),
+                lists.change[: FACTS * many].reshape(-1, FACTS).tolist(),
             )
             self._changes_seen += many
             for at, (what, src, dst, coflow, number) in zip(at_s, rest, strict=True):

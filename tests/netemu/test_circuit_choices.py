@@ -165,5 +165,5 @@ def test_the_same_choices_as_the_simple_version(steps):
 @settings(max_examples=200)
 @given(SCHEDULES)
 def test_the_same_choices_with_wavelengths(steps):
-    # None is ever lit: the simple version can't tell whose of several circuits of a pair is.
+    # None is ever ready: the simple version can't tell whose of several circuits of a pair is.
     follow(steps, Both(wavelengths=2, delta_s=1000))
