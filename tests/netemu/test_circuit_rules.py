@@ -78,7 +78,8 @@ class Checked(Run):
         """A pair has at most one; it carries no more than a wavelength, and nothing while dark."""
         carried = Counter()
         for flow, bytes_per_s in self.fabric.rates_bytes_per_s().items():
-            carried[self.pair_of[flow]] += bytes_per_s
+            if bytes_per_s < math.inf:  # else it has sent all, and ends now
+                carried[self.pair_of[flow]] += bytes_per_s
         used = [one for one in circuits if one.coflow is not None]
         assert len({one[:3] for one in used}) == len(used), "a pair has two circuits"
         for one in used:
