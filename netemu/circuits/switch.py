@@ -1,6 +1,6 @@
 """Circuits are set up, begin to carry, are used by pairs, and are taken down; see ``arrays``.
 
-It decides nothing.  A circuit that no pair uses any more stays up until one of its ports is needed
+It decides nothing.  A circuit that no pair uses any more stays until one of its ports is needed
 for another, so that the next coflow between the same racks finds it ready.  Only the two ports of a
 circuit wait for it (not-all-stop).
 """
@@ -100,7 +100,7 @@ def take_down(slot: int, now_s: float, c: Circuits) -> None:
 
 
 def let_go(pair: int, now_s: float, c: Circuits) -> None:
-    """Take a pair's circuit, which stays up; its flows are in no row."""
+    """Take a pair's circuit, which stays; its flows are in no row."""
     slot = c.pairs.slot[pair]
     c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
     note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)

@@ -43,9 +43,9 @@ def match(
     ``demands[k][src, dst]`` is what the k-th coflow has left to send; ``held[k]`` are the pairs it
     has circuits for, or is setting up.  A pair takes at most one circuit of each coflow.
 
-    Within a coflow: pairs whose circuit is up, then by size, the largest first, then by distance
+    Within a coflow: pairs whose circuit carries, then by size, the largest first, then by distance
     (dst - src) modulo racks, then by src.  Ports that a coflow before it will take within δ are
-    booked: only a circuit that is up may use them.
+    booked: only a circuit that carries may use them.
     """
     out, into = np.array(ports.out), np.array(ports.into)
     chosen: list[dict[Pair, None]] = []

@@ -23,7 +23,7 @@ UNIT = 2.0**30
 class Both:
     """The loops, and what the simple version says of the same coflows.  Pairs have no flows.
 
-    A circuit is to carry a unit of bytes in ``unit_s``; pairs end when they are told to.
+    A circuit is expected to carry a unit of bytes in ``unit_s``; pairs end by ``end`` only.
     """
 
     def __init__(self, wavelengths, delta_s, unit_s=math.inf):

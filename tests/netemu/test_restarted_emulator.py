@@ -174,7 +174,7 @@ def test_nobody_takes_the_name_of_a_flow_whose_sender_has_yet_to_come(sender):
     assert run(ledger, 3.0)[-1] == (1.0, BOB, {}, ("a",))
 
 
-def test_what_is_known_of_coflows_is_kept_until_they_are_told():
+def test_what_is_known_of_coflows_is_kept_until_they_are_resumed():
     past = CoflowPast(arrived_s=-3.0, ended_bytes=5.0 * MB)
     ledger = ledger_of("aalo", pasts={"c": past, "ended": past})
     assert ledger.pasts() == {"c": past, "ended": past}
@@ -183,7 +183,7 @@ def test_what_is_known_of_coflows_is_kept_until_they_are_told():
 
 
 @pytest.mark.parametrize("nic", ["unlimited", "80Mbps"])
-def test_circuits_are_dark_until_they_are_reconfigured(nic):
+def test_circuits_are_dark_until_they_are_ready(nic):
     """As if nothing had been there; then a flow goes on from what was granted."""
     ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"}
     topology = network_of(2, 1, nic, "8Mbps", ocs=ocs)
