@@ -121,7 +121,7 @@ class Fabric:
         if self._places is not None:
             key: Key = (spec.priority or (inf,), spec.flow)
             self._places.add([(key, flow)], self._store.state.flows.key, len(self._flows))
-        if self._by_coflow:
+        if self._by_coflow and self._store.has_limit(flows.route[flow]):
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send([flow])
 
@@ -491,7 +491,8 @@ class Fabric:
             self._open.forget(key)
             return None
         del coflow.flows[name]
-        coflow.ended_bytes += sent
+        if store.has_limit(flows.route[flow]):
+            coflow.ended_bytes += sent
         if end_s is not None:
             coflow.finished_s = end_s
         return CoflowId(key)
