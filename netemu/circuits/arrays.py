@@ -37,11 +37,19 @@ limited links, so that none has to be looked for.
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from railyard.netemu.kernel.state import NONE, Array
+from railyard.netemu.kernel.state import (
+    NONE,
+    Flags,
+    Ids,
+    Reals,
+    longer_table,
+    table_of,
+    with_longer,
+)
 
 OUT, IN = 0, 1
 #: How a pair goes.
@@ -52,119 +60,135 @@ MASK, SHIFT = 31, 5
 SET_UP, UP, DOWN = range(3)
 #: So many changes are kept until somebody takes them.
 CHANGES = 4096
+#: So many numbers are noted of each, see ``Lists.change``.
+FACTS = 5
+
+Words: TypeAlias = Annotated[Any, np.int64, "each"]  #: bits, or numbers that only grow
+SideIds: TypeAlias = Annotated[Any, np.int32, "sides"]
+SideSets: TypeAlias = Annotated[Any, np.int64, "side words"]  #: for each side, a set of racks
+PortIds: TypeAlias = Annotated[Any, np.int32, "ports"]
+PortReals: TypeAlias = Annotated[Any, np.float64, "ports"]
+PortSets: TypeAlias = Annotated[Any, np.int64, "port words"]  #: for each port, a set of racks
+SlotIds: TypeAlias = Annotated[Any, np.int32, "slots"]
+Counts: TypeAlias = Annotated[Any, np.int64, "counts"]
+Times: TypeAlias = Annotated[Any, np.float64, "times"]
+ChoiceIds: TypeAlias = Annotated[Any, np.int32, "choices"]
+ChoiceFlags: TypeAlias = Annotated[Any, np.bool_, "choices"]
+ChangeReals: TypeAlias = Annotated[Any, np.float64, "changes"]
+ChangeFacts: TypeAlias = Annotated[Any, np.int64, "facts"]
 
 
 class PairFlows(NamedTuple):
     """[flow]"""
 
-    pair: Array  #: NONE: it has nothing to send between racks
-    next: Array  #: of its pair
-    before: Array
+    pair: Ids  #: NONE: it has nothing to send between racks
+    next: Ids  #: of its pair
+    before: Ids
 
 
 class Nodes(NamedTuple):
     """[node]"""
 
-    up: Array  #: its links, as far as they are limited, or ``none``
-    down: Array
-    place_up: Array  #: the place of a row among those of a slot is the sum of these of its ends
-    place_down: Array
+    up: Ids  #: its links, as far as they are limited, or ``none``
+    down: Ids
+    place_up: Ids  #: the place of a row among those of a slot is the sum of these of its ends
+    place_down: Ids
 
 
 class Pairs(NamedTuple):
     """[pair], and [2 * pair + side]"""
 
-    coflow: Array
-    port: Array  #: [2 * pair + side]: racks
-    far: Array  #: racks from its source to its destination, counting up, modulo all
-    state: Array  #: see ``PACKETS``
-    slot: Array  #: of its circuit; NONE
-    first: Array  #: flow
-    last: Array
-    counted: Array  #: bytes left to send, as its coflow's sums have them
-    size: Array  #: the same, rounded, as of when it began to wait
-    ends_s: Array  #: when it will have sent all by its circuit, as far as is known
-    since: Array  #: circuits are numbered as they are given
-    is_new: Array  #: whether its flows have changed since rates were set
-    is_small: Array  #: whether it is listed in ``Lists.small``
-    is_grown: Array
-    next: Array  #: [2 * pair + side]: of the pairs of its coflow at that port
-    before: Array
-    next_held: Array  #: of the pairs of its coflow that hold circuits
-    before_held: Array
+    coflow: Ids
+    port: SideIds  #: [2 * pair + side]: racks
+    far: Ids  #: racks from its source to its destination, counting up, modulo all
+    state: Ids  #: see ``PACKETS``
+    slot: Ids  #: of its circuit; NONE
+    first: Ids  #: flow
+    last: Ids
+    counted: Reals  #: bytes left to send, as its coflow's sums have them
+    size: Reals  #: the same, rounded, as of when it began to wait
+    ends_s: Reals  #: when it will have sent all by its circuit, as far as is known
+    since: Words  #: circuits are numbered as they are given
+    is_new: Flags  #: whether its flows have changed since rates were set
+    is_small: Flags  #: whether it is listed in ``Lists.small``
+    is_grown: Flags
+    next: SideIds  #: [2 * pair + side]: of the pairs of its coflow at that port
+    before: SideIds
+    next_held: Ids  #: of the pairs of its coflow that hold circuits
+    before_held: Ids
 
 
 class Coflows(NamedTuple):
     """[coflow], [2 * coflow + side] and further"""
 
-    pairs: Array  #: how many it has
-    by_circuit: Array  #: how many of them wait or hold
-    arrived_s: Array  #: when the first of them came
-    rank: Array  #: place in the order
-    urgency: Array
-    is_fresh: Array  #: whether pairs have begun to wait since the last choice
-    is_moved: Array  #: whether its sums have changed since ``urgency`` was found
-    seen: Array  #: the last choice in which was found what it will take
-    held: Array  #: its first pair that holds
-    head: Array  #: [.., rack]: its first pair there
-    port_bytes: Array  #: [.., rack]: what pairs by circuit have left to send there, as counted
-    port_pairs: Array  #: [.., rack]: how many these are
-    waits: Array  #: [.., rack, word]: the other racks of pairs that wait there
-    ends: Array  #: [.., word]: the racks at which pairs wait
+    pairs: Ids  #: how many it has
+    by_circuit: Ids  #: how many of them wait or hold
+    arrived_s: Reals  #: when the first of them came
+    rank: Ids  #: place in the order
+    urgency: Reals
+    is_fresh: Flags  #: whether pairs have begun to wait since the last choice
+    is_moved: Flags  #: whether its sums have changed since ``urgency`` was found
+    seen: Ids  #: the last choice in which was found what it will take
+    held: Ids  #: its first pair that holds
+    head: PortIds  #: [.., rack]: its first pair there
+    port_bytes: PortReals  #: [.., rack]: what pairs by circuit have left to send there, as counted
+    port_pairs: PortIds  #: [.., rack]: how many these are
+    waits: PortSets  #: [.., rack, word]: the other racks of pairs that wait there
+    ends: SideSets  #: [.., word]: the racks at which pairs wait
 
 
 class Ports(NamedTuple):
     """[side * racks + rack] and further"""
 
-    bytes_per_s: Array  #: of one of its circuits; 0: it has failed
-    is_freed: Array  #: whether it was freed since the last choice, and has a circuit to spare
-    is_listed: Array  #: whether it is in ``Lists.freed``
-    used: Array  #: circuits of the coflows so far in the order, where W is above 1
-    holder: Array  #: [.., W]: pairs; NONE
+    bytes_per_s: Reals  #: of one of its circuits; 0: it has failed
+    is_freed: Flags  #: whether it was freed since the last choice, and has a circuit to spare
+    is_listed: Flags  #: whether it is in ``Lists.freed``
+    used: Ids  #: circuits of the coflows so far in the order, where W is above 1
+    holder: SlotIds  #: [.., W]: pairs; NONE
 
 
 class Slots(NamedTuple):
     """[slot]: circuits"""
 
-    peer: Array  #: the rack it goes to; NONE: there is no circuit
-    user: Array  #: the pair that uses it; NONE
-    ready_s: Array
-    dark_s: Array  #: the same while it is dark; otherwise inf
-    number: Array  #: circuits are numbered as they are set up
-    into: Array  #: [rack it goes to, W]: slots; NONE
+    peer: Ids  #: the rack it goes to; NONE: there is no circuit
+    user: Ids  #: the pair that uses it; NONE
+    ready_s: Reals
+    dark_s: Reals  #: the same while it is dark; otherwise inf
+    number: Words  #: circuits are numbered as they are set up
+    into: Ids  #: [rack it goes to, W]: slots; NONE
 
 
 class Sets(NamedTuple):
     """[side, word]: sets of ports"""
 
-    works: Array  #: those that have not failed
-    booked: Array  #: left free so far, as a coflow will want them within δ
-    room: Array  #: those with a circuit to spare after the coflows so far in the order
-    nothing: Array  #: never changed
-    soon: Array  #: those of pairs that end within δ
-    after: Array  #: ``room``, as far as has been looked ahead
-    free: Array  #: the same, as pairs end
-    booking: Array  #: those that the coflows so far will want within δ
+    works: Words  #: those that have not failed
+    booked: Words  #: left free so far, as a coflow will want them within δ
+    room: Words  #: those with a circuit to spare after the coflows so far in the order
+    nothing: Words  #: never changed
+    soon: Words  #: those of pairs that end within δ
+    after: Words  #: ``room``, as far as has been looked ahead
+    free: Words  #: the same, as pairs end
+    booking: Words  #: those that the coflows so far will want within δ
 
 
 class Lists(NamedTuple):
     """Pairs, ports and flows in lists; how long these are stands in ``counts``."""
 
-    counts: Array  #: see ``SMALL`` to ``CHOICES``
-    times: Array  #: see ``DELTA`` and ``LOOK_AGAIN``
-    free: Array  #: pairs that can be had
-    small: Array  #: pairs by packets of which more is to be sent
-    grown: Array  #: pairs by circuit that have more, or less, to send
-    flows: Array  #: [flow]: those that are to go by packets
-    cut: Array  #: pairs that lose their circuits
-    taken: Array  #: pairs that get one
-    freed: Array  #: ports that were freed since the last choice, side * racks + rack
-    ending: Array  #: pairs that end within δ, the first one first
-    choice: Array  #: pairs of one coflow that can have a circuit
-    side: Array  #: at which port each of them was found
-    is_dark: Array  #: whether its circuit would not carry at once
-    change_s: Array  #: what has happened to circuits
-    change: Array  #: [.., kind, rack out, rack in, coflow or NONE, number of the circuit]
+    counts: Counts  #: see ``SMALL`` to ``CHOICES``
+    times: Times  #: see ``DELTA`` and ``LOOK_AGAIN``
+    free: Ids  #: pairs that can be had
+    small: Ids  #: pairs by packets of which more is to be sent
+    grown: Ids  #: pairs by circuit that have more, or less, to send
+    flows: Ids  #: [flow]: those that are to go by packets
+    cut: ChoiceIds  #: pairs that lose their circuits
+    taken: ChoiceIds  #: pairs that get one
+    freed: PortIds  #: ports that were freed since the last choice, side * racks + rack
+    ending: SlotIds  #: pairs that end within δ, the first one first
+    choice: ChoiceIds  #: pairs of one coflow that can have a circuit
+    side: ChoiceIds  #: at which port each of them was found
+    is_dark: ChoiceFlags  #: whether its circuit would not carry at once
+    change_s: ChangeReals  #: what has happened to circuits
+    change: ChangeFacts  #: [.., kind, rack out, rack in, coflow or NONE, number of the circuit]
 
 
 class Circuits(NamedTuple):
@@ -199,8 +223,6 @@ FREED, FREE_PORTS = range(16, 18)
 #: ports will be taken that coflows will want within δ.
 DELTA, LOOK_AGAIN, FIRST_BOOKED = range(3)
 
-_I, _F, _B, _L = np.int32, np.float64, np.bool_, np.int64
-
 
 def new_circuits(
     racks: int,
@@ -213,17 +235,6 @@ def new_circuits(
 ) -> Circuits:
     """Arrays without flows and circuits, for ports that have failed."""
     words, slots = (racks + MASK) >> SHIFT, racks * wavelengths
-    coflows: dict[str, Any] = dict.fromkeys(Coflows._fields, _I)
-    coflows |= dict.fromkeys(("arrived_s", "urgency", "port_bytes"), _F)
-    coflows |= dict.fromkeys(("is_fresh", "is_moved"), _B) | dict.fromkeys(("waits", "ends"), _L)
-    wide = dict.fromkeys(("head", "port_bytes", "port_pairs"), 2 * racks)
-    wide |= {"waits": 2 * racks * words, "ends": 2 * words}
-    pairs: dict[str, Any] = dict.fromkeys(Pairs._fields, _I) | dict.fromkeys(
-        ("counted", "size", "ends_s"), _F
-    )
-    pairs |= dict.fromkeys(("is_new", "is_small", "is_grown"), _B) | {"since": _L}
-    both = dict.fromkeys(("port", "next", "before"), 2)
-    most = 2 * racks * (wavelengths + 1)
     made = Circuits(
         racks,
         wavelengths,
@@ -233,84 +244,54 @@ def new_circuits(
         first_row,
         rows,
         (racks + 1) ** 2,
-        PairFlows(*(np.full(1, NONE, _I) for _ in PairFlows._fields)),
-        Nodes(*(np.zeros(nodes, _I) for _ in Nodes._fields)),
-        Pairs(**{name: np.zeros(both.get(name, 1), kind) for name, kind in pairs.items()}),
-        Coflows(**{name: np.zeros(wide.get(name, 1), kind) for name, kind in coflows.items()}),
-        Ports(
-            bytes_per_s=np.zeros(2 * racks),
-            is_freed=np.zeros(2 * racks, _B),
-            is_listed=np.zeros(2 * racks, _B),
-            used=np.zeros(2 * racks, _I),
-            holder=np.full(2 * slots, NONE, _I),
-        ),
-        Slots(
-            peer=np.full(slots, NONE, _I),
-            user=np.full(slots, NONE, _I),
-            ready_s=np.zeros(slots),
-            dark_s=np.full(slots, inf),
-            number=np.zeros(slots, _L),
-            into=np.full(slots, NONE, _I),
-        ),
-        Sets(*(np.zeros(2 * words, _L) for _ in Sets._fields)),
-        Lists(
-            counts=np.zeros(18, _L),
-            times=np.array([delta_s, inf, inf]),
-            free=np.zeros(1, _I),
-            small=np.zeros(1, _I),
-            grown=np.zeros(1, _I),
-            flows=np.zeros(1, _I),
-            cut=np.zeros(most, _I),
-            taken=np.zeros(most, _I),
-            freed=np.zeros(2 * racks, _I),
-            ending=np.zeros(slots, _I),
-            choice=np.zeros(most, _I),
-            side=np.zeros(most, _I),
-            is_dark=np.zeros(most, _B),
-            change_s=np.zeros(CHANGES + 8 * slots),
-            change=np.zeros(5 * (CHANGES + 8 * slots), _L),
+        flows=table_of(PairFlows, 1),
+        nodes=table_of(Nodes, nodes),
+        pairs=table_of(Pairs, 1, sides=2),
+        coflows=table_of(Coflows, 1, **_of_coflow(racks, words)),
+        ports=table_of(Ports, 2 * racks, slots=wavelengths),
+        of=table_of(Slots, slots),
+        sets=table_of(Sets, 2 * words),
+        lists=table_of(
+            Lists,
+            1,
+            counts=FREE_PORTS + 1,
+            times=FIRST_BOOKED + 1,
+            choices=2 * (racks + slots),
+            ports=2 * racks,
+            slots=slots,
+            changes=CHANGES + 8 * slots,
+            facts=FACTS * (CHANGES + 8 * slots),
         ),
     )
-    made.coflows.head[:] = made.coflows.held[:] = NONE
+    made.flows.pair[:] = made.coflows.head[:] = made.coflows.held[:] = made.ports.holder[:] = NONE
+    made.of.peer[:] = made.of.user[:] = made.of.into[:] = NONE
+    made.of.dark_s[:] = made.lists.times[:] = inf
+    made.lists.times[DELTA] = delta_s
     made.lists.counts[FREE] = 1
     return made
 
 
 def grown(c: Circuits, *, flows: int = 0, pairs: int = 0, coflows: int = 0) -> Circuits:
     """The same with room for so many, of pairs for so many more, if there is less."""
-    made: dict[str, Any] = {}
-    lists = c.lists
+    lists, counts = c.lists, c.lists.counts
     if flows > len(c.flows.pair):
         before = len(c.flows.pair)
-        made["flows"] = table = _longer(c.flows, flows)
-        table.pair[before:] = NONE
-        lists = lists._replace(flows=np.zeros(len(table.pair), _I))
-    free = int(lists.counts[FREE])
-    if pairs > free:
+        c = c._replace(flows=longer_table(c.flows, flows))
+        c.flows.pair[before:] = NONE
+        lists = with_longer(lists, ("flows",), flows)
+    if pairs > counts[FREE]:
         before = len(c.pairs.coflow)
-        made["pairs"] = table = _longer(c.pairs, before + pairs)
-        many = len(table.coflow)
-        longer = {name: np.zeros(many, _I) for name in ("free", "small", "grown")}
-        for name, array in longer.items():
-            array[:before] = getattr(lists, name)
-        longer["free"][free : free + many - before] = np.arange(many - 1, before - 1, -1)
-        lists.counts[FREE] = free + many - before
-        lists = lists._replace(**longer)
+        c = c._replace(pairs=longer_table(c.pairs, before + pairs, sides=2))
+        new = np.arange(before, len(c.pairs.coflow))
+        lists = with_longer(lists, ("free", "small", "grown"), before + pairs)
+        lists.free[counts[FREE] : counts[FREE] + len(new)] = new[::-1]
+        counts[FREE] += len(new)
     if coflows > len(c.coflows.pairs):
         before = len(c.coflows.pairs)
-        made["coflows"] = table = _longer(c.coflows, coflows)
-        table.held[before:] = NONE
-        table.head[2 * c.racks * before :] = NONE
-    if lists is not c.lists:
-        made["lists"] = lists
-    return c._replace(**made) if made else c
+        c = c._replace(coflows=longer_table(c.coflows, coflows, **_of_coflow(c.racks, c.words)))
+        c.coflows.held[before:] = c.coflows.head[2 * c.racks * before :] = NONE
+    return c if lists is c.lists else c._replace(lists=lists)
 
 
-def _longer(table: Any, many: int) -> Any:
-    """A table with room for that many, or for twice as many as it had."""
-    before = len(table[0])
-    many = max(many, 2 * before)
-    made = [np.zeros(len(array) // before * many, array.dtype) for array in table]
-    for array, longer in zip(table, made, strict=True):
-        longer[: len(array)] = array
-    return type(table)(*made)
+def _of_coflow(racks: int, words: int) -> dict[str, int]:
+    return {"ports": 2 * racks, "side words": 2 * words, "port words": 2 * racks * words}

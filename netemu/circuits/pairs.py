@@ -35,11 +35,11 @@ from railyard.netemu.circuits.policies.sunflow import (
     unlink,
 )
 from railyard.netemu.circuits.switch import (
+    begin_to_carry,
     circuit_bytes_per_s,
     connect,
     let_go,
-    light_up,
-    next_light_s,
+    next_ready_s,
     spare,
 )
 from railyard.netemu.kernel.levels import end_due, serve, sum_up
@@ -472,9 +472,9 @@ def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circu
     return True
 
 
-def next_event_s(now_s: float, light_s: float, s: State, c: Circuits) -> float:
+def next_event_s(now_s: float, ready_s: float, s: State, c: Circuits) -> float:
     """When a flow ends, circuits are to be chosen, or the first dark circuit carries."""
-    return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], light_s), now_s)
+    return max(min(s.groups.next_s[0], c.lists.times[LOOK_AGAIN], ready_s), now_s)
 
 
 def end_flows_due(now_s: float, slack_s: float, s: State, c: Circuits) -> bool:
@@ -498,15 +498,15 @@ def run(
     """
     events = idle = 0
     while True:
-        light_s = next_light_s(c)
-        to_s = next_event_s(now_s, light_s, s, c)
+        ready_s = next_ready_s(c)
+        to_s = next_event_s(now_s, ready_s, s, c)
         if to_s == inf or to_s > until_s + instant_s(until_s):
             return until_s if until_s < inf else now_s, events, False
         now_s = min(to_s, until_s)
         slack_s = max(instant_s(now_s), together_s)
-        is_due = light_s <= now_s + slack_s or has_to_choose(now_s, c)
-        if light_s <= now_s:
-            light_up(now_s, s, c)
+        is_due = ready_s <= now_s + slack_s or has_to_choose(now_s, c)
+        if ready_s <= now_s:
+            begin_to_carry(now_s, s, c)
         idle = 0 if end_flows_due(now_s, slack_s, s, c) else idle + 1
         events += 1
         if idle > _IDLE_MAX or (idle > 0 and not is_due):

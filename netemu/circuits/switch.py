@@ -13,6 +13,7 @@ from railyard.netemu.circuits.arrays import (
     CHANGED,
     DELTA,
     DOWN,
+    FACTS,
     MADE,
     SET_UP,
     UP,
@@ -99,13 +100,13 @@ def take_down(slot: int, now_s: float, c: Circuits) -> None:
 
 
 def let_go(pair: int, now_s: float, c: Circuits) -> None:
-    """Take a pair's circuit, which stays up; its flows are in no row."""
+    """Take a pair's circuit, which stays; its flows are in no row."""
     slot = c.pairs.slot[pair]
     c.of.user[slot], c.pairs.slot[pair] = NONE, NONE
     note_change(now_s, SET_UP if c.of.ready_s[slot] > now_s else UP, slot, c)
 
 
-def light_up(now_s: float, s: State, c: Circuits) -> None:
+def begin_to_carry(now_s: float, s: State, c: Circuits) -> None:
     """Let circuits carry that are ready."""
     for slot in range(c.slots):
         if c.of.dark_s[slot] <= now_s:
@@ -114,7 +115,7 @@ def light_up(now_s: float, s: State, c: Circuits) -> None:
             s.work.capacity[c.first_link + slot] = circuit_bytes_per_s(slot, c)
 
 
-def next_light_s(c: Circuits) -> float:
+def next_ready_s(c: Circuits) -> float:
     """When the first dark circuit will carry."""
     first_s = inf
     for slot in range(c.slots):
@@ -126,10 +127,10 @@ def note_change(at_s: float, what: int, slot: int, c: Circuits) -> None:
     """Log what happens to a circuit."""
     user, at = c.of.user[slot], c.lists.counts[CHANGED]
     c.lists.change_s[at] = at_s
-    change = c.lists.change
-    change[5 * at], change[5 * at + 1] = what, slot // c.wavelengths
-    change[5 * at + 2], change[5 * at + 4] = c.of.peer[slot], c.of.number[slot]
-    change[5 * at + 3] = NONE if user == NONE else c.pairs.coflow[user]
+    change, first = c.lists.change, FACTS * at
+    change[first], change[first + 1] = what, slot // c.wavelengths
+    change[first + 2], change[first + 4] = c.of.peer[slot], c.of.number[slot]
+    change[first + 3] = NONE if user == NONE else c.pairs.coflow[user]
     c.lists.counts[CHANGED] += 1
 
 

@@ -45,21 +45,18 @@ class OpenCoflows:
     @property
     def sent_bytes(self) -> Floats:
         """See ``Traffic``."""
-        store = self._store
-        store.loops.levels.count_all_sent(store.now_s, self.groups, store.on)
-        sent: Floats = store.state.groups.sent[self.groups]
-        return sent
+        return self.sent_by(self.groups)
 
     @property
     def left_bytes(self) -> Floats:
         """See ``Traffic``."""
-        left: Floats = self._look()[0]
+        left: Floats = self._look(self.groups)[0]
         return left
 
     @property
     def bottleneck_s(self) -> Floats:
         """See ``Traffic``."""
-        slowest_s: Floats = self._look()[1]
+        slowest_s: Floats = self._look(self.groups)[1]
         return slowest_s
 
     def __len__(self) -> int:
@@ -99,6 +96,15 @@ class OpenCoflows:
         if self._are_groups:
             self._store.view.groups.sent[number] = sent_bytes
 
+    def sent_by(self, groups: Numbers) -> Floats:
+        """[group]: bytes that it has sent over links with limits."""
+        store = self._store
+        if store.by_bytes:  # all that has come, but for what is left
+            left = self._look(groups)[0]
+            return np.asarray(store.state.groups.sent[groups] - left)
+        store.loops.levels.count_all_sent(store.now_s, groups, store.on)
+        return np.asarray(store.state.groups.sent[groups])
+
     def forget(self, key: str) -> None:
         """Forget a coflow that has no flows."""
         number = self._numbers.pop(key, NONE)
@@ -121,8 +127,8 @@ class OpenCoflows:
         del self._by_arrival[bisect_left(self._by_arrival, entry)]
         self._all = None
 
-    def _look(self) -> Floats:
+    def _look(self, groups: Numbers) -> Floats:
         """[left bytes or seconds, coflow]"""
-        store, found = self._store, np.zeros((2, len(self.groups)))
-        store.loops.filling.look_at(self.groups, found[0], found[1], store.now_s, store.on)
+        store, found = self._store, np.zeros((2, len(groups)))
+        store.loops.filling.look_at(groups, found[0], found[1], store.now_s, store.on)
         return found

@@ -144,7 +144,7 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow:
+        if self._by_coflow and self._store.ways(np.array([flow]))[0] != NONE:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send(np.array([flow], np.int32))
 
@@ -293,8 +293,9 @@ class Fabric:
 
     def pasts(self) -> dict[CoflowId, CoflowPast]:
         """What another fabric must know of the coflows that have had flows, to go on with them."""
+        ended = self._ended_bytes() if self._by_coflow else {}
         return {
-            name: CoflowPast(coflow.started_s, coflow.ended_bytes)
+            name: CoflowPast(coflow.started_s, ended.get(name, coflow.ended_bytes))
             for name, coflow in self._coflows.items()
             if coflow.started_s is not None
         }
@@ -383,6 +384,18 @@ class Fabric:
     def _going(self) -> Numbers:
         """The open flows."""
         return np.array(list(self._flows.values()), np.int32)
+
+    def _ended_bytes(self) -> dict[CoflowId, float]:
+        """What flows of coflows have sent over links with limits that are not open any more."""
+        names = [name for name in self._coflows if self._open.known(name) != NONE]
+        numbers = np.array([self._open.known(name) for name in names], np.int32)
+        going, store = self._going(), self._store
+        of_open = np.zeros(len(store.state.groups.sent))
+        limited = going[store.ways(going) != NONE]
+        sent = [store.sent_bytes(flow) for flow in limited.tolist()]
+        np.add.at(of_open, store.state.flows.coflow[limited], sent)
+        ended = np.maximum(self._open.sent_by(numbers) - of_open[numbers], 0.0)
+        return dict(zip(names, ended.tolist(), strict=True))
 
     def _changed(self) -> None:
         """Note that the flow scheduler must be asked again before time passes."""
@@ -524,7 +537,6 @@ class Fabric:
             self._open.forget(key)
             return None
         del coflow.flows[name]
-        coflow.ended_bytes += flows.sent[flow]
         if end_s is not None:
             coflow.finished_s = end_s
         return CoflowId(key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from railyard.netemu.circuits.arrays import (
     ALONE,
     CHANGED,
     DELTA,
+    FACTS,
     FLOWS,
     HOLDS,
     LOOK_AGAIN,
@@ -92,7 +93,7 @@ class OpticalPlane:
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
         self.state: Circuits = c
-        self.view: Circuits = cast("Any", views)(c)
+        self.view: Circuits = views(c)
 
     @property
     def _c(self) -> Circuits:
@@ -222,8 +223,8 @@ class OpticalPlane:
 
     def next_s(self) -> float:
         """When something happens by itself; rates are set."""
-        light_s, store = self.next_ready_s(), self._store
-        return float(pairs.next_event_s(store.now_s, light_s, store.view, self.view))
+        ready_s, store = self.next_ready_s(), self._store
+        return float(pairs.next_event_s(store.now_s, ready_s, store.view, self.view))
 
     def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
         """See ``pairs.run``."""
@@ -327,7 +328,7 @@ class OpticalPlane:
         if not many:
             return
         lists.counts[CHANGED] = 0
-        rest = lists.change[: 5 * many].reshape(-1, 5).copy()
+        rest = lists.change[: FACTS * many].reshape(-1, FACTS).copy()
         names = np.array([*self._coflows.keys, None], object)[rest[:, 3]]  # NONE is the last
         kept.append((self._changed, lists.change_s[:many].copy(), names, rest))
         self._changed += many

@@ -145,6 +145,7 @@ class Store:
         flows = self.state.flows
         if self.by_bytes:
             flows.weight[new] = flows.size[new] - flows.sent[new]
+            np.add.at(self.state.groups.sent, groups, flows.weight[new])
         into = self._rows_of(ways, groups)
         if self.state.listed == 0:
             self.state.rows.key[into] = flows.key[new]
@@ -160,7 +161,7 @@ class Store:
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
         if self.view.flows.row[flow] != NONE:
-            self.loops.rows.leave(flow, self.now_s, self.on)
+            self._leave(flow)
             self.free_rows()
 
     def free_rows(self) -> None:
@@ -241,7 +242,7 @@ class Store:
         sending: Numbers = open_flows[self.state.flows.row[open_flows] != NONE]
         self._kept = [self.rate_bytes_per_s(flow) for flow in sending.tolist()]
         for flow in sending.tolist():
-            self.loops.rows.leave(flow, self.now_s, self.on)
+            self._leave(flow)
         self.free_rows()
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
@@ -327,6 +328,12 @@ class Store:
         if state is not self.state:
             self.state, self.view = state, views(state)
             self.on = self.view if self.loops is _PLAIN else state
+
+    def _leave(self, flow: int) -> None:
+        flows, group = self.view.flows, self.view.rows.group[self.view.flows.row[flow]]
+        self.loops.rows.leave(flow, self.now_s, self.on)
+        if self.by_bytes:
+            self.view.groups.sent[group] -= flows.size[flow] - flows.sent[flow]
 
     def _find_way(self, up: int, route: int, down: int) -> int:
         network, links = self.network, list(unpack(self.between(route).path))

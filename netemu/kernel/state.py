@@ -9,8 +9,7 @@ rows on one link.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -19,13 +18,14 @@ from railyard.netemu.model.arrays import Floats
 NONE = -1
 #: The cell of a short path's missing links.
 NO_CELL = 0
+Table = TypeVar("Table", bound=tuple[Any, ...])
 #: An array of NumPy, or where plain Python runs the loops a view of its memory, which is quicker.
 Array = Any
 Ids: TypeAlias = Annotated[Any, np.int32, "each"]  #: numbers of things
 Reals: TypeAlias = Annotated[Any, np.float64, "each"]
 Flags: TypeAlias = Annotated[Any, np.bool_, "each"]
-EntryIds: TypeAlias = Annotated[Any, np.int32, "entry"]  #: for each link of a row's path
-PassReals: TypeAlias = Annotated[Any, np.float64, "pass"]  #: for each of two, see ``levels``
+EntryIds: TypeAlias = Annotated[Any, np.int32, "entries"]  #: for each link of a row's path
+PassReals: TypeAlias = Annotated[Any, np.float64, "passes"]  #: for each of two, see ``levels``
 
 
 class Flows(NamedTuple):
@@ -180,7 +180,7 @@ def new_state(
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
-    work = _none_of(Work)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
+    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
     of_links = "left unused load summed share rising begin end queue"
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
@@ -197,11 +197,11 @@ def new_state(
         by_bytes=by_bytes,
         has_keys=has_keys,
         cell_of=np.zeros(0, np.int32),
-        flows=_none_of(Flows),
-        rows=_none_of(Rows),
-        cells=_none_of(Cells),
-        groups=_none_of(Groups),
-        lines=_none_of(Lines),
+        flows=table_of(Flows, 0),
+        rows=table_of(Rows, 0),
+        cells=table_of(Cells, 0),
+        groups=table_of(Groups, 0),
+        lines=table_of(Lines, 0),
         work=work,
     )
     return grown(state, flows=16, rows=16, cells=16, groups=1, ways=16)
@@ -220,80 +220,77 @@ def grown(
     made: dict[str, Any] = {}
     work = state.work
     if flows > len(state.flows.row):
-        made["flows"] = _table(state.flows, flows)
-        made["work"] = work = _some(work, ("ended",), flows)
+        made["flows"] = longer_table(state.flows, flows)
+        made["work"] = work = with_longer(work, ("ended",), flows)
     if rows > len(state.rows.group):
-        made["rows"] = _table(state.rows, rows, 1 << state.shift)
+        made["rows"] = longer_table(state.rows, rows, entries=1 << state.shift, passes=2)
         scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
-        work = _some(work, scratch, len(made["rows"].group))
-        made["work"] = work = _some(work, ("through",), len(made["rows"].link))
+        work = with_longer(work, scratch, len(made["rows"].group))
+        made["work"] = work = with_longer(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):
         before = len(state.cells.link)
-        made["cells"] = table = _table(state.cells, cells)
-        work = made["work"] = _some(work, ("free_cells",), len(table.link))
+        made["cells"] = table = longer_table(state.cells, cells, passes=2)
+        work = made["work"] = with_longer(work, ("free_cells",), len(table.link))
         table.level[2 * before :] = np.inf  # above all of ``NO_CELL``
         free, counts = range(before or 1, len(table.link)), work.counts
         work.free_cells[counts[FREE_CELLS] : counts[FREE_CELLS] + len(free)] = free
         counts[FREE_CELLS] += len(free)
     if groups > len(state.groups.cell):
         before = len(state.groups.cell)
-        made["groups"] = table = _table(state.groups, groups)
-        table.cell[before:] = NONE
-        table.next_s[before:] = table.limit[before:] = np.inf
-        many = len(table.cell) * state.none
+        made["groups"] = those = longer_table(state.groups, groups)
+        those.cell[before:] = NONE
+        those.next_s[before:] = those.limit[before:] = np.inf
+        many = len(those.cell) * state.none
         made["cell_of"] = cell_of = _longer(state.cell_of, many)
         cell_of[before * state.none :] = NONE
     if ways > len(state.lines.head):
         before = len(state.lines.head)
-        made["lines"] = lines = _table(state.lines, ways)
+        made["lines"] = lines = longer_table(state.lines, ways)
         lines.head[before:] = NONE
     return state if made == {} else state._replace(**made)
 
 
-def views(state: State) -> State:
+def views(table: Table) -> Table:
     """The same memory for plain Python, which reads a number of a view in half of the time."""
-    seen: State = _mapped(state, memoryview)
-    return seen
+    made: list[Any] = []
+    for value in table:
+        if isinstance(value, tuple):
+            made.append(views(value))
+        else:
+            made.append(value if isinstance(value, int) else memoryview(value))
+    return type(table)(*made)
 
 
-def _mapped(values: Any, change: Callable[[Any], Any]) -> Any:
-    made = [
-        value
-        if isinstance(value, int)
-        else _mapped(value, change)
-        if isinstance(value, tuple)
-        else change(value)
-        for value in values
-    ]
-    return type(values)(*made)
+# Tables ------------------------------------------------------------------------------------------
+def table_of(kind: type[Table], many: int, **each: int) -> Table:
+    """A table of zeros for that many things.
+
+    ``each``: how many numbers a thing has in arrays that say so where they are declared; else one.
+    """
+    return kind(*(np.zeros(many * each.get(of, 1), dtype) for dtype, of in _kinds(kind)))
 
 
-def _none_of(table: Any) -> Any:
-    """A table of nothing."""
-    return table(*(np.zeros(0, kind) for kind, _ in _kinds(table).values()))
+def longer_table(table: Table, many: int, **each: int) -> Table:
+    """The same with room for that many things, or for twice as many as it had."""
+    made = table_of(type(table), max(many, 2 * len(table[0])), **each)
+    for array, longer in zip(table, made, strict=True):
+        longer[: len(array)] = array
+    return made
 
 
-def _table(table: Any, many: int, entries: int = 1) -> Any:
-    """A table with room for that many, or for twice as many as it had."""
-    many, each = max(many, 2 * len(table[0])), {"each": 1, "entry": entries, "pass": 2}
-    kind: Any = type(table)
-    kinds = _kinds(kind)
-    longer = {
-        name: _longer(array, many * each[kinds[name][1]]) for name, array in table._asdict().items()
-    }
-    return type(table)(**longer)
+def with_longer(table: Table, names: tuple[str, ...], many: int) -> Table:
+    """A table in which these arrays have room for that many, or for twice as many as they had."""
+    many = max(many, 2 * len(getattr(table, names[0])))
+    longer = {name: _longer(getattr(table, name), many) for name in names}
+    made: Table = cast("Any", table)._replace(**longer)
+    return made
 
 
 @functools.cache
-def _kinds(table: Any) -> dict[str, tuple[Any, str]]:
-    """{array: the type of its numbers, and of what there is one}"""
+def _kinds(table: Any) -> list[tuple[Any, str]]:
+    """[array]: the type of its numbers, and how many of them a thing has"""
     hints = get_type_hints(table, include_extras=True)
-    return {name: hint.__metadata__ for name, hint in hints.items()}
-
-
-def _some(work: Work, names: tuple[str, ...], many: int) -> Work:
-    many = max(many, 2 * len(getattr(work, names[0])))
-    return work._replace(**{name: _longer(getattr(work, name), many) for name in names})
+    return [hint.__metadata__ for hint in hints.values()]
 
 
 def _longer(array: Array, many: int) -> Array:

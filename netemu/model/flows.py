@@ -68,7 +68,8 @@ class CoflowPast(NamedTuple):
     """What flow schedulers know of a coflow beside its open flows."""
 
     arrived_s: float  #: when its first flow was started
-    ended_bytes: float  #: what those of its flows have sent that are not open any more
+    #: what those of its flows have sent that are not open any more, and that links limited
+    ended_bytes: float
 
 
 @dataclass(slots=True)
@@ -78,4 +79,4 @@ class Coflow:
     flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
     started_s: float | None = None  #: when its first flow was started
     finished_s: float | None = None  #: when its last flow so far finished
-    ended_bytes: float = 0.0  #: what those of its flows have sent that are not open any more
+    ended_bytes: float = 0.0  #: what is known of that from its past

@@ -33,9 +33,9 @@ def topology(nic="8Gbps", racks=RACKS, nodes=2, **ocs):
     )
 
 
-def fabric(scheduler, nic="8Gbps"):
+def fabric(scheduler, nic="8Gbps", **ocs):
     """A network of that topology."""
-    return Fabric(topology(nic), scheduler)
+    return Fabric(topology(nic, **ocs), scheduler)
 
 
 COFLOWS = ["a", "b", "c"]
@@ -75,10 +75,10 @@ a_moment = st.tuples(st.lists(an_event, min_size=1, max_size=3), st.integers(0, 
 
 
 class Run:
-    """A network under one scheduler, with what happens to it."""
+    """A network, with what happens to it."""
 
-    def __init__(self, scheduler, nic="8Gbps", made=None):
-        self.fabric = made or fabric(scheduler, nic)
+    def __init__(self, made):
+        self.fabric = made
         self.usual = self.fabric.capacities_bytes_per_s()
         self.started = 0
         self.open = {}  # {flow: whether it has more to come}

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from railyard.cluster.ids import rack_of
 from railyard.netemu.schedulers.sunflow import Sunflow
-from tests.netemu.circuit_events import Run, a_moment
-
-WAVELENGTHS = 2
+from tests.netemu.circuit_events import Run, a_moment, fabric
 
 
 class Checked(Run):
     """A network that is looked at each time that something happens to it."""
 
-    def __init__(self, nic):
-        super().__init__(Sunflow(), nic)
+    def __init__(self, nic, wavelengths):
+        super().__init__(fabric(Sunflow(), nic, wavelengths=wavelengths))
+        self.wavelengths = wavelengths
         self.ends_of = {}  # {flow: (src, dst)}
+        self.pair_of = {}  # {flow: (src, dst, coflow)}, racks
         self.sent = {}  # {flow: bytes}, of those that are closed
         self.size = {}
 
@@ -27,6 +27,7 @@ class Checked(Run):
         flow = f"f{self.started}"
         super().start(coflow, nodes, size_bytes, weight, more)
         self.ends_of[flow], self.size[flow] = nodes, size_bytes
+        self.pair_of[flow] = (*map(rack_of, nodes), coflow or f"flow {flow}")
 
     def cancel(self, number):
         sent = self._sent_by_now()
@@ -56,6 +57,7 @@ class Checked(Run):
         before, circuits = f.bytes_by_link(), f.circuits()
         capacities = f.capacities_bytes_per_s()
         self.look_at_ports(circuits, capacities)
+        self.look_at_circuits(circuits, capacities)
         dark = self.dark_until(until_s, circuits)
         open_before = list(self.open)
         self.take(f.advance(until_s))
@@ -69,18 +71,32 @@ class Checked(Run):
     def look_at_ports(self, circuits, capacities):
         for way, end in (("up", "src"), ("down", "dst")):
             for rack, count in Counter(getattr(one, end) for one in circuits).items():
-                assert count <= WAVELENGTHS
+                assert count <= self.wavelengths
                 assert capacities[f"{rack}.ocs.{way}"] > 0, "a port that failed has a circuit"
+
+    def look_at_circuits(self, circuits, capacities):
+        """A pair has at most one; it carries no more than a wavelength, and nothing while dark."""
+        carried = Counter()
+        for flow, bytes_per_s in self.fabric.rates_bytes_per_s().items():
+            if bytes_per_s < math.inf:  # else it has sent all, and ends now
+                carried[self.pair_of[flow]] += bytes_per_s
+        used = [one for one in circuits if one.coflow is not None]
+        assert len({one[:3] for one in used}) == len(used), "a pair has two circuits"
+        for one in used:
+            ports = capacities[f"{one.src}.ocs.up"], capacities[f"{one.dst}.ocs.down"]
+            is_dark = one.ready_s > self.fabric.now_s
+            most = 0 if is_dark else min(ports) / self.wavelengths
+            assert carried[one[:3]] <= most * (1 + 1e-9), one
 
     def dark_until(self, until_s, circuits):
         """The ports of which no circuit carries before then."""
-        lit = {
+        carrying = {
             port
             for one in circuits
             if one.ready_s < until_s
             for port in (f"{one.src}.ocs.up", f"{one.dst}.ocs.down")
         }
-        return set(self.fabric.network.ports) - lit
+        return set(self.fabric.network.ports) - carrying
 
     def look_at_bytes(self):
         """Each link has carried what flows over it have sent: no byte is lost or invented."""
@@ -108,11 +124,12 @@ class Checked(Run):
                 self.sent[flow] = self.size[flow] if done else sent_bytes
 
 
+@pytest.mark.parametrize("wavelengths", [1, 2])
 @pytest.mark.parametrize("nic", ["8Gbps", "unlimited"])
 @given(moments=st.lists(a_moment, min_size=3, max_size=15))
 @settings(max_examples=50)
-def test_links_ports_and_bytes_whatever_happens(nic, moments):
-    run = Checked(nic)
+def test_links_ports_and_bytes_whatever_happens(nic, wavelengths, moments):
+    run = Checked(nic, wavelengths)
     for events, tenths in moments:
         for event in events:
             run.do(event)

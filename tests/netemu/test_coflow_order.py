@@ -11,23 +11,22 @@ from tests.netemu.circuit_events import GB, Run, a_moment, fabric
 
 
 def forgetting(run):
-    """The same network, but every coflow gets its place anew whenever there is a new order."""
-    plane = run.fabric._ways.plane
-    new_order = plane._new_order
+    """The same network, but every coflow gets its place anew whenever they are put in order."""
+    optics = run.fabric._optics
+    put_in_order = optics._put_in_order
 
     def all_anew():
-        for demand in plane.on_circuits:
-            demand.place = None
-        return new_order()
+        optics.state.coflows.is_moved[:] = True
+        return put_in_order()
 
-    plane._new_order = all_anew
+    optics._put_in_order = all_anew
     return run
 
 
 @given(moments=st.lists(a_moment, min_size=3, max_size=20))
 @settings(max_examples=60)
 def test_circuits_are_those_of_an_order_that_is_made_anew(moments):
-    kept, anew = Run(Sunflow()), forgetting(Run(Sunflow()))
+    kept, anew = Run(fabric(Sunflow())), forgetting(Run(fabric(Sunflow())))
     for events, tenths in moments:
         for event in events:
             kept.do(event)

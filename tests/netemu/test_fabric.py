@@ -14,7 +14,7 @@ from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from railyard.netemu.schedulers.base import FlowScheduler, Plan
+from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan
 from railyard.netemu.schedulers.maxmin import MaxMin
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
@@ -423,3 +423,37 @@ def test_how_often_time_is_given_does_not_matter(flows, step_s):
             start(f, name, src, dst, size_bytes, weight=weight)
         done |= ends_by(f, now_s)
     assert done == pytest.approx(exact, abs=1e-8)  # within 1 ns, flows end at once
+
+
+class Watching(FlowScheduler):
+    """Notes what it sees that the first coflow has sent."""
+
+    name = "watching"
+
+    def __init__(self, by_bytes):
+        self.by_bytes, self.seen = by_bytes, []
+
+    def plan(self, traffic):
+        self.seen.append((traffic.sent_bytes[0], traffic.left_bytes[0]))
+        return Plan(order=np.arange(len(traffic)), holds=Holds.UNTIL_END)
+
+
+@pytest.mark.parametrize("by_bytes", [False, True])
+def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
+    """1 GB and 3 GB of a coflow share 1 GB/s for a second; the larger is cancelled, 2 GB come."""
+    watching = Watching(by_bytes)
+    f = Fabric(network_of(2, 2, "unlimited", "8Gbps"), watching)
+    f.register_coflow("c")
+    for flow, size in (("a", 1), ("b", 3)):
+        f.start(FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=size * 10**9, coflow="c"))
+    f.next_event_s()
+    assert watching.seen == [(0, 4e9)]
+    f.advance(1.0)
+    f.cancel("b")
+    f.next_event_s()
+    seen_of_a = 0.25e9 if by_bytes else 0.5e9
+    assert watching.seen[-1] == pytest.approx((1e9, 1e9 - seen_of_a))
+    f.start(FlowSpec(flow="d", src="r0n0", dst="r1n1", size_bytes=2 * 10**9, coflow="c"))
+    f.next_event_s()
+    assert watching.seen[-1] == pytest.approx((1e9, 3e9 - seen_of_a))
+    assert f.pasts()["c"].ended_bytes == pytest.approx(1e9 - seen_of_a)

@@ -91,8 +91,8 @@ def test_what_is_freed_goes_to_the_highest_priority_of_that_instant():
     assert [f.rate_bytes_per_s(flow) for flow in ("high", "low")] == [GB, 0.0]
 
 
-def test_a_circuit_that_is_lit_is_kept_for_who_comes_as_its_user_ends():
-    """a's circuit from rack 0 to 1 is lit; next, which is shorter than other, can go on on it."""
+def test_a_circuit_that_carries_is_kept_for_who_comes_as_its_user_ends():
+    """a's circuit from rack 0 to 1 carries; next, which is shorter than other, can go on on it."""
     f = optical()
     for coflow, dst, megabytes in (("a", 1, 1000), ("other", 2, 2000)):
         f.register_coflow(coflow)
@@ -100,8 +100,8 @@ def test_a_circuit_that_is_lit_is_kept_for_who_comes_as_its_user_ends():
     f.register_coflow("next")
     assert [ended.flow for ended in f.advance(1.0 + DELTA_S)] == ["a"]
     start(f, "next", 0, 1, 100 * MB, coflow="next")
-    lit = [(c.src, c.dst, c.coflow, c.ready_s) for c in f.circuits()]
-    assert lit == [("r0", "r1", "next", DELTA_S)]
+    circuits = [(c.src, c.dst, c.coflow, c.ready_s) for c in f.circuits()]
+    assert circuits == [("r0", "r1", "next", DELTA_S)]
     assert ends_of_all(f) == pytest.approx({"next": 1.1 + DELTA_S, "other": 3.1 + 2 * DELTA_S})
 
 

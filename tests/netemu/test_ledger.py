@@ -267,7 +267,7 @@ def assert_empty(ledger):
 
 
 def test_a_flow_that_waits_for_a_circuit_is_granted_its_first_bytes_at_once():
-    """Also where circuits alone limit flows, so that one that lights up is no event."""
+    """A circuit that begins to carry is an event, whether or not NICs limit flows, too."""
     ledger = Ledger(
         Fabric(
             network_of(

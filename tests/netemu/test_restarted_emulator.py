@@ -31,7 +31,7 @@ from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from tests.netemu.test_ledger import ANN, BOB, run, spec
 from tests.netemu.test_order_times import World
 from tests.netemu.test_statistics import stats
-from tests.netemu.topologies import ends_of_all, network_of
+from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 MB = 10**6
 NODES = [f"r{rack}n{node}" for rack in range(3) for node in range(2)]
@@ -96,6 +96,28 @@ def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, fl
     carried = sum(specs[name].size_bytes for name in specs)
     both = sum(first.bytes_by_category()[kind] for kind in ("local", "rack", "cross_rack"))
     assert both == pytest.approx(carried, abs=len(specs))
+
+
+def test_what_no_link_limits_does_not_count_as_sent():
+    """Coflow c stays in the first of Aalo's queues until it has sent 10 MB over links."""
+    first, later = fabric_of("aalo"), fabric_of("aalo")
+    specs = {
+        "local": spec("local", 9 * MB, dst="r0n0", coflow="c"),
+        "grows": spec("grows", 9 * MB, dst="r0n0", coflow="c", more=True),
+        "far": spec("far", 8 * MB, coflow="c"),
+        "other": spec("other", 8 * MB, coflow="d"),
+    }
+    for coflow in "cd":
+        first.register_coflow(coflow)
+    first.start_all(specs.values())
+    assert [ended.flow for ended in first.advance(0.1)] == ["local"]
+    later.advance(0.1)
+    for coflow, past in first.pasts().items():
+        assert past.ended_bytes == 0
+        later.register_coflow(coflow, past)
+    for flow in ("grows", "far", "other"):
+        later.go_on(specs[flow], first.sent_by(flow))
+    assert ends_by(later, 2.0) == {"far": pytest.approx(0.8), "other": pytest.approx(1.6)}
 
 
 def test_a_flow_has_sent_no_more_than_it_has():
@@ -174,7 +196,7 @@ def test_nobody_takes_the_name_of_a_flow_whose_sender_has_yet_to_come(sender):
     assert run(ledger, 3.0)[-1] == (1.0, BOB, {}, ("a",))
 
 
-def test_what_is_known_of_coflows_is_kept_until_they_are_told():
+def test_what_is_known_of_coflows_is_kept_until_they_are_resumed():
     past = CoflowPast(arrived_s=-3.0, ended_bytes=5.0 * MB)
     ledger = ledger_of("aalo", pasts={"c": past, "ended": past})
     assert ledger.pasts() == {"c": past, "ended": past}
@@ -183,7 +205,7 @@ def test_what_is_known_of_coflows_is_kept_until_they_are_told():
 
 
 @pytest.mark.parametrize("nic", ["unlimited", "80Mbps"])
-def test_circuits_are_dark_until_they_are_reconfigured(nic):
+def test_circuits_are_dark_until_they_are_ready(nic):
     """As if nothing had been there; then a flow goes on from what was granted."""
     ocs = {"port_bytes_per_s": "80Mbps", "delta_s": "123ms", "elephant_bytes": "1MB"}
     topology = network_of(2, 1, nic, "8Mbps", ocs=ocs)

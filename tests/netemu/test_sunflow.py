@@ -110,7 +110,7 @@ def test_a_coflow_alone_ends_between_its_bound_and_twice_that(sizes, delta_s, wa
     matrix = [[sizes.get((src, dst), 0) for dst in range(5)] for src in range(5)]
     least_s = lower_bound_s(matrix, GB, delta_s, wavelengths)
     assert end_s >= least_s - 1e-9
-    # a batch is not split, so with wavelengths the longest one counts, too
+    # a pair is not split, so with wavelengths the longest one counts, too
     longest_s = max(sizes.values()) / GB + delta_s
     assert end_s <= 2 * max(least_s, longest_s) + 1e-9 if wavelengths > 1 else 2 * least_s + 1e-9
     assert f.bytes_by_category()["ocs"] == sum(sizes.values())
@@ -161,7 +161,7 @@ def test_nothing_is_sent_while_a_circuit_is_set_up():
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5)}
 
 
-def test_small_batches_go_by_packets():
+def test_small_pairs_go_by_packets():
     """Two flows of .6 GB each are an elephant of 1 GB together; one is none."""
     f = fabric(nodes=2, elephant="1GB")
     for coflow in "AB":
@@ -247,7 +247,7 @@ def test_the_shorter_coflow_goes_first_and_the_longer_fills_gaps():
     assert ends == {"B/0>2": pytest.approx(2.2), "A/0>1": pytest.approx(2.3 + 4.0)}
 
 
-def test_a_lit_circuit_is_reused_by_another_coflow():
+def test_a_circuit_that_carries_is_used_again_by_another_coflow():
     f = fabric(delta_s=0.5)
     begin(f, "A", {(0, 1): GB})
     begin(f, "B", {(0, 1): 2 * GB})
@@ -286,7 +286,7 @@ def test_a_nic_that_gets_a_limit_slows_its_circuit():
 
 
 def test_wavelengths_are_circuits_of_their_own():
-    """Two batches from one rack at once, each at a wavelength's rate; no more than W."""
+    """Two pairs from one rack at once, each at a wavelength's rate; no more than W."""
     f = fabric(racks=4, wavelengths=2)
     begin(f, "A", {(0, 1): 2 * GB, (0, 2): 2 * GB, (0, 3): GB})
     assert [f.rate_bytes_per_s(f"A/0>{n}") for n in (1, 2, 3)] == [GB, GB, 0]
@@ -322,7 +322,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
 
 
 @pytest.mark.timeout(20)
-def test_a_circuits_lane_that_has_run_empty_is_left_out():
+def test_flows_on_a_circuit_end_as_their_nodes_links_let_them():
     """Two senders of one rack share a circuit that neither NIC fills; one of them ends first."""
     f = fabric(nodes=3, nic="2Gbps")
     f.register_coflow("a")

@@ -142,9 +142,9 @@ def test_circuits_are_seen_dark_then_lit_then_unused(run_folders):
         wait(network, lambda: views[-1].circuits[0].coflow is None)
         first = network.link.call(GetCircuitChanges(after=0), CircuitChanges)
         assert [change.what for change in first.changes] == ["set-up", "up", "up"]
-        dark, lit = first.changes[:2]
-        assert lit.at_s - dark.at_s == pytest.approx(0.1)
-        assert circuit.ready_s == lit.at_s
+        dark, ready = first.changes[:2]
+        assert ready.at_s - dark.at_s == pytest.approx(0.1)
+        assert circuit.ready_s == ready.at_s
         assert (first.seen, first.more) == (3, False)
         none = network.link.call(GetCircuitChanges(after=NO_CHANGES), CircuitChanges)
         assert (none.seen, none.changes) == (3, ())

@@ -95,7 +95,7 @@ def test_any_flow_scheduler_lets_all_finish_and_none_too_early(scheduler):
         assert job["cct_s"] >= 0.32 * (1 - 1e-9)  # 40 MB into one port
 
 
-def test_a_circuit_that_is_lit_is_kept_for_a_coflow_that_arrives_as_its_user_ends():
+def test_a_circuit_that_carries_is_kept_for_a_coflow_that_arrives_as_its_user_ends():
     """a needs 1.01 s; next goes on at once on its circuit, which other would have taken down."""
     summary = run(
         coflow("a", 0.0, [0], [(1, 125)]),

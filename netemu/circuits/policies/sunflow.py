@@ -8,12 +8,12 @@ lose their circuits when those want the port.
 Sunflow reserves all of that ahead of time.  Here it is decided when a port is freed, which needs no
 repair when flows grow or ports fail, and is the same as long as it is known which gaps are too
 short: a circuit that is to be set up is dark for δ, so in a gap of δ or less it would be cut before
-it carries.  Such gaps are left alone, as by Sunflow's authors; a circuit that is up may use them.
+it carries.  Such gaps are left alone, as by Sunflow's authors; a circuit that carries may use them.
 So where circuits end within δ, the ports that coflows will take then, and those at the other ends,
 are *booked*.  Where ports have several circuits, none is: another one can nearly always go on.
 
 The order within a coflow is not published.  This one reproduces Fig. 2 of the Co-scheduler paper:
-pairs that find their circuit up, then by size, the largest first, then by distance (dst - src)
+pairs whose circuit carries already, then by size, the largest first, then by distance (dst - src)
 modulo racks, then by src.  A pair has at most one circuit.
 
 An event costs what it changes: where no coflow is new, only pairs at ports that were freed can get
@@ -320,7 +320,7 @@ def look(
 def look_at_circuits(
     coflow: int, side: int, port: int, now_s: float, room: Array, c: Circuits
 ) -> int:
-    """The first pair of a coflow for which there is a circuit at a port that is up.
+    """The first pair of a coflow for which a circuit at a port carries already.
 
     No coflow before its own uses that circuit.  ``NONE``: there is none.
     """

@@ -1,16 +1,16 @@
-"""The compiled circuit plane has the circuits, rates and ends of the one of objects, to a digit."""
+"""Compiled loops give the circuits, rates, ends and bytes of plain Python, to the digit."""
 
+import math
 import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from railyard.netemu.circuits.plane import CircuitPlane
 
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
+from railyard.netemu.circuits import pairs
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers.base import Fast
 from railyard.netemu.schedulers.sunflow import Sunflow
 from railyard.simulator.coflows import CoflowRun
 from tests.netemu.circuit_events import GB, RACKS, Run, a_moment, topology
@@ -19,22 +19,16 @@ from tests.netemu.circuit_events import GB, RACKS, Run, a_moment, topology
 pytestmark = pytest.mark.timeout(400)
 
 
-def network(fast, **ocs):
-    """One circuit at a port; packets are shared by the reference, whatever decides of circuits."""
-    compiled = Fast(0, Sunflow) if fast else None
-    ocs = {"wavelengths": 1, **ocs}
-    places = topology("unlimited", **ocs)
-    return Fabric(places, Sunflow(), fast=compiled, has_circuit_log=False)
-
-
-def pair_of_runs(**ocs):
-    return [Run(None, made=network(fast, **ocs)) for fast in (False, True)]
+def pair_of_runs(places):
+    """The same network twice: by plain loops, and by compiled ones."""
+    return [Run(Fabric(places, Sunflow(), compiled_from=many)) for many in (math.inf, 0)]
 
 
 def are_alike(runs):
     plain, fast = (run.fabric for run in runs)
     assert fast.circuits() == plain.circuits()
-    assert fast.next_lit_s() == plain.next_lit_s()
+    assert fast.circuit_changes() == plain.circuit_changes()
+    assert fast.next_ready_s() == plain.next_ready_s()
     assert fast.rates_bytes_per_s() == plain.rates_bytes_per_s()
     assert fast.next_event_s() == plain.next_event_s()
     flows = list(runs[0].open)
@@ -47,13 +41,18 @@ def are_alike(runs):
 
 @given(
     moments=st.lists(a_moment, min_size=3, max_size=20),
+    nic=st.sampled_from(["8Gbps", "unlimited"]),
+    wavelengths=st.sampled_from([1, 2]),
     delta=st.sampled_from(["0ms", "100ms", "300ms"]),
     elephant=st.sampled_from(["1B", "1GB"]),
 )
-@settings(max_examples=40, deadline=None)
-def test_whatever_happens_circuits_rates_and_ends_are_the_same(moments, delta, elephant):
-    """Flows that grow, are cancelled, or join; ports that fail; NICs that get limits."""
-    runs = pair_of_runs(delta_s=delta, elephant_bytes=elephant)
+@settings(max_examples=100, deadline=None)
+def test_whatever_happens_circuits_rates_and_ends_are_the_same(
+    moments, nic, wavelengths, delta, elephant
+):
+    """Flows that grow, are cancelled, or join; ports that fail; NICs that get and lose limits."""
+    places = topology(nic, wavelengths=wavelengths, delta_s=delta, elephant_bytes=elephant)
+    runs = pair_of_runs(places)
     for events, tenths in moments:
         for event in events:
             for run in runs:
@@ -67,15 +66,17 @@ def test_whatever_happens_circuits_rates_and_ends_are_the_same(moments, delta, e
     are_alike(runs)
 
 
-def test_it_is_the_compiled_one_that_decides():
+def test_it_is_the_compiled_loops_that_decide():
     """Also after a link's capacity has changed."""
-    run = Run(None, made=network(True))
+    plain, fast = pair_of_runs(topology("unlimited"))
     spec = FlowSpec(flow="f", src="r0n0", dst="r1n0", size_bytes=8 * GB)
-    run.fabric.start(spec)
+    for run in (plain, fast):
+        run.fabric.start(spec)
     for _ in range(2):
-        run.fabric.next_event_s()
-        assert not isinstance(run.fabric._ways.plane, CircuitPlane)
-        run.fabric.set_capacity("r0.ocs.up", GB)
+        for run in (plain, fast):
+            run.fabric.next_event_s()
+            assert (run.fabric._store.loops.pairs is pairs) == (run is plain)
+            run.fabric.set_capacity("r0.ocs.up", GB)
 
 
 def a_trace(dice, racks):
@@ -99,25 +100,24 @@ def a_trace(dice, racks):
 
 @pytest.mark.parametrize("nodes", [1, 3], ids=["one flow a pair", "several"])
 @pytest.mark.parametrize("delta", ["0ms", "10ms", "100ms"])
-def test_many_events_in_one_go_are_those_of_one_at_a_time(monkeypatch, delta, nodes):
-    """A trace's end is the same, and so are how many events there were and how long each took."""
+def test_a_whole_trace_is_the_same(monkeypatch, delta, nodes):
+    """So are how many events there were, and all circuits; also where loops are compiled late."""
     for seed in range(5):
         dice = random.Random(seed)
         trace = a_trace(dice, dice.choice([RACKS, 6]))
         places = topology(
-            "unlimited",
+            dice.choice(["8Gbps", "unlimited"]),
             racks=trace.racks,
             nodes=nodes,
-            wavelengths=1,
+            wavelengths=dice.choice([1, 2]),
             delta_s=delta,
             elephant_bytes=dice.choice(["1B", "300MB"]),
         )
         found = []
-        for fast in (None, Fast(dice.choice([0, 5]), Sunflow)):
-            monkeypatch.setattr("railyard.simulator.coflows.fast_version", lambda _, f=fast: f)
+        for many in (math.inf, dice.choice([0, 5])):
+            monkeypatch.setattr("railyard.simulator.coflows.MANY_FLOWS", many)
             run = CoflowRun(trace, places, Sunflow())
             run.run()
             ends = {name: record.finished_s for name, record in run.records.items()}
-            summary = run.summary()
-            found.append((ends, run.events, summary["bytes"], summary["link_skew"]))
+            found.append((ends, run.events, run.summary(), run.fabric.circuit_changes()))
         assert found[0] == found[1], f"seed {seed}"
