@@ -144,7 +144,7 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways(np.array([flow]))[0] != NONE:
+        if self._by_coflow and self._store.way(flow) != NONE:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send(np.array([flow], np.int32))
 
@@ -366,7 +366,7 @@ class Fabric:
         totals = dict.fromkeys(_CATEGORIES, 0.0)
         by_route, _ = self._store.carried(self._going())
         for route in np.flatnonzero(by_route).tolist():
-            for category in self._store.between(route).counted_as:
+            for category in self._store.routes.between(route).counted_as:
                 totals[category] = totals.get(category, 0.0) + by_route[route]
         return {category: round(total) for category, total in totals.items()}
 
@@ -391,8 +391,8 @@ class Fabric:
         numbers = np.array([self._open.known(name) for name in names], np.int32)
         going, store = self._going(), self._store
         of_open = np.zeros(len(store.state.groups.sent))
-        limited = going[store.ways(going) != NONE]
-        sent = [store.sent_bytes(flow) for flow in limited.tolist()]
+        limited = [flow for flow in going.tolist() if store.way(flow) != NONE]
+        sent = [store.sent_bytes(flow) for flow in limited]
         np.add.at(of_open, store.state.flows.coflow[limited], sent)
         ended = np.maximum(self._open.sent_by(numbers) - of_open[numbers], 0.0)
         return dict(zip(names, ended.tolist(), strict=True))
@@ -470,18 +470,20 @@ class Fabric:
         self._send_by_packets(going)
 
     def _send_by_packets(self, going: Numbers) -> None:
-        flows, store = self._store.state.flows, self._store
-        ways = store.ways(going)
-        sends = (flows.sent[going] < flows.size[going]) & (ways != NONE)
-        for flow in going[~sends].tolist():
-            if flows.more[flow]:
+        flows, store = self._store.view.flows, self._store
+        new, ways, groups = list[int](), list[int](), list[int]()
+        for flow in going.tolist():
+            way = store.way(flow)
+            if way != NONE and flows.sent[flow] < flows.size[flow]:
+                new.append(flow)
+                ways.append(way)
+                groups.append(flows.coflow[flow] if self._by_coflow else 0)
+            elif flows.more[flow]:
                 flows.sent[flow] = flows.size[flow]
             else:
                 self._instant[flow] = None
-        new = going[sends]
-        if len(new):
-            groups = flows.coflow[new] if self._by_coflow else np.zeros(len(new), np.int32)
-            store.send(new, ways[sends], groups)
+        if new:
+            store.send(new, ways, groups)
             self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:

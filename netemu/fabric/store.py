@@ -12,6 +12,7 @@ import numpy as np
 
 from railyard.netemu.circuits import pairs, switch
 from railyard.netemu.circuits.policies import sunflow
+from railyard.netemu.fabric.ways import Routes, Ways
 from railyard.netemu.kernel import filling, levels, lines, rows
 from railyard.netemu.kernel.compiled import compiled
 from railyard.netemu.kernel.state import (
@@ -27,13 +28,12 @@ from railyard.netemu.kernel.state import (
     views,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.links import Route, sum_by_link, unpack
+from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: A row is known by its path and its group: path << _GROUPS | group.
 _GROUPS = 24
-_LOCAL = Route(b"", ("local",))
 
 
 #: The modules of loops, each after those that it calls.
@@ -52,8 +52,7 @@ class Store:
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
-        self._racks = network.outside + 1
-        self._packets = self._racks**2  #: how many routes there are by packets
+        self.routes = Routes(network)
         self.now_s = 0.0
         self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops work on
@@ -61,55 +60,12 @@ class Store:
             np.concatenate([network.capacities, np.zeros(slots), [np.inf]])
         )
         self.view = self.on = views(self.state)
-        #: {(node up, route, node down), as far as they have limits: the limited links between them}
-        self._way_known: dict[int, int] = {}
-        self._way_of: dict[tuple[int, ...], int] = {}
-        self._ways: Numbers = np.zeros((0, self.state.longest), np.int32)  #: [path, position]
+        self._ways = self._new_ways()
         self.started = 0  #: flows so far
         self._flows_made = self._rows_made = self._reserved = 0
         self._free_flows: list[int] = []
         self._free_rows: list[int] = []
         self._row_of: dict[int, int] = {}
-
-    # Routes --------------------------------------------------------------------------------------
-    def route(self, src: int, dst: int) -> int:
-        """The number of the route from one node to another.
-
-        It stands for what is between their racks: near * (racks + 1) + far, as clients outside are
-        one more; the same by circuit follows, and then that within a node.
-        """
-        if src == dst:
-            return 2 * self._packets
-        racks = self.network.racks
-        return racks[src] * self._racks + racks[dst]
-
-    def between(self, route: int) -> Route:
-        """What a route crosses, apart from the nodes' own links."""
-        if route == 2 * self._packets:
-            return _LOCAL
-        near, far = divmod(route % self._packets, self._racks)
-        by_circuit = route >= self._packets
-        find = self.network.circuit_between if by_circuit else self.network.between
-        return find(near, far)
-
-    def ways(self, flows: Numbers) -> Numbers:
-        """[flow]: the number of the limited links on its way by packets; ``NONE``: there are none.
-
-        That is another one once a link has got a limit, or has lost it.
-        """
-        of, network, nodes = self.state.flows, self.network, len(self.network.up)
-        src, dst, known = of.src[flows], of.dst[flows], self._way_known
-        up = np.where(self.is_limited[network.up[src]], src, nodes).astype(np.int64)
-        down = np.where(self.is_limited[network.down[dst]], dst, nodes)
-        up[src == dst] = down[src == dst] = nodes
-        keys = (up * (nodes + 1) + down) * (2 * self._packets + 1) + of.route[flows]
-        found = [known.get(key) for key in keys.tolist()]
-        if None in found:
-            missing = [at for at, way in enumerate(found) if way is None]
-            for at in missing:
-                known[keys[at].item()] = self._find_way(up[at], of.route[flows[at]], down[at])
-            found = [known[key] for key in keys.tolist()]
-        return np.array(found, np.int64)
 
     # Flows ---------------------------------------------------------------------------------------
     def add(
@@ -117,8 +73,15 @@ class Store:
     ) -> int:
         """The number of a new flow, which sends nothing yet."""
         flow, flows = self._new_flows(1)[0], self.view.flows
-        flows.row[flow], flows.coflow[flow], flows.route[flow] = NONE, coflow, self.route(src, dst)
-        flows.src[flow], flows.dst[flow] = src, dst
+        racks, routes = self.network.racks, self.routes
+        flows.row[flow], flows.coflow[flow], flows.src[flow], flows.dst[flow] = (
+            NONE,
+            coflow,
+            src,
+            dst,
+        )
+        between = racks[src] * routes.racks + racks[dst]
+        flows.route[flow] = routes.local if src == dst else between
         flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes, weight, more
         flows.sent[flow] = flows.booked[flow] = 0.0
         flows.number[flow] = self.started - 1
@@ -129,34 +92,47 @@ class Store:
     ) -> Numbers:
         """The same for many, none of which will grow; [flow] each."""
         new, racks = np.array(self._new_flows(len(src)), np.int32), np.array(self.network.racks)
-        flows = self.state.flows
+        flows, routes = self.state.flows, self.routes
         flows.row[new], flows.coflow[new], flows.src[new], flows.dst[new] = NONE, coflow, src, dst
-        flows.route[new] = np.where(
-            src == dst, 2 * self._packets, racks[src] * self._racks + racks[dst]
-        )
+        between = racks[src] * routes.racks + racks[dst]
+        flows.route[new] = np.where(src == dst, routes.local, between)
         flows.size[new], flows.weight[new], flows.more[new] = size_bytes, weight, False
         flows.sent[new] = flows.booked[new] = 0.0
         flows.number[new] = np.arange(self.started - len(new), self.started)
         return new
 
-    def send(self, new: Numbers, ways: Numbers, groups: Numbers) -> None:
+    def way(self, flow: int) -> int:
+        """The number of the limited links that a flow crosses by packets; ``NONE``: there are none.
+
+        That is another one once a link has got a limit, or has lost it.
+        """
+        flows = self.view.flows
+        return self._ways.find(flows.src[flow], flows.dst[flow], flows.route[flow])
+
+    def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
-        self._take(grown(self.state, groups=int(groups.max()) + 1))
-        flows = self.state.flows
-        if self.by_bytes:
-            flows.weight[new] = flows.size[new] - flows.sent[new]
-            np.add.at(self.state.groups.sent, groups, flows.weight[new])
-        into = self._rows_of(ways, groups)
-        if self.state.listed == 0:
-            self.state.rows.key[into] = flows.key[new]
+        self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
+        flows, into, one_by_one = self.view.flows, list[int](), self.state.listed == 0
+        for flow, way, group in zip(new, ways, groups, strict=True):
+            if self.by_bytes:
+                flows.weight[flow] = flows.size[flow] - flows.sent[flow]
+                self.view.groups.sent[group] += flows.weight[flow]
+            if one_by_one:
+                row = self._new_row(group, way)
+                self.view.rows.key[row] = flows.key[flow]
+            else:
+                key = way << _GROUPS | group
+                found = self._row_of.get(key)
+                row = self._row_of[key] = self._new_row(group, way) if found is None else found
+            into.append(row)
         self.make_room(len(new) * self.state.listed)
         if len(new) == 1:
-            self.loops.rows.join(new.item(), into.item(), self.now_s, self.on)
+            self.loops.rows.join(new[0], into[0], self.now_s, self.on)
             return
-        flows = self.state.flows
-        needs = (flows.size[new] - flows.sent[new]) / flows.weight[new]
+        needs = [(flows.size[flow] - flows.sent[flow]) / flows.weight[flow] for flow in new]
         order = np.lexsort((needs, into))
-        self.loops.rows.join_all(new[order], into[order], self.now_s, self.on)
+        joining = np.array((new, into), np.int32)[:, order]
+        self.loops.rows.join_all(joining[0].copy(), joining[1].copy(), self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -217,7 +193,7 @@ class Store:
         np.add.at(by_link, network.up, out)
         np.add.at(by_link, network.down, into)
         for route in np.flatnonzero(by_route).tolist():
-            for link in self.between(route).links:
+            for link in self.routes.between(route).links:
                 by_link[link] += by_route[route]
         return by_route, by_link
 
@@ -247,8 +223,7 @@ class Store:
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
             self._begin_anew()
-        self._way_known, self._way_of = {}, {}
-        self._ways = np.zeros((0, self.state.longest), np.int32)
+        self._ways = self._new_ways()
         return sending
 
     def keep(self, sending: Numbers) -> None:
@@ -299,7 +274,7 @@ class Store:
             capacity,
             longest,
             listed,
-            routes=2 * self._packets + 1,
+            routes=self.routes.local + 1,
             nodes=len(self.network.up),
             by_bytes=self.by_bytes,
             has_keys=has_keys,
@@ -335,24 +310,9 @@ class Store:
         if self.by_bytes:
             self.view.groups.sent[group] -= flows.size[flow] - flows.sent[flow]
 
-    def _find_way(self, up: int, route: int, down: int) -> int:
-        network, links = self.network, list(unpack(self.between(route).path))
-        if up < len(network.up):
-            links.insert(0, network.up[up])
-        if down < len(network.down):
-            links.append(network.down[down])
-        limited = tuple(link for link in links if self.is_limited[link])
-        if not limited:
-            return NONE
-        way = self._way_of.get(limited)
-        if way is None:
-            way = self._way_of[limited] = len(self._way_of)
-            if way >= len(self._ways):
-                more = np.full((max(16, way), self.state.longest), self.state.none, np.int32)
-                self._ways = np.concatenate([self._ways, more])
-                self._take(grown(self.state, ways=len(self._ways)))
-            self._ways[way, : len(limited)] = limited
-        return way
+    def _new_ways(self) -> Ways:
+        state = self.state
+        return Ways(self.network, self.routes, self.is_limited, state.longest, state.none)
 
     def _add_sent(
         self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
@@ -373,34 +333,17 @@ class Store:
         self._take(grown(self.state, flows=self._flows_made))
         return new + list(range(first, self._flows_made))
 
-    def _rows_of(self, ways: Numbers, groups: Numbers) -> Numbers:
-        """[flow]: the row of each of these ways and groups."""
-        keys, known, fresh = (ways << _GROUPS | groups).tolist(), self._row_of, dict[int, int]()
-        if self.state.listed == 0:  # one for each flow
-            found = self._new_rows(len(keys))
-            fresh = dict(zip(found, range(len(keys)), strict=True))
+    def _new_row(self, group: int, way: int) -> int:
+        if self._free_rows:
+            row = self._free_rows.pop()
         else:
-            found = []
-            for at, key in enumerate(keys):
-                row = known.get(key)
-                if row is None:
-                    row = known[key] = self._new_rows(1)[0]
-                    fresh[row] = at
-                found.append(row)
-        new, first = np.array(list(fresh), np.int32), list(fresh.values())
-        self._take(grown(self.state, rows=self._rows_made))
-        of = self.state.rows
-        of.group[new], of.way[new], of.flows[new] = groups[first], ways[first], 0
-        links = of.link.reshape(-1, 1 << self.state.shift)
-        links[new, : self.state.longest] = self._ways[ways[first]]
-        return np.array(found, np.int32)
-
-    def _new_rows(self, many: int) -> list[int]:
-        """Numbers for so many rows."""
-        new = self._free_rows[: -many - 1 : -1]
-        del self._free_rows[len(self._free_rows) - len(new) :]
-        first, self._rows_made = self._rows_made, self._rows_made + many - len(new)
-        return new + list(range(first, self._rows_made))
+            row, self._rows_made = self._rows_made, self._rows_made + 1
+            if row >= len(self.view.rows.group):
+                self._take(grown(self.state, rows=row + 1))
+        of, first = self.view.rows, row << self.state.shift
+        of.group[row], of.way[row], of.flows[row] = group, way, 0
+        of.link[first : first + self.state.longest] = self._ways.links[way]
+        return row
 
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.
