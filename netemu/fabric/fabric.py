@@ -125,8 +125,7 @@ class Fabric:
             coflow.flows.update((names[at], None) for at in there)
             if coflow.started_s is None:
                 coflow.started_s = store.now_s
-        for name in names[-self._recent.kept :]:
-            self._recent.add((store.now_s, "start", name, None))
+        self._recent.add((store.now_s, "start", list(names), None))
         if self._places is not None:
             priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
@@ -519,8 +518,8 @@ class Fabric:
             Finished(names[flow], at_s, self._leave_coflow(flow, at_s))
             for flow, at_s in zip(found, end_s, strict=True)
         ]
-        for end in done[-self._recent.kept :]:
-            self._recent.add((end.finished_s, "finish", end.flow, end.coflow))
+        if done:
+            self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
         self._store.close_all(ended)
         return done
 

@@ -10,6 +10,7 @@ from railyard.netemu.fabric.optics import OpticalPlane
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NO_END
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves
 
 _NO_SHARES: Floats = np.zeros(0)
@@ -29,6 +30,7 @@ class Planner:
         self.scheduler = scheduler
         self.decided = 0  #: how many times rates were set
         self.holds = False  #: whether the plan still does
+        self._next_s: float | None = None  #: while nothing changes
         self._coflows = coflows
         self._store, self._optics = store, optics
         self._order: Numbers = np.zeros(1, np.int32)  #: groups; 0 is that of all flows
@@ -42,6 +44,7 @@ class Planner:
         """Set rates anew; asks the flow scheduler if its plan holds no more."""
         store, now_s = self._store, self._store.now_s
         self.decided += 1
+        self._next_s = None
         if not self.holds:
             self.holds = True
             if store.serves is Serves.COFLOWS:
@@ -60,6 +63,11 @@ class Planner:
 
     def next_s(self) -> float:
         """When the next flow ends or the plan does, now that rates are set; inf: never."""
+        if self._next_s is None:
+            self._next_s = self._find_next_s()
+        return self._next_s
+
+    def _find_next_s(self) -> float:
         store, now_s = self._store, self._store.now_s
         if self._optics is not None:
             return self._optics.next_s()
@@ -73,6 +81,10 @@ class Planner:
         Returns whether rates are to be set anew.
         """
         store = self._store
+        if until_s + instant_s(until_s) < self.next_s():
+            store.now_s = until_s
+            return False
+        self._next_s = None
         span = store.now_s, until_s, together_s
         if self._optics is not None:
             ran = self._optics.run(until_s, together_s)

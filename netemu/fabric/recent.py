@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from typing import Any
 
 from railyard.cluster.errors import InvariantError
 
@@ -12,18 +13,21 @@ _KEPT, _SHOWN = 200, 8
 
 
 class RecentChanges:
-    """The last changes, as (seconds, what happened, to which flow, coflow or link, details)."""
+    """The last changes, as (seconds, what happened, to which flow, coflow or link, details).
+
+    For several flows that start or finish together, there is one, with a list of them.
+    """
 
     def __init__(self) -> None:
-        self.kept = _KEPT  #: so many at most
-        self._changes: deque[tuple[float, str, object, object]] = deque(maxlen=_KEPT)
+        self._changes: deque[tuple[float, str, Any, object]] = deque(maxlen=_KEPT)
         self.add = self._changes.append
 
     def add_to(self, error: InvariantError) -> None:
         """Add to an error the last changes of what it is about, or of all if it names nothing."""
-        names = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
+        about = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
         lines = [
             f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"
-            for at_s, what, name, details in self._changes
+            for at_s, what, names, details in self._changes
+            for name in (names if isinstance(names, list) else [names])
         ]
-        error.add_events([line for line in lines if re.search(names, line)][-_SHOWN:])
+        error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])
