@@ -97,7 +97,7 @@ class Fabric:
                 self._recent.add((self._store.now_s, "start", spec.flow, spec))
         finally:
             self._place(keys)
-            self._send(np.array(opened, np.int32))
+            self._send(opened)
 
     def start_rows(self, rows: FlowRows) -> None:
         """Open flows now, in this order; the quickest way to start many.
@@ -129,7 +129,7 @@ class Fabric:
         if self._places is not None:
             priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
-        self._send(new)
+        self._send(flows)
 
     def go_on(self, spec: FlowSpec, sent_bytes: float) -> None:
         """Open a flow now of which another fabric has carried ``sent_bytes``.
@@ -143,9 +143,9 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.way(flow) != NONE:
+        if self._by_coflow and self._store.ways([flow]) != [NONE]:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
-        self._send(np.array([flow], np.int32))
+        self._send([flow])
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to an open flow that was started with ``more``.
@@ -164,7 +164,7 @@ class Fabric:
         flows.size[found] += by_bytes
         flows.more[found] = more
         self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send(np.array([found], np.int32))
+        self._send([found])
         self._changed()
 
     def cancel(self, flow: FlowId) -> bool:
@@ -214,12 +214,12 @@ class Fabric:
         check_capacity(link, bytes_per_s)
         self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
         was_limited = store.is_limited[number]
-        sending = store.set_capacity(number, bytes_per_s, self._going())
+        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
         if was_limited != store.is_limited[number]:
             if self._optics is not None:
                 sending = self._optics.resend(sending)
             instant, self._instant = list(self._instant), {}
-            self._send_by_packets(np.concatenate([sending, np.array(instant, np.int32)]))
+            self._send_by_packets([*sending, *instant])
             if self._places is not None:
                 store.keep(sending)
         if self._optics is not None:
@@ -390,7 +390,8 @@ class Fabric:
         numbers = np.array([self._open.known(name) for name in names], np.int32)
         going, store = self._going(), self._store
         of_open = np.zeros(len(store.state.groups.sent))
-        limited = [flow for flow in going.tolist() if store.way(flow) != NONE]
+        ways = store.ways(going.tolist())
+        limited = [flow for flow, way in zip(going.tolist(), ways, strict=True) if way != NONE]
         sent = [store.sent_bytes(flow) for flow in limited]
         np.add.at(of_open, store.state.flows.coflow[limited], sent)
         ended = np.maximum(self._open.sent_by(numbers) - of_open[numbers], 0.0)
@@ -452,36 +453,42 @@ class Fabric:
             if renumbered:
                 self._store.renumber()
 
-    def _send(self, going: Numbers) -> None:
+    def _send(self, going: list[int]) -> None:
         """Let flows that send nothing send what they have."""
-        optics, flows = self._optics, self._store.state.flows
+        optics, flows, entering = self._optics, self._store.view.flows, list[int]()
         if optics is not None:
-            crosses, has_more = (
-                optics.takes(flows.route[going]),
-                flows.sent[going] < flows.size[going],
-            )
-            for flow in going[crosses & ~has_more].tolist():
-                optics.forget(flow)
-            entering, going = going[crosses & has_more], going[~(crosses & has_more)]
-            if len(entering):
+            crossing = [flow for flow in going if optics.crosses[flows.route[flow]]]
+            entering = [flow for flow in crossing if flows.sent[flow] < flows.size[flow]]
+            if len(entering) < len(crossing):
+                for flow in set(crossing) - set(entering):
+                    optics.forget(flow)
+            if entering:
                 optics.enter(entering)
                 self._changed()
-        self._send_by_packets(going)
+                there = set(entering)
+                going = [flow for flow in going if flow not in there]
+        if going:
+            self._send_by_packets(going)
 
-    def _send_by_packets(self, going: Numbers) -> None:
+    def _send_by_packets(self, new: list[int]) -> None:
         flows, store = self._store.view.flows, self._store
-        new, ways, groups = list[int](), list[int](), list[int]()
-        for flow in going.tolist():
-            way = store.way(flow)
-            if way != NONE and flows.sent[flow] < flows.size[flow]:
-                new.append(flow)
-                ways.append(way)
-                groups.append(flows.coflow[flow] if self._by_coflow else 0)
-            elif flows.more[flow]:
+        ways = store.ways(new)
+        there = [
+            flow
+            for flow, way in zip(new, ways, strict=True)
+            if way == NONE or flows.sent[flow] >= flows.size[flow]
+        ]
+        for flow in there:
+            if flows.more[flow]:
                 flows.sent[flow] = flows.size[flow]
             else:
                 self._instant[flow] = None
+        if there:  # seldom
+            others = set(there)
+            sends = [at for at, flow in enumerate(new) if flow not in others]
+            new, ways = [new[at] for at in sends], [ways[at] for at in sends]
         if new:
+            groups = [flows.coflow[f] for f in new] if self._by_coflow else [0] * len(new)
             store.send(new, ways, groups)
             self._changed()
 

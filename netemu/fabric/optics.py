@@ -38,7 +38,7 @@ from railyard.netemu.circuits.policies.base import (
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
-from railyard.netemu.model.arrays import Bools, Floats, Numbers
+from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network
@@ -46,6 +46,8 @@ from railyard.netemu.model.ties import ranks
 
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
+#: So many flows are few.
+_FEW = 2
 _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
 
 
@@ -89,6 +91,9 @@ class OpticalPlane:
         self._changed = 0
         self._find_limits()
         self._limits_have_changed = True
+        near, far = np.divmod(np.arange(store.routes.local) % store.routes.packets, racks + 1)
+        #: [route]: whether it is between racks
+        self.crosses = [*((near != far) & (near < racks) & (far < racks)).tolist(), False]
 
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
@@ -125,23 +130,17 @@ class OpticalPlane:
             places[:] = np.where(is_limited[links], by * self._places, 0)
 
     # What flows do -------------------------------------------------------------------------------
-    def takes(self, routes: Numbers) -> Bools:
-        """[route]: whether it is between racks."""
-        way, racks = routes % self.state.packets, len(self.racks)
-        near, far = way // (racks + 1), way % (racks + 1)
-        crosses: Bools = (near != far) & (near < racks) & (far < racks)
-        return crosses
-
-    def enter(self, coming: Numbers) -> None:
+    def enter(self, coming: list[int]) -> None:
         """Take in flows between racks that have something to send, and are in no row."""
         store = self._store
         self._make_room(len(coming))
         store.make_room(0)
-        if len(coming) > 1:
-            of = store.state.flows
-            left = (of.size[coming] - of.sent[coming]) / of.weight[coming]
-            coming = coming[np.argsort(left, kind="stable")]
-        self._loops.enter(coming, store.now_s, store.on, self._c)
+        if len(coming) <= _FEW:  # sooner done than handed over to compiled loops
+            pairs.enter(coming, store.now_s, store.view, self.view)
+            return
+        new, of = np.array(coming, np.int32), store.state.flows
+        left = (of.size[new] - of.sent[new]) / of.weight[new]
+        self._loops.enter(new[np.argsort(left, kind="stable")], store.now_s, store.on, self._c)
 
     def forget(self, flow: int) -> None:
         """Forget a flow that has nothing to send, or is closed; it is in no row."""
@@ -149,7 +148,7 @@ class OpticalPlane:
         if flow < len(self.view.flows.pair) and self.view.flows.pair[flow] != NONE:
             pairs.forget(flow, store.now_s, store.view, self.view)
 
-    def resend(self, flows: Numbers) -> Numbers:
+    def resend(self, flows: list[int]) -> list[int]:
         """Have flows, which were in rows, be in rows again: links have got limits, or lost them.
 
         Returns those that go by packets.
@@ -158,9 +157,8 @@ class OpticalPlane:
         self._make_room(0)
         self._store.make_room(0)
         self._loops.attach_all(self._store.now_s, self._store.on, self._c)
-        pair = self.state.flows.pair[flows]
-        by_packets: Numbers = flows[(pair == NONE) | (self.state.pairs.slot[pair] == NONE)]
-        return by_packets
+        pair_of, slot_of = self.view.flows.pair, self.view.pairs.slot
+        return [f for f in flows if pair_of[f] == NONE or slot_of[pair_of[f]] == NONE]
 
     def limits_changed(self) -> None:
         """Note that links have other capacities."""
@@ -174,7 +172,7 @@ class OpticalPlane:
                 load[self._ports[port]] += load[first + slot]
 
     # Decisions -----------------------------------------------------------------------------------
-    def sort_out(self) -> Numbers:
+    def sort_out(self) -> list[int]:
         """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
         store = self._store
         if self._limits_have_changed:
@@ -183,7 +181,7 @@ class OpticalPlane:
         self._make_room(0)
         self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
         many = int(self.view.lists.counts[FLOWS])
-        by_packets: Numbers = self.state.lists.flows[:many].copy()
+        by_packets: list[int] = self.state.lists.flows[:many].tolist()
         return by_packets
 
     def set_rates(self) -> bool:

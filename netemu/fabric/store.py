@@ -52,7 +52,7 @@ class Store:
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
-        self.routes = Routes(network)
+        self.routes, self._racks = Routes(network), np.array(network.racks)
         self.now_s = 0.0
         self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops work on
@@ -91,7 +91,7 @@ class Store:
         self, src: Numbers, dst: Numbers, coflow: Numbers, size_bytes: Numbers, weight: Floats
     ) -> Numbers:
         """The same for many, none of which will grow; [flow] each."""
-        new, racks = np.array(self._new_flows(len(src)), np.int32), np.array(self.network.racks)
+        new, racks = np.array(self._new_flows(len(src)), np.int32), self._racks
         flows, routes = self.state.flows, self.routes
         flows.row[new], flows.coflow[new], flows.src[new], flows.dst[new] = NONE, coflow, src, dst
         between = racks[src] * routes.racks + racks[dst]
@@ -101,29 +101,30 @@ class Store:
         flows.number[new] = np.arange(self.started - len(new), self.started)
         return new
 
-    def way(self, flow: int) -> int:
-        """The number of the limited links that a flow crosses by packets; ``NONE``: there are none.
+    def ways(self, flows: list[int]) -> list[int]:
+        """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
         That is another one once a link has got a limit, or has lost it.
         """
-        flows = self.view.flows
-        return self._ways.find(flows.src[flow], flows.dst[flow], flows.route[flow])
+        return self._ways.of(flows, self.view.flows)
 
     def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
         self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
-        flows, into, one_by_one = self.view.flows, list[int](), self.state.listed == 0
+        flows, into, row_of = self.view.flows, list[int](), self._row_of
+        one_by_one = self.state.listed == 0
         for flow, way, group in zip(new, ways, groups, strict=True):
             if self.by_bytes:
                 flows.weight[flow] = flows.size[flow] - flows.sent[flow]
                 self.view.groups.sent[group] += flows.weight[flow]
+            key = way << _GROUPS | group
             if one_by_one:
                 row = self._new_row(group, way)
                 self.view.rows.key[row] = flows.key[flow]
+            elif key in row_of:
+                row = row_of[key]
             else:
-                key = way << _GROUPS | group
-                found = self._row_of.get(key)
-                row = self._row_of[key] = self._new_row(group, way) if found is None else found
+                row = row_of[key] = self._new_row(group, way)
             into.append(row)
         self.make_room(len(new) * self.state.listed)
         if len(new) == 1:
@@ -205,7 +206,7 @@ class Store:
         return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
 
     # Links ---------------------------------------------------------------------------------------
-    def set_capacity(self, link: int, bytes_per_s: float, open_flows: Numbers) -> Numbers:
+    def set_capacity(self, link: int, bytes_per_s: float, open_flows: list[int]) -> list[int]:
         """Give a link another capacity.
 
         Where it gets or loses its limit, all flows have other paths, and send nothing: returns
@@ -214,10 +215,10 @@ class Store:
         capacity = self.state.work.capacity
         capacity[link] = bytes_per_s
         if self.is_limited[link] == np.isfinite(bytes_per_s):
-            return open_flows[:0]
-        sending: Numbers = open_flows[self.state.flows.row[open_flows] != NONE]
-        self._kept = [self.rate_bytes_per_s(flow) for flow in sending.tolist()]
-        for flow in sending.tolist():
+            return []
+        sending = [flow for flow in open_flows if self.view.flows.row[flow] != NONE]
+        self._kept = [self.rate_bytes_per_s(flow) for flow in sending]
+        for flow in sending:
             self._leave(flow)
         self.free_rows()
         self.is_limited[link] = np.isfinite(bytes_per_s)
@@ -226,10 +227,10 @@ class Store:
         self._ways = self._new_ways()
         return sending
 
-    def keep(self, sending: Numbers) -> None:
+    def keep(self, sending: list[int]) -> None:
         """Have flows go on at the rates that they had before ``set_capacity``."""
         self.view.work.counts[SENDING] = 0
-        for flow, rate in zip(sending.tolist(), self._kept, strict=True):
+        for flow, rate in zip(sending, self._kept, strict=True):
             row = self.view.flows.row[flow]
             if row != NONE:
                 more = rate / self.view.flows.weight[flow]

@@ -7,8 +7,9 @@ on a route, and among the nodes' own links: flows of one way are alike to the lo
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
-from railyard.netemu.kernel.state import NONE
+from railyard.netemu.kernel.state import NONE, Flows
 from railyard.netemu.model.arrays import Bools
 from railyard.netemu.model.links import Route, unpack
 from railyard.netemu.model.network import Network
@@ -60,21 +61,28 @@ class Ways:
         self._number_of: dict[tuple[int, ...], int] = {}
         self._known: dict[int, int] = {}
 
-    def find(self, src: int, dst: int, route: int) -> int:
-        """The way from node to node by a route; ``NONE`` if no link limits it."""
-        nodes, middle = len(self._up), self._middle.get(route)
-        if middle is None:
-            links = unpack(self._routes.between(route).path)
-            limited = tuple(link for link in links if self._is_limited[link])
-            middle = self._number_of.setdefault(limited, len(self._middles))
-            if middle == len(self._middles):
-                self._middles.append(limited)
-            self._middle[route] = middle
-        up = src if self._limits_up[src] and src != dst else nodes
-        down = dst if self._limits_down[dst] and src != dst else nodes
-        key = (middle * (nodes + 1) + up) * (nodes + 1) + down
-        way = self._known.get(key)
-        return self._add(key, middle, up, down) if way is None else way
+    def of(self, going: Iterable[int], flows: Flows) -> list[int]:
+        """[flow]: the way that it takes by packets; ``NONE`` if no link limits it."""
+        src_of, dst_of, route_of = flows.src, flows.dst, flows.route
+        limits_up, limits_down, nodes = self._limits_up, self._limits_down, len(self._up)
+        middles, known, ways = self._middle, self._known, list[int]()
+        for flow in going:
+            src, dst, route = src_of[flow], dst_of[flow], route_of[flow]
+            middle = middles[route] if route in middles else self._find_middle(route)
+            up = src if limits_up[src] and src != dst else nodes
+            down = dst if limits_down[dst] and src != dst else nodes
+            key = (middle * (nodes + 1) + up) * (nodes + 1) + down
+            ways.append(known[key] if key in known else self._add(key, middle, up, down))
+        return ways
+
+    def _find_middle(self, route: int) -> int:
+        links = unpack(self._routes.between(route).path)
+        limited = tuple(link for link in links if self._is_limited[link])
+        middle = self._number_of.setdefault(limited, len(self._middles))
+        if middle == len(self._middles):
+            self._middles.append(limited)
+        self._middle[route] = middle
+        return middle
 
     def _add(self, key: int, middle: int, up: int, down: int) -> int:
         links = [self._up[up]] if up < len(self._up) else []
