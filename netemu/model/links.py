@@ -63,20 +63,6 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
         return len(self.counted_as) > 1
 
 
-def crossed(paths: Numbers, links: int) -> int:
-    """The links on these paths, as the bits of an int: 1 << link."""
-    there = np.zeros(links, dtype=bool)
-    there[paths] = True
-    return bits(there)
-
-
-def load_of(paths: Numbers, bytes_per_s: Floats, links: int) -> Floats:
-    """Bytes/s by link of rows that send at these rates; 0 for the link that stands for none."""
-    total = sum_by_link(paths, bytes_per_s, links)
-    total[-1] = 0.0  # only there may rates be infinite
-    return total
-
-
 def sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
     """Sums of the rows' values, by the links that the rows cross."""
     total = np.bincount(paths[0], values, links).astype(np.float64, copy=False)

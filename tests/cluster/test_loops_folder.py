@@ -31,7 +31,10 @@ def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
     for name in ("loops-of-mine", "loops-fedcba9876543210", "theirs"):
         (tmp_path / name).mkdir(mode=0o700)
         (tmp_path / name / "thesis.txt").write_text("years of work")
-    program = "import railyard.netemu.schedulers.fast, numba; print(numba.config.CACHE_DIR)"
+    program = (
+        "from railyard.cluster.compiling import set_up_numba; set_up_numba();"
+        " import numba; print(numba.config.CACHE_DIR)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
