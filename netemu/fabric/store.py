@@ -302,7 +302,7 @@ class Store:
 
     def _take(self, state: State) -> None:
         if state is not self.state:
-            self.state, self.view = state, views(state)
+            self.state, self.view = state, views(state, self.state, self.view)
             self.on = self.view if self.loops is _PLAIN else state
 
     def _leave(self, flow: int) -> None:

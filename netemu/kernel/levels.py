@@ -306,7 +306,7 @@ def run(
             return until_s if until_s < inf else now_s, events, False
         now_s, before, emptied = min(to_s, until_s), s.work.counts[ENDED], s.work.counts[EMPTIED]
         # a group that has sent its limit may lose its links before its flow ends a little later
-        slack_s = max(instant_s(now_s) if end_s <= now_s else now_s * LAST_DIGIT, together_s)
+        slack_s = max(instant_s(now_s) if end_s <= ask_s else now_s * LAST_DIGIT, together_s)
         for at in range(len(order)):
             if s.groups.next_s[order[at]] <= now_s + slack_s:
                 s.groups.next_s[order[at]] = now_s
