@@ -84,7 +84,7 @@ class OpticalPlane:
         made.ports.bytes_per_s[:] = topology.ocs.port_bytes_per_s
         for port in range(2 * racks):
             sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
-        self._take(made)
+        self.state, self.view = made, views(made)
         store.reserve_rows(slots * self._ends**2)
         #: how many changes there were before; times; coflows; the rest, as in ``Lists.change``
         self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
@@ -97,8 +97,8 @@ class OpticalPlane:
 
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
-        self.state: Circuits = c
-        self.view: Circuits = views(c)
+        self.view = views(c, self.state, self.view)
+        self.state = c
 
     @property
     def _c(self) -> Circuits:

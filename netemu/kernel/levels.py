@@ -265,6 +265,14 @@ def end_due(group: int, at_s: float, slack_s: float, s: State) -> None:
         cell = cells.next[cell]
 
 
+def end_all_due(order: Array, at_s: float, slack_s: float, s: State) -> None:
+    """The same for all groups in order."""
+    for at in range(len(order)):
+        if s.groups.next_s[order[at]] <= at_s + slack_s:
+            s.groups.next_s[order[at]] = at_s
+            end_due(order[at], at_s, slack_s, s)
+
+
 def first_event_s(now_s: float, order: Array, s: State) -> tuple[float, float]:
     """When the first flow ends, and when the first group has sent its limit."""
     groups, first_s, asks_s = s.groups, inf, inf
@@ -305,17 +313,15 @@ def run(
         if to_s == inf or to_s > until_s + instant_s(until_s):
             return until_s if until_s < inf else now_s, events, False
         now_s, before, emptied = min(to_s, until_s), s.work.counts[ENDED], s.work.counts[EMPTIED]
-        # a group that has sent its limit may lose its links before its flow ends a little later
-        slack_s = max(instant_s(now_s) if end_s <= ask_s else now_s * LAST_DIGIT, together_s)
-        for at in range(len(order)):
-            if s.groups.next_s[order[at]] <= now_s + slack_s:
-                s.groups.next_s[order[at]] = now_s
-                end_due(order[at], now_s, slack_s, s)
+        is_last = until_s - now_s <= instant_s(until_s)
+        # before a group's limit, a flow that ends a little later: it may lose its links now
+        at_once_s = instant_s(now_s) if end_s <= ask_s or is_last else now_s * LAST_DIGIT
+        end_all_due(order, now_s, max(at_once_s, together_s), s)
         events += 1
         is_over = ask_s <= now_s + instant_s(now_s)
         if s.work.counts[ENDED] == before and not is_over:
             return now_s, NO_END, True
-        if until_s - now_s <= instant_s(until_s):
+        if is_last:
             return until_s, events, True
         if ends_plan == AT_GROUPS and s.work.counts[EMPTIED] > emptied:
             is_over = True

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from railyard.netemu.model.arrays import Floats, Numbers, bits
+from railyard.netemu.model.arrays import Floats, Numbers
 
 #: How far apart a flow's ends are.
 Reach = Literal["local", "rack", "cross_rack", "client"]
