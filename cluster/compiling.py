@@ -7,14 +7,16 @@ source.
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import importlib
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 from railyard.cluster.files import ownfolder
 
@@ -35,8 +37,8 @@ _ROOMS = (
 def set_up_numba() -> None:
     """Make numba ready, before the first of its decorators: 0.5 s and 70 MB.
 
-    A first run on a machine also takes some seconds in which the loops are compiled and written to
-    ``__pycache__``.
+    A first run on a machine also takes up to a minute or two in which the loops are compiled and
+    written to ``__pycache__``.
     """
     _keep_loops()
     _leave_out_scipy()
@@ -48,6 +50,34 @@ def loops_folder(sources: Iterable[Path], parent: Path) -> Path:
     for source in sorted(sources):
         seen.update(source.name.encode() + b"\0" + source.read_bytes())
     return parent / f"loops-{seen.hexdigest()[:16]}"
+
+
+def compile_once(loop: Any) -> Any:
+    """Have one process at a time compile a cached loop, and others wait and load what it made.
+
+    Compiling takes up to a minute and half a gigabyte, and processes of a sweep begin together.
+    ``loop``: what ``njit(cache=True)`` has returned, which is returned again.
+    """
+    cache, locks = loop._cache, ExitStack()
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_lock(*key: object) -> object:
+        found = load(*key)
+        if found is None:
+            with suppress(OSError):  # no place for it: each compiles for itself
+                file = locks.enter_context((Path(cache.cache_path) / "lock").open("a"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+                found = load(*key)
+            if found is not None:
+                locks.close()
+        return found
+
+    def save_and_unlock(*made: object) -> None:
+        save(*made)
+        locks.close()
+
+    cache.load_overload, cache.save_overload = load_or_lock, save_and_unlock
+    return loop
 
 
 def _keep_loops() -> None:

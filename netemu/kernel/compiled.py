@@ -39,6 +39,8 @@ def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
     """
     from numba import njit
 
+    from railyard.cluster.compiling import compile_once
+
     scope = {
         name: made.get(value, value) if callable(value) else value
         for name, value in vars(module).items()
@@ -48,6 +50,6 @@ def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
             copy = FunctionType(value.__code__, scope, name)
             copy.__module__, copy.__qualname__ = module.__name__, name
-            outer[name] = njit(cache=True, **_SETTINGS)(copy)
+            outer[name] = compile_once(njit(cache=True, **_SETTINGS)(copy))
             scope[name] = made[value] = njit(**_SETTINGS, **_WITHIN)(copy)
     return SimpleNamespace(**outer)

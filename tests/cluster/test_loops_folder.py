@@ -48,3 +48,21 @@ def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {made, "loops-of-mine", "loops-fedcba9876543210", "theirs"}
     assert len(list(tmp_path.glob("*/thesis.txt"))) == 3
+
+
+def test_processes_that_begin_together_compile_a_loop_once(tmp_path):
+    (tmp_path / "loop.py").write_text(
+        "from numba import njit\n"
+        "from railyard.cluster.compiling import compile_once\n"
+        "@compile_once\n@njit(cache=True)\ndef loop(n):\n"
+        "    total = 0\n    for at in range(n):\n        total += at\n    return total\n"
+        "print(loop(5), sum(loop.stats.cache_misses.values()))\n"
+    )
+    command = [sys.executable, "-c", "import loop"]
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PATH": "", "PYTHONPATH": str(tmp_path)}
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate()[0] for process in both)
+    assert said == ["10 0\n", "10 1\n"]
