@@ -74,7 +74,7 @@ class Simulation:
     ``one_by_one``: whether each fetch is reported by itself, as it is where anything may fail or be
     late, and where there is a log.  ``compiled``: whether loops over fetches are compiled; None: if
     the workload's stages have enough of them.  Neither changes anything but the CPU time.
-    ``compiled_from``: from how many open flows on compiled loops set the rates; None: as many as
+    ``compiled_from``: from how many started flows on compiled loops set the rates; None: as many as
     usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 

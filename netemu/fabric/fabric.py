@@ -109,6 +109,9 @@ class Fabric:
         if not self._flows.keys().isdisjoint(names):
             open_already = next(name for name in names if name in self._flows)
             raise ValueError(f'flow "{open_already}" is open already')
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f'flow "{twice}" is started twice')
         weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
         if not (rows.size_bytes >= 0).all() or not ((weights > 0) & (weights < inf)).all():
             raise ValueError("flows: need sizes >= 0 and weights > 0")
@@ -459,13 +462,13 @@ class Fabric:
         if optics is not None:
             crossing = [flow for flow in going if optics.crosses[flows.route[flow]]]
             entering = [flow for flow in crossing if flows.sent[flow] < flows.size[flow]]
-            if len(entering) < len(crossing):
-                for flow in set(crossing) - set(entering):
+            there = set(entering)
+            for flow in crossing:
+                if flow not in there:
                     optics.forget(flow)
             if entering:
                 optics.enter(entering)
                 self._changed()
-                there = set(entering)
                 going = [flow for flow in going if flow not in there]
         if going:
             self._send_by_packets(going)

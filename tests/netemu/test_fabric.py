@@ -12,7 +12,7 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.model.flows import Finished, FlowSpec
+from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan
 from railyard.netemu.schedulers.maxmin import MaxMin
@@ -457,3 +457,16 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
     f.next_event_s()
     assert watching.seen[-1] == pytest.approx((1e9, 3e9 - seen_of_a))
     assert f.pasts()["c"].ended_bytes == pytest.approx(1e9 - seen_of_a)
+
+
+def test_flows_that_start_together_have_different_names():
+    f = fabric()
+    f.register_coflow("c")
+    one, other, none = np.array([0, 0]), np.array([1, 2]), np.array([0, 0])
+    with pytest.raises(ValueError, match='flow "7" is started twice'):
+        f.start_rows(FlowRows([7, 7], one, other, np.array([10, 20]), none, ["c"]))
+    assert f.open_flows == 0
+    f.start_rows(FlowRows([7, 8], one, other, np.array([10, 20]), none, ["c"]))
+    with pytest.raises(ValueError, match='flow "8" is open already'):
+        f.start_rows(FlowRows([9, 8], one, other, np.array([10, 20]), none, ["c"]))
+    assert f.open_flows == 2
