@@ -155,7 +155,7 @@ def test_paced_compute_takes_what_the_model_says(cluster, dfs, job):
 
 
 def test_a_paced_map_ends_early_and_is_killed_until_it_is_told_of(cluster, dfs, job):
-    dfs.write("/slow", [text(12_000)])
+    dfs.write("/slow", [b"%01000d\n" % line for line in range(4000)])  # much to read, few words
     splits = tuple(
         Split(path="/slow", stored_offset=block.stored_offset, stored_length=block.stored_length)
         for block in dfs.locations("/slow")
