@@ -85,6 +85,7 @@ class OpticalPlane:
         for port in range(2 * racks):
             sunflow.put(made.sets.works, port // racks * made.words, port % racks, True)
         self.state, self.view = made, views(made)
+        self._pointers: Any = None
         store.reserve_rows(slots * self._ends**2)
         #: how many changes there were before; times; coflows; the rest, as in ``Lists.change``
         self._changes: deque[tuple[int, Floats, Array, Array]] = deque()
@@ -98,11 +99,16 @@ class OpticalPlane:
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
         self.view = views(c, self.state, self.view)
-        self.state = c
+        self.state, self._pointers = c, None
 
     @property
-    def _c(self) -> Circuits:
-        return self.state if self._store.on is self._store.state else self.view
+    def _c(self) -> Any:
+        """What loops get."""
+        if self._store.on is self._store.view:
+            return self.view
+        if self._pointers is None:
+            self._pointers = self._store.loops.pointers(self.state)
+        return self._pointers
 
     @property
     def _loops(self) -> Any:

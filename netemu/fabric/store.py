@@ -55,11 +55,12 @@ class Store:
         self.routes, self._racks = Routes(network), np.array(network.racks)
         self.now_s = 0.0
         self.loops: Any = _PLAIN
-        #: arrays, a view of each that is quick to read and write by Python, and what loops work on
+        #: arrays, a view of each that is quick to read and write by Python, and what loops get
         self.state = self._new_state(
             np.concatenate([network.capacities, np.zeros(slots), [np.inf]])
         )
-        self.view = self.on = views(self.state)
+        self.view = views(self.state)
+        self.on: Any = self.view
         self._ways = self._new_ways()
         self.started = 0  #: flows so far
         self._flows_made = self._rows_made = self._reserved = 0
@@ -253,7 +254,8 @@ class Store:
     def compile(self) -> None:
         """Have compiled loops from now on."""
         if self.loops is _PLAIN:
-            self.loops, self.on = compiled(_LOOPS), self.state
+            self.loops = compiled(_LOOPS)
+            self.on = self.loops.pointers(self.state)
 
     def open_group(self, group: int) -> None:
         """Have a group that has sent nothing yet."""
@@ -303,7 +305,7 @@ class Store:
     def _take(self, state: State) -> None:
         if state is not self.state:
             self.state, self.view = state, views(state, self.state, self.view)
-            self.on = self.view if self.loops is _PLAIN else state
+            self.on = self.view if self.loops is _PLAIN else self.loops.pointers(state)
 
     def _leave(self, flow: int) -> None:
         flows, group = self.view.flows, self.view.rows.group[self.view.flows.row[flow]]

@@ -9,33 +9,30 @@ from typing import Any
 #: How numba is asked to compile.  Without ``_nrt``, it counts no references to arrays, which took
 #: more than half of the time: these functions make none.
 _SETTINGS: dict[str, Any] = {"_nrt": False}
-_WITHIN: dict[str, Any] = {
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "forceinline": True,
-}
+_WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @functools.cache
 def compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """{module: its functions}, of modules that each come after those that they call.
 
-    Loading them takes half a second, compiling them a minute.
+    They work on ``pointers`` to tables.  Loading them takes half a second.
     """
     from railyard.cluster.compiling import set_up_numba
 
     set_up_numba()
+    from railyard.netemu.kernel.pointers import Pointers
+
     made: dict[Any, Any] = {}
-    return SimpleNamespace(
-        **{module.__name__.rpartition(".")[2]: _compile(module, made) for module in modules}
-    )
+    loops = {module.__name__.rpartition(".")[2]: _compile(module, made) for module in modules}
+    return SimpleNamespace(pointers=Pointers, **loops)
 
 
 def _compile(module: ModuleType, made: dict[Any, Any]) -> SimpleNamespace:
     """Compile the functions of a module in their order, and have them call compiled ones.
 
     Each is compiled when it is first called.  Those that compiled ones call can't be called by
-    Python: to take the arrays of a state apart takes more code than what a function does with them.
+    Python, which would be more code for each.
     """
     from numba import njit
 

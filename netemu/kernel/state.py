@@ -22,6 +22,7 @@ Table = TypeVar("Table", bound=tuple[Any, ...])
 #: An array of NumPy, or where plain Python runs the loops a view of its memory, which is quicker.
 Array = Any
 Ids: TypeAlias = Annotated[Any, np.int32, "each"]  #: numbers of things
+Counts: TypeAlias = Annotated[Any, np.int64, "each"]
 Reals: TypeAlias = Annotated[Any, np.float64, "each"]
 Flags: TypeAlias = Annotated[Any, np.bool_, "each"]
 EntryIds: TypeAlias = Annotated[Any, np.int32, "entries"]  #: for each link of a row's path
@@ -121,7 +122,7 @@ class Work(NamedTuple):
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
     carried_out: Reals  #: [node]: the same over its link up
     carried_in: Reals
-    counts: Ids  #: see ``SENDING`` to ``FREED``
+    counts: Counts  #: see ``SENDING`` to ``FREED``
     sending: Ids  #: rows with a rate above 0, where all rates are set anew
     ended: Ids  #: flows that have sent all
     freed: Ids  #: rows without flows
