@@ -34,6 +34,8 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: A row is known by its path and its group: path << _GROUPS | group.
 _GROUPS = 24
+#: So many flows are many.
+_MANY = 100
 
 
 #: The modules of loops, each after those that it calls.
@@ -112,6 +114,11 @@ class Store:
     def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
         self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
+        if len(new) > _MANY:  # rows of a link lie side by side, as loops go from link to link
+            self._free_rows.sort(reverse=True)
+            first_link = [self._ways.links[way][0] for way in ways]
+            order = np.argsort(first_link, kind="stable").tolist()
+            new, ways, groups = ([of[at] for at in order] for of in (new, ways, groups))
         flows, into, row_of = self.view.flows, list[int](), self._row_of
         one_by_one = self.state.listed == 0
         for flow, way, group in zip(new, ways, groups, strict=True):

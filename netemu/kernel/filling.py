@@ -102,27 +102,25 @@ def choose(group: int, by_bytes: bool, now_s: float, s: State) -> int:
 def serve_evenly(group: int, now_s: float, s: State) -> None:
     """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
     rows, work = s.rows, s.work
-    slowest_s = seconds_needed(group, work.left, now_s, s)
+    many, _, slowest_s = add_up(group, work.left, now_s, s)
     if slowest_s <= 0.0 or slowest_s == inf:
         return
-    cells, cell = s.cells, s.groups.cell[group]
-    while cell != NONE:
-        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-            row = work.entries[place] >> s.shift
-            add_rate(row, left_bytes(row, now_s, rows) / slowest_s / rows.weight[row], now_s, s)
-        cell = cells.next[cell]
+    for at in range(many):
+        row = work.rows[at]
+        add_rate(row, work.wanted[at] / slowest_s / rows.weight[row], now_s, s)
     for link in range(s.none):
         if work.load[link] > 0.0:
             work.left[link] -= work.load[link] / slowest_s
             close_if_full(link, s)
 
 
-def seconds_needed(group: int, left: Array, now_s: float, s: State) -> float:
-    """How long the slowest link takes for what a group has left; inf if one of them is full.
+def add_up(group: int, left: Array, now_s: float, s: State) -> tuple[int, float, float]:
+    """How many rows a group has, what they have left to send, and how long the slowest link takes.
 
-    ``work.load`` is then what the group has left to send over each link.
+    That is inf if one of the links is full.  The rows are ``work.rows`` then, what each has left is
+    ``work.wanted``, and what they have left over each link is ``work.load``.
     """
-    rows, cells, work, slowest_s = s.rows, s.cells, s.work, 0.0
+    rows, cells, work, many, total, slowest_s = s.rows, s.cells, s.work, 0, 0.0, 0.0
     for link in range(s.none):
         work.load[link] = 0.0
     cell = s.groups.cell[group]
@@ -131,29 +129,23 @@ def seconds_needed(group: int, left: Array, now_s: float, s: State) -> float:
             entry = work.entries[place]
             if (entry & s.mask) != 0:
                 continue  # it begins on another link
-            wanted = left_bytes(entry >> s.shift, now_s, rows)
+            row = entry >> s.shift
+            wanted = left_bytes(row, now_s, rows)
+            work.rows[many], work.wanted[many] = row, wanted
+            many, total = many + 1, total + wanted
             for there in range(entry, entry + s.longest):
                 work.load[rows.link[there]] += wanted
         cell = cells.next[cell]
     for link in range(s.none):
         if work.load[link] > 0.0:
             slowest_s = max(slowest_s, work.load[link] / left[link] if left[link] > 0.0 else inf)
-    return slowest_s
+    return many, total, slowest_s
 
 
 def look_at(groups: Array, left: Array, slowest_s: Array, now_s: float, s: State) -> None:
     """Set what each group has ``left`` to send, and how long it takes alone in the network."""
-    rows, cells, work = s.rows, s.cells, s.work
     for at in range(len(groups)):
-        slowest_s[at], total = seconds_needed(groups[at], work.capacity, now_s, s), 0.0
-        cell = s.groups.cell[groups[at]]
-        while cell != NONE:
-            for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-                entry = work.entries[place]
-                if (entry & s.mask) == 0:
-                    total += left_bytes(entry >> s.shift, now_s, rows)
-            cell = cells.next[cell]
-        left[at] = total
+        _, left[at], slowest_s[at] = add_up(groups[at], s.work.capacity, now_s, s)
 
 
 # Water-filling -----------------------------------------------------------------------------------

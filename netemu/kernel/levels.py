@@ -32,6 +32,7 @@ from railyard.netemu.kernel.state import (
     NO_CELL,
     NO_END,
     NONE,
+    NOT_KNOWN,
     Array,
     State,
 )
@@ -207,6 +208,7 @@ def set_part(row: int, part: int, rate: float, now_s: float, s: State) -> None:
     settle(row, now_s, rows)
     rows.parts[2 * row + part] = rate
     rows.rate[row] = rows.parts[2 * row] + rows.parts[2 * row + 1]
+    rows.due[2 * row] = NOT_KNOWN
     if rows.rate[row] < before and is_done(row, rows.served[row] - served, s):
         rows.served[row] = s.flows.needs[rows.first[row]]
     s.cells.is_dirty[rows.cell[row << s.shift]] = True
@@ -235,14 +237,23 @@ def look_at(cell: int, now_s: float, s: State) -> None:
         if (entry & s.mask) != 0:
             continue
         row = entry >> s.shift
-        lacks = s.flows.needs[rows.first[row]] - rows.served[row]
-        if lacks <= 0.0:
-            first_s = now_s
-        elif rows.rate[row] > 0.0:
-            first_s = min(first_s, rows.since_s[row] + lacks / rows.rate[row])
-        rate += rows.rate[row] * rows.weight[row]
+        if rows.due[2 * row] == NOT_KNOWN:
+            find_due(row, now_s, s)
+        first_s = min(first_s, rows.due[2 * row])
+        rate += rows.due[2 * row + 1]
     cells.first_s[cell], cells.rate[cell] = max(first_s, now_s), rate
     cells.is_dirty[cell] = False
+
+
+def find_due(row: int, now_s: float, s: State) -> None:
+    """Note when the first flow of a row ends, and how fast it sends."""
+    rows, end_s = s.rows, inf
+    lacks = s.flows.needs[rows.first[row]] - rows.served[row]
+    if lacks <= 0.0:
+        end_s = now_s
+    elif rows.rate[row] > 0.0:
+        end_s = rows.since_s[row] + lacks / rows.rate[row]
+    rows.due[2 * row], rows.due[2 * row + 1] = end_s, rows.rate[row] * rows.weight[row]
 
 
 def end_due(group: int, at_s: float, slack_s: float, s: State) -> None:

@@ -108,6 +108,14 @@ def sort(items: Array, keys: Array, count: int) -> None:
         gap //= 3
 
 
+def is_closed(way: int, s: State) -> bool:
+    """Whether a path has a full link; which one it is, no processor can foretell."""
+    least = inf
+    for entry in range(way << s.shift, (way << s.shift) + s.longest):
+        least = min(least, s.work.left[s.lines.link[entry]])
+    return least <= 0.0
+
+
 def least_left(row: int, s: State) -> float:
     """What is left of a row's path."""
     least = inf
@@ -126,10 +134,13 @@ def serve_equals(now_s: float, s: State) -> None:
     rows, lines, work, at = s.rows, s.lines, s.work, 0
     size = work.counts[LINES]
     while at < size:
+        if is_closed(lines.queue[at], s):
+            at += 1
+            continue
         many, begun = 0, at
         while at < size and (at == begun or are_same(lines.key[at - 1], lines.key[at])):
-            row, last = lines.head[lines.queue[at]], lines.key[at]
-            if least_left(row, s) > 0.0:
+            if not is_closed(lines.queue[at], s):
+                row, last = lines.head[lines.queue[at]], lines.key[at]
                 while row != NONE and are_same(last, key_of_settled(row, s)):
                     last = key_of_settled(row, s)
                     work.rows[many], work.wanted[many] = row, rows.weight[row]
@@ -178,11 +189,10 @@ def hand_out(now_s: float, s: State) -> None:
     if is_over:
         take_back(now_s, s)
     for at in range(work.counts[LINES]):
-        row = lines.head[lines.queue[at]]
-        free = least_left(row, s)
-        if free > 0.0:
+        if not is_closed(lines.queue[at], s):
+            row = lines.head[lines.queue[at]]
             settle(row, now_s, rows)
-            take_all(row, free, now_s, s)
+            take_all(row, least_left(row, s), now_s, s)
 
 
 def take_back(now_s: float, s: State) -> None:

@@ -9,12 +9,12 @@ number the number, and for each table within it the same again.
 from __future__ import annotations
 
 import functools
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
     infer_getattr,
@@ -23,19 +23,17 @@ from numba.extending import (
     register_model,
     unbox,
 )
-from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
-_WORD = ir.IntType(64)
-_WORD_BYTES = 8
+_WORD = cgutils.intp_t
 
 
-class TableType(types.Type):  # type: ignore[misc]
+class TableType(types.Type):
     """What numba knows of a kind of table."""
 
-    def __init__(self, kind: type[Any]) -> None:
-        self.kind = kind
+    def __init__(self, kind: Any) -> None:
+        self.kind: Any = kind
         super().__init__(f"{kind.__module__}.{kind.__name__}")
 
 
@@ -49,16 +47,17 @@ class Pointers:
         self._kept = table  # and with it the arrays
         self._block = np.array(list(_words(table)), np.int64)
         self.address = self._block.ctypes.data
-        self._numba_type_ = _type_of(type(table))
+        kind: Any = type(table)
+        self._numba_type_ = _type_of(kind)
 
 
 @functools.cache
-def _type_of(kind: type[Any]) -> TableType:
+def _type_of(kind: Any) -> TableType:
     return TableType(kind)
 
 
 @functools.cache
-def _fields(kind: type[Any]) -> dict[str, tuple[Any, int]]:
+def _fields(kind: Any) -> dict[str, tuple[Any, int]]:
     """{field: its type, and where in the block it begins, in words}"""
     found, at = dict[str, tuple[Any, int]](), 0
     for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -74,24 +73,25 @@ def _fields(kind: type[Any]) -> dict[str, tuple[Any, int]]:
     return found
 
 
-def _size(kind: type[Any]) -> int:
+def _size(kind: Any) -> int:
     """Words of a kind of table."""
-    return sum(
-        _size(of.kind) if isinstance(of, TableType) else 2 if isinstance(of, types.Array) else 1
-        for of, _ in _fields(kind).values()
-    )
+    words = 0
+    for of, _ in _fields(kind).values():
+        array_or_number = 2 if isinstance(of, types.Array) else 1
+        words += _size(of.kind) if isinstance(of, TableType) else array_or_number
+    return words
 
 
 def _words(table: Any) -> list[int]:
     """The block of a table."""
-    words = list[int]()
-    for (name, (of, at)), value in zip(_fields(type(table)).items(), table, strict=True):
+    words, kind = list[int](), cast("Any", type(table))
+    for (name, (of, at)), value in zip(_fields(kind).items(), table, strict=True):
         assert len(words) == at
         if isinstance(of, TableType):
             words += _words(value)
         elif isinstance(of, types.Array):
             assert value.flags.c_contiguous, name
-            assert from_dtype(value.dtype) == of.dtype, f"{type(table).__name__}.{name}"
+            assert from_dtype(value.dtype) == of.dtype, f"{kind.__name__}.{name}"
             words += [value.ctypes.data, len(value)]
         else:
             words.append(int(value))
@@ -99,10 +99,10 @@ def _words(table: Any) -> list[int]:
 
 
 @infer_getattr
-class _Attribute(AttributeTemplate):  # type: ignore[misc]
+class _Attribute(AttributeTemplate):
     key = TableType
 
-    def generic_resolve(self, table: TableType, name: str) -> Any:
+    def generic_resolve(self, table: Any, name: str) -> Any:  # type: ignore[override]
         """The type of a field."""
         return _fields(table.kind)[name][0]
 

@@ -13,6 +13,7 @@ from railyard.netemu.kernel.state import (
     LINES,
     NO_CELL,
     NONE,
+    NOT_KNOWN,
     Array,
     Groups,
     Rows,
@@ -88,6 +89,7 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
     rows.flows[row] += 1
     rows.weight[row] += weight
     rows.total[row] += weight * needs
+    rows.due[2 * row] = NOT_KNOWN
     if rows.flows[row] == 1:
         if s.listed == 0:
             line_up(row, now_s, s)
@@ -217,7 +219,7 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
         rows.weight[row] = rows.total[row] = 0.0
     elif rows.weight[row] < before * KEEPS or rows.total[row] < total_before * KEEPS:
         sum_up_flows(row, s)
-    less = before - rows.weight[row]
+    rows.due[2 * row], less = NOT_KNOWN, before - rows.weight[row]
     for entry in range(first, first + s.listed):
         cell = rows.cell[entry]
         if cell == NO_CELL:
@@ -341,6 +343,8 @@ def line_up(row: int, now_s: float, s: State) -> None:
     if not lines.is_queued[way]:
         lines.queue[s.work.counts[LINES]], lines.is_queued[way] = way, True
         s.work.counts[LINES] += 1
+        for at in range(s.longest):
+            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
     lines.is_moved[way] = True
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from railyard.netemu.model.arrays import Floats
 
 NONE = -1
+#: Instead of a moment.
+NOT_KNOWN = -1.0
 #: The cell of a short path's missing links.
 NO_CELL = 0
 Table = TypeVar("Table", bound=tuple[Any, ...])
@@ -26,7 +28,7 @@ Counts: TypeAlias = Annotated[Any, np.int64, "each"]
 Reals: TypeAlias = Annotated[Any, np.float64, "each"]
 Flags: TypeAlias = Annotated[Any, np.bool_, "each"]
 EntryIds: TypeAlias = Annotated[Any, np.int32, "entries"]  #: for each link of a row's path
-PassReals: TypeAlias = Annotated[Any, np.float64, "passes"]  #: for each of two, see ``levels``
+TwoReals: TypeAlias = Annotated[Any, np.float64, "two"]
 
 
 class Flows(NamedTuple):
@@ -52,7 +54,7 @@ class Flows(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """[row], and [row * longest + position on the path]"""
+    """[row], [2 * row + which of two], and [row * longest + position on the path]"""
 
     group: Ids
     way: Ids  #: number of its path
@@ -65,7 +67,8 @@ class Rows(NamedTuple):
     since_s: Reals
     rate: Reals  #: service/s
     key: Reals  #: its place among flows that are served one by one
-    parts: PassReals  #: [2 * row + pass]: what its rate is the sum of, see ``levels``
+    parts: TwoReals  #: [2 * row + pass]: what its rate is the sum of, see ``levels``
+    due: TwoReals  #: when ``first`` ends, ``NOT_KNOWN`` once that has changed; and bytes/s
     link: EntryIds  #: limited links of its path, then ``none``
     cell: EntryIds
     place: EntryIds  #: its place in ``Work.entries``
@@ -84,8 +87,8 @@ class Cells(NamedTuple):
     first_s: Reals  #: when the first of the rows that begin here ends
     is_dirty: Flags  #: whether that is out of date
     is_queued: Flags
-    level: PassReals  #: service/s to which the link holds rows; inf: it holds none
-    load: PassReals  #: bytes/s; inf: not known
+    level: TwoReals  #: service/s to which the link holds rows; inf: it holds none
+    load: TwoReals  #: bytes/s; inf: not known
     rate: Reals  #: bytes/s of the rows that begin here
 
 
@@ -102,7 +105,7 @@ class Groups(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """[path], where flows are served one by one; see ``lines``"""
+    """[path], or [place in ``queue``], where flows are served one by one; see ``lines``"""
 
     head: Ids  #: the first row
     is_moved: Flags  #: whether the key of that has changed
@@ -111,6 +114,7 @@ class Lines(NamedTuple):
     key: Reals
     moving: Ids
     moving_key: Reals
+    link: EntryIds  #: [path * longest]: its links
 
 
 class Work(NamedTuple):
@@ -224,13 +228,13 @@ def grown(
         made["flows"] = longer_table(state.flows, flows)
         made["work"] = work = with_longer(work, ("ended",), flows)
     if rows > len(state.rows.group):
-        made["rows"] = longer_table(state.rows, rows, entries=1 << state.shift, passes=2)
+        made["rows"] = longer_table(state.rows, rows, entries=1 << state.shift, two=2)
         scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
         work = with_longer(work, scratch, len(made["rows"].group))
         made["work"] = work = with_longer(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):
         before = len(state.cells.link)
-        made["cells"] = table = longer_table(state.cells, cells, passes=2)
+        made["cells"] = table = longer_table(state.cells, cells, two=2)
         work = made["work"] = with_longer(work, ("free_cells",), len(table.link))
         table.level[2 * before :] = np.inf  # above all of ``NO_CELL``
         free, counts = range(before or 1, len(table.link)), work.counts
@@ -246,7 +250,7 @@ def grown(
         cell_of[before * state.none :] = NONE
     if ways > len(state.lines.head):
         before = len(state.lines.head)
-        made["lines"] = lines = longer_table(state.lines, ways)
+        made["lines"] = lines = longer_table(state.lines, ways, entries=1 << state.shift)
         lines.head[before:] = NONE
     return state if made == {} else state._replace(**made)
 
