@@ -136,7 +136,7 @@ class FaultyNetwork(SimulatedNetwork):
         self.fabric = fresh = self._make_fabric()
         self.counts.dead.append(dead)
         fresh.advance(self._heap.now_s)
-        for link, bytes_per_s in dead.capacities_bytes_per_s().items():
+        for link, bytes_per_s in dead.changed_capacities().items():
             if math.isfinite(bytes_per_s):
                 fresh.set_capacity(link, bytes_per_s)
         untold = {} if before is None else before.untold()
