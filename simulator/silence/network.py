@@ -21,8 +21,7 @@ from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of
 from railyard.simulator.network.network import OnEnd, SimulatedNetwork
-from railyard.simulator.silence.deaths import DaemonStopped
-from railyard.simulator.silence.mailbox import Mailbox
+from railyard.simulator.silence.daemons import DaemonStopped, Mailbox
 from railyard.simulator.silence.successor import Successor, Untold
 
 #: A network that was late by so much counts orders within this share of it as given together, as
