@@ -1,6 +1,6 @@
 """Whether compiled loops do what plain ones do, under each flow scheduler.
 
-Random small cases (``_exact.versions``) go through both, with the bounds of arrays checked in
+Random small cases (``oracles.versions``) go through both, with the bounds of arrays checked in
 compiled loops.  A process of its own goes through the cases of a scheduler: if it dies, or a case
 never ends, that is a case that differs, and another process goes on with the next one.
 """
@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks._exact.versions import CASE_S_MAX
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
+from railyard.oracles.versions import CASE_S_MAX
 
 #: Cases of all flow schedulers together, if no other number is asked for.
 CASES = 100_000
@@ -93,7 +93,7 @@ def _check(
 
 def _start(scheduler: str, seed: int, cases: int) -> subprocess.Popen[str]:
     """A process that goes through so many cases."""
-    command = [sys.executable, "-m", "railyard.benchmarks._exact.versions"]
+    command = [sys.executable, "-m", "railyard.oracles.versions"]
     return subprocess.Popen(
         [*command, scheduler, str(seed), str(cases)],
         env=os.environ | {"NUMBA_BOUNDSCHECK": "1"},

@@ -21,14 +21,14 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks._exact.differential import circuit_disagreements, disagreements
-from railyard.benchmarks._exact.rates import EXACT
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import Serves
+from railyard.oracles.differential import circuit_disagreements, disagreements
+from railyard.oracles.rates import EXACT
 
 #: {flow scheduler: topology of 150 racks, most ms of an event at ``BOUND_AT`` flows}
 SETUPS = {

@@ -54,7 +54,7 @@ from railyard.simulator.nodes.workers import Workers
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import Settling
 from railyard.simulator.restarts.workers import FaultyWorkers
-from railyard.simulator.silence.deaths import DaemonFault, Fault
+from railyard.simulator.silence.daemons import DaemonFault, Fault
 from railyard.simulator.silence.network import FaultyNetwork
 from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions

@@ -132,12 +132,14 @@ class EventHeap:
             planned.append(call)
 
     def _take_due(self) -> None:
-        times, due = self._times, list[_Call]()
+        times = self._times
+        if not times or times[0] > self.now_s:
+            return
+        due: list[_Call] = []
         while times and times[0] <= self.now_s:
             due += self._later.pop(heapq.heappop(times))
-        if due:
-            self._many_later -= len(due)
-            self._at_once.extendleft(reversed(due))
+        self._many_later -= len(due)
+        self._at_once.extendleft(reversed(due))
 
     def _look(self, action: Callable[[list[T]], None], items: list[T]) -> None:
         self._looks -= 1

@@ -6,8 +6,11 @@ While a sound replica is left it is right; and once the damage is mended, fsck i
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +18,12 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.scripts.chaos.damage import (
-    DAMAGES,
     Damage,
-    contents,
+    delete,
+    flip,
     map_outputs,
+    overwrite,
     replicas,
-    restore,
 )
 
 _FILE_BYTES = 6_000_000  # 24 blocks
@@ -32,6 +35,34 @@ _QUICK = (
     "swapped one during",
     "deleted one before",
 )
+
+
+def _truncate(dice: random.Random, paths: list[Path]) -> None:
+    """Cut short, in place."""
+    for path in paths:
+        os.truncate(path, dice.choice((0, 1, dice.randrange(path.stat().st_size + 1))))
+
+
+def _swap(_: random.Random, paths: list[Path]) -> None:
+    """Have each file take the place of the next one of its folder."""
+    by_folder: dict[Path, list[Path]] = {}
+    for path in paths:
+        by_folder.setdefault(path.parent, []).append(path)
+    for members in by_folder.values():
+        aside = members[0].with_name("swapped.part")
+        members[0].rename(aside)
+        for earlier, later in itertools.pairwise(members):
+            later.rename(earlier)
+        aside.rename(members[-1])
+
+
+DAMAGES: dict[str, Damage] = {
+    "bit flips": flip,
+    "overwritten": overwrite,
+    "cut short": _truncate,
+    "deleted": delete,
+    "swapped": _swap,
+}
 
 
 def run(quick: bool = False, seed: int = SEED, only: str | None = None) -> list[Row]:
@@ -96,7 +127,7 @@ def _targets(home: Home, which: str) -> list[Path]:
 def _before_read(damage: Damage, which: str, home: Home) -> None:
     local = _stored_file(home)
     targets = _targets(home, which)
-    saved = contents(targets)
+    saved = _contents(targets)
     damage(home.dice, targets)
     ran = home.run("fs", "cat", "/file")
     _check(ran, ran.stdout, local, which)
@@ -116,7 +147,7 @@ def _during_read(damage: Damage, which: str, home: Home) -> None:
             got += data
             if not saved and len(got) > _FILE_BYTES // 10:
                 targets = _targets(home, which)
-                saved = contents(targets)
+                saved = _contents(targets)
                 damage(home.dice, targets)
     _check(command.end(), bytes(got), local, which)
     _mend(home, local, which, saved)
@@ -134,7 +165,7 @@ def _check(ran: Ran, got: bytes, local: Path, which: str) -> None:
 def _mend(home: Home, local: Path, which: str, saved: dict[Path, bytes]) -> None:
     """Of one replica the cluster mends it; where all were damaged, a backup is put back."""
     if which == "all":
-        restore(saved)
+        _restore(saved)
     home.wait_for("fsck to be healthy", lambda: _is_healthy(home), _HEALTH_TIMEOUT_S)
     ran = home.run("fs", "cat", "/file")
     ran.require_ok()
@@ -196,3 +227,20 @@ def _require_verified_or_clear(ran: Ran, home: Home) -> None:
     else:
         ran.require_clear_failure("failed")
     home.require_nothing_left()
+
+
+def _contents(paths: Iterable[Path]) -> dict[Path, bytes]:
+    """What is in these files; those that are gone meanwhile are left out."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = path.read_bytes()
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _restore(saved: dict[Path, bytes]) -> None:
+    """Put files back as they were."""
+    for path, data in saved.items():
+        path.write_bytes(data)

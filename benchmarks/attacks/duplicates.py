@@ -1,6 +1,6 @@
 """kill -9 at the worst moments of a job whose maps run twice: its output is the same byte for byte.
 
-A toy scheduler duplicates each of four maps in another way (``simulator.faults.everykind``), with
+A toy scheduler duplicates each of four maps in another way (``_grounds.everykind``), with
 the means of Shadow and KMN.  Which attempts straggle follows from the seed, so that m0's duplicate
 ends early, m1's after all originals, m2's is in its original's place, and m3's ends and loses.
 Killed is an attempt, the NodeManager of its rack, with all outputs that are kept there, or that and
@@ -35,7 +35,7 @@ _JOB = (
     *("run", "terasort", "--size", "1GB", "--reduces", "3"),
     *("--topology", SMALL, "--network", "racks.slots=2"),  # there is room for all copies at once
 )
-_SCHEDULER = "every-kind = railyard.simulator.faults.everykind:RECIPE"
+_SCHEDULER = "every-kind = railyard.benchmarks.attacks._grounds.everykind:RECIPE"
 
 Victim = Literal["attempt", "NodeManager", "rack"]
 

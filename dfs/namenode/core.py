@@ -368,7 +368,8 @@ class NameNode:
         first_racks: Sequence[RackId],
     ) -> list[list[NodeId]]:
         """Choose the nodes of all blocks of a file, and add the blocks to their loads."""
-        loads, uses, placed = self.blocks.load, Counter[NodeId](), list[list[NodeId]]()
+        loads, uses = self.blocks.load, Counter[NodeId]()
+        placed: list[list[NodeId]] = []
         for number, stored_length in enumerate(stored_lengths):
             block = (path, number)
             if first_racks:

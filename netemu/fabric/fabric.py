@@ -88,7 +88,8 @@ class Fabric:
 
         Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
         """
-        opened, keys = list[int](), list[tuple[Key, int]]()
+        opened: list[int] = []
+        keys: list[tuple[Key, int]] = []
         try:
             for spec in specs:
                 flow = self._add(spec)
@@ -507,12 +508,14 @@ class Fabric:
     def _take_ended(self) -> list[Finished]:
         """Close the flows that have sent all; those that wait for more bytes only stop."""
         store = self._store
-        ended, flows = np.array(store.take_ended(), np.int32), store.state.flows
-        if not len(ended):
+        taken, flows = store.take_ended(), store.state.flows
+        if not taken:
             return []
         store.free_rows()
+        ended = np.array(taken, np.int32)
         ended = ended[~flows.more[ended]]
-        ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
+        if len(ended) > 1:
+            ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
         return self._finish(ended, flows.end_s[ended].tolist())
 
     def _finish(self, ended: Numbers, end_s: Sequence[float]) -> list[Finished]:

@@ -65,7 +65,8 @@ class Ways:
         """[flow]: the way that it takes by packets; ``NONE`` if no link limits it."""
         src_of, dst_of, route_of = flows.src, flows.dst, flows.route
         limits_up, limits_down, nodes = self._limits_up, self._limits_down, len(self._up)
-        middles, known, ways = self._middle, self._known, list[int]()
+        middles, known = self._middle, self._known
+        ways: list[int] = []
         for flow in going:
             src, dst, route = src_of[flow], dst_of[flow], route_of[flow]
             middle = middles[route] if route in middles else self._find_middle(route)

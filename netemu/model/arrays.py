@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.signedinteger[Any]]
 Bools = NDArray[np.bool_]
-
-
-def floats(values: Sequence[float]) -> Floats:
-    """A read-only array of these values, in a third of the time that ``np.array`` takes."""
-    return np.frombuffer(struct.pack(f"{len(values)}d", *values))
 
 
 def bits(members: Bools) -> int:

@@ -51,6 +51,7 @@ class Network:
         self.longest = 4 if tree is None else 7
         #: what is between the racks, apart from circuits
         self.cross_rack = tuple(core)
+        self._cross_rack = np.array([self.number[name] for name in core], np.int64)
         #: {"tor", "aggregation", "root": switches of that layer}; {} without a tree
         self.layers = {} if tree is None else _layers(core)
         #: numbers of the nodes' links
@@ -119,7 +120,7 @@ class Network:
 
     def cross_rack_bytes_per_s(self, capacities: NDArray[np.float64]) -> float:
         """What the links between racks can carry in all, of these capacities by number."""
-        return float(capacities[[self.number[name] for name in self.cross_rack]].sum())
+        return float(capacities[self._cross_rack].sum())
 
     # Inside --------------------------------------------------------------------------------------
     @property

@@ -54,7 +54,8 @@ def check_invariants(
 
 def _of_nodes(state: ClusterState, wrong: Wrong) -> None:
     slots = free = held = 0
-    alive, with_free = False, list[Node]()
+    alive = False
+    with_free: list[Node] = []
     for node in state.nodes.values():
         if node.alive:
             alive = True

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event
@@ -41,9 +41,9 @@ class CoreDriver(ABC):
         self.deciding_s_max = 0.0  #: of these, the most for one event
         self._log = log
         self._stopwatch = stopwatch
-        self._handlers: dict[type[Command], Callable[[Command], None]] = {}
+        self._handlers: dict[type[Command], Callable[[Any], None]] = {}
         #: of classes that are carried out together where they follow one another
-        self._handlers_of_all: dict[type[Command], Callable[[Sequence[Command]], None]] = {}
+        self._handlers_of_all: dict[type[Command], Callable[[Sequence[Any]], None]] = {}
         self._later: deque[Event] = deque()
         self._busy = False
         self.on(SetTimer, self._set_timer)
@@ -59,11 +59,11 @@ class CoreDriver(ABC):
 
     def on(self, kind: type[C], handler: Callable[[C], None]) -> None:
         """Have commands of class ``kind`` carried out by ``handler``."""
-        self._handlers[kind] = cast("Callable[[Command], None]", handler)
+        self._handlers[kind] = handler
 
     def on_all(self, kind: type[C], handler: Callable[[Sequence[C]], None]) -> None:
         """Have several commands of class ``kind`` that follow one another carried out together."""
-        self._handlers_of_all[kind] = cast("Callable[[Sequence[Command]], None]", handler)
+        self._handlers_of_all[kind] = handler
 
     def feed(self, event: Event) -> None:
         """Let the core handle an event now; within a command's handler, as soon as that returns.

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ class StartedCluster:
         one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # daemons do not need a thread pool each
         return marked(os.environ | one_thread, cluster)
 
-    def wait_until_ready(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+    def wait_until_ready(self) -> None:
         """Wait until all daemons are registered; raises ``ClusterFailed``."""
         assert self._process is not None
         deadline_s = time.monotonic() + _START_TIMEOUT_S
@@ -132,7 +132,6 @@ class StartedCluster:
             if time.monotonic() > deadline_s:
                 raise ClusterFailed(self._start_failure("it takes too long"))
             check()
-            while_waiting()
             time.sleep(0.01)
 
     def stop(self) -> None:

@@ -24,7 +24,7 @@ from railyard.simulator.coarsening import Coarse, coarsened
 from railyard.simulator.faults.faultspec import parse_faults
 from railyard.simulator.memory import few_collections
 from railyard.simulator.nodes.behaviour import Behaviour
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 
 #: Random faults end at most so many seconds after the last job came.
 _FAULTS_AFTER_S = 60.0

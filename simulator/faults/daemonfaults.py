@@ -42,7 +42,7 @@ from railyard.simulator.nodes.nodemanagers import is_fetch
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.resourcemanager import tell_network
 from railyard.simulator.restarts.workers import FaultyWorkers
-from railyard.simulator.silence.deaths import DaemonDown, DaemonFault, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonFault, DaemonStopped
 
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.

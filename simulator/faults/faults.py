@@ -16,7 +16,7 @@ from railyard.cluster.messages.execution import NodeJoined, NodeLost, SlotsChang
 from railyard.cluster.topology import Topology
 from railyard.simulator.heap import EventHeap, EventPriority
 from railyard.simulator.nodes.nodemanagers import NodeManagers
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 
 #: Interval at which the NameNode retries failed commands while there are faults.
 _TICK_S = 1.0

@@ -34,7 +34,7 @@ from railyard.simulator.faults.faults import (
     RackDown,
     SlotsChange,
 )
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 
 #: The kinds of faults, and what one is like after its kind.
 FAULTS = Accepted(

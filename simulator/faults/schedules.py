@@ -26,7 +26,7 @@ from railyard.simulator.faults import drawing, toys
 from railyard.simulator.faults.faultspec import random_fault, random_faults
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.nodes.behaviour import Behaviour
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped, Fault
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped, Fault
 
 #: All faults have ended by this time, in seconds.
 LARGE_END_S, SMALL_END_S = 30.0, 4.0

@@ -140,7 +140,8 @@ class SimulatedNetwork:
 
     def carry_all(self, flows: Sequence[tuple[FlowSpec, OnEnd]]) -> None:
         """Start flows, in this order; cheaper than one by one."""
-        known, after, crossing = self._flows, self._heap.after, list[FlowSpec]()
+        known, after = self._flows, self._heap.after
+        crossing: list[FlowSpec] = []
         for each in flows:
             spec = each[0]
             known[spec.flow] = each

@@ -46,8 +46,7 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.disks import Disks
 from railyard.simulator.nodes.outages import Outages
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
-from railyard.simulator.silence.mailbox import Mailbox
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped, Mailbox
 
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62

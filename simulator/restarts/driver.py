@@ -44,7 +44,7 @@ from railyard.resourcemanager.process.restart.settling import reader_of
 from railyard.simulator.driver import VirtualDriver
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.restarts.replay import Journaled, check_same, rebuilt
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 
 #: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
 _LOST_WITH_IT = (

@@ -25,7 +25,7 @@ from railyard.simulator.network.linkwatch import LinkWatch
 from railyard.simulator.nodes.nodemanagers import flow_of
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.workers import FaultyWorkers
-from railyard.simulator.silence.deaths import DaemonDown
+from railyard.simulator.silence.daemons import DaemonDown
 from railyard.simulator.submissions import Submissions
 
 #: How long a NodeManager waits before it registers again with one that does not answer.

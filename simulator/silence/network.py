@@ -21,8 +21,7 @@ from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of
 from railyard.simulator.network.network import OnEnd, SimulatedNetwork
-from railyard.simulator.silence.deaths import DaemonStopped
-from railyard.simulator.silence.mailbox import Mailbox
+from railyard.simulator.silence.daemons import DaemonStopped, Mailbox
 from railyard.simulator.silence.successor import Successor, Untold
 
 #: A network that was late by so much counts orders within this share of it as given together, as
@@ -136,7 +135,7 @@ class FaultyNetwork(SimulatedNetwork):
         self.fabric = fresh = self._make_fabric()
         self.counts.dead.append(dead)
         fresh.advance(self._heap.now_s)
-        for link, bytes_per_s in dead.capacities_bytes_per_s().items():
+        for link, bytes_per_s in dead.changed_capacities().items():
             if math.isfinite(bytes_per_s):
                 fresh.set_capacity(link, bytes_per_s)
         untold = {} if before is None else before.untold()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from railyard.benchmarks._exact.differential import circuit_disagreements, disagreements
-from railyard.benchmarks._exact.rates import EXACT
+from railyard.oracles.differential import circuit_disagreements, disagreements
+from railyard.oracles.rates import EXACT
 
 #: ``scripts/bench fabric`` goes through 10,000 cases in all.
 CASES = 40

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from railyard.benchmarks.attacks.corruption import DAMAGES
 from railyard.cluster.errors import UsageError
 from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.processes.restarts import DEATHS_MAX, WITHIN_S
 from railyard.cluster.topology import load_topology
 from railyard.netemu.model.network import Network
-from railyard.scripts.chaos.damage import DAMAGES
 from railyard.scripts.chaos.plan import (
     DESTROYING,
     KILLS,

@@ -21,7 +21,7 @@ from railyard.jobs.workloads.model import Recurrence, WorkloadJob
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import RackDown
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.simulator.test_simulation import MB, job, topology
 from tests.workloads import workload
 

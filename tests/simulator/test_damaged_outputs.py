@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from railyard.cluster.ids import task_of
 from railyard.cluster.messages.execution import FlowFailed, LaunchAttempt, NodeRestarted
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 from tests.simulator.test_stopped_manager import NAME, Seen, is_from_r0, seen, shuffling
 
 

@@ -1,9 +1,9 @@
 """The toy scheduler that duplicates maps in each of four ways: does it?"""
 
+from railyard.benchmarks.attacks._grounds.everykind import RECIPE
 from railyard.cluster.ids import JobId
 from railyard.cluster.messages.execution import AttemptKilled, AttemptSucceeded
 from railyard.resourcemanager.core.state.figures import figures_of
-from railyard.simulator.faults.everykind import RECIPE
 from tests.harness import tiny_cluster
 
 

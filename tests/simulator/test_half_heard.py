@@ -17,7 +17,7 @@ from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.replay import Journaled
 from railyard.simulator.restarts.workers import FaultyWorkers
-from railyard.simulator.silence.deaths import DaemonDown, Fault
+from railyard.simulator.silence.daemons import DaemonDown, Fault
 from tests.simulator.test_stopped_manager import shuffling
 from tests.simulator.test_stopped_network import MB, World
 

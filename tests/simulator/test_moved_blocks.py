@@ -20,7 +20,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.faults.toys import DiceMoves
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.resourcemanager.toys import moving
 from tests.workloads import MB, job_of, topology, workload
 

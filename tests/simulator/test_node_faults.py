@@ -20,7 +20,7 @@ from railyard.simulator.faults.faults import (
     SlotsChange,
 )
 from railyard.simulator.faults.faultspec import parse_faults
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.simulator.test_simulation import MB, ended_s, job, simulation, topology
 
 

@@ -17,7 +17,7 @@ from railyard.benchmarks._faults.running import (
 from railyard.benchmarks.faults import found_by
 from railyard.simulator.faults.schedules import Schedule, small_schedule
 from railyard.simulator.faults.shrinking import parts_of, shrunk
-from railyard.simulator.silence.deaths import DaemonDown
+from railyard.simulator.silence.daemons import DaemonDown
 
 
 @pytest.mark.parametrize(

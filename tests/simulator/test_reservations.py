@@ -27,7 +27,7 @@ from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults import toys
 from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.resourcemanager.toys import ReservesReduces, reserving
 from tests.workloads import MB, job_of, topology, workload
 

@@ -26,7 +26,7 @@ from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour, draw_deviation
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.workloads import MB, job_of, topology, workload
 
 ROOT = Path(__file__).resolve().parents[2]

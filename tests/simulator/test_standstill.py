@@ -10,7 +10,7 @@ import railyard
 from railyard.cluster.topologies.tables import Storage
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.simulator.faults.faults import CapacityDrop, NodeDown, RackDown, SlotsChange
-from railyard.simulator.silence.deaths import Fault
+from railyard.simulator.silence.daemons import Fault
 from tests.simulator.test_simulation import MB, job, simulation, topology
 
 PLACE = topology(racks=2, nodes=1)

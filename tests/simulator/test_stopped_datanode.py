@@ -18,7 +18,7 @@ from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.nodes.blockstore import BlockStore
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 from tests.simulator.test_stopped_manager import seen, with_faults
 
 BLOCK_BYTES = 50_000_000

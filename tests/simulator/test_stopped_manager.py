@@ -26,7 +26,7 @@ from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.faults.schedules import Schedule, small_schedule
 from railyard.simulator.nodes.behaviour import Behaviour
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 
 NAME = "nodemanager-r0"
 STOP_S, LASTS_S = 0.8, 0.5

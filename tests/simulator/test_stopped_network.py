@@ -10,7 +10,7 @@ from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
-from railyard.simulator.silence.deaths import DaemonDown, DaemonStopped
+from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 from railyard.simulator.silence.network import FaultyNetwork
 from tests.netemu.topologies import network_of
 from tests.simulator.test_stopped_manager import with_faults

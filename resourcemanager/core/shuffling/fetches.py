@@ -205,13 +205,14 @@ class StageShuffle:
 
     def under_way(self, reader: int | None = None, place: int | None = None) -> list[int]:
         """The fetches under way, of one reader or from one place, as they began."""
-        some_places = slice(len(self.nodes)) if place is None else slice(place, place + 1)
-        some_readers = slice(len(self.readers)) if reader is None else slice(reader, reader + 1)
-        some = some_places, some_readers
-        open_, orders = self.arrays.asked[some] != self.arrays.arrived[some], self.arrays.order
-        if not open_.any():
+        asked, arrived, orders = self.arrays.asked, self.arrays.arrived, self.arrays.order
+        if place is not None:
+            asked, arrived = asked[place : place + 1], arrived[place : place + 1]
+        if reader is not None:
+            asked, arrived = asked[:, reader : reader + 1], arrived[:, reader : reader + 1]
+        places, readers = (asked != arrived).nonzero()  # unused room is 0 in both
+        if not len(places):
             return []
-        places, readers = open_.nonzero()
         places, readers = places + (place or 0), readers + (reader or 0)
         numbers = self._base | places << READER_BITS | readers
         found: list[int] = numbers[orders[places, readers].argsort()].tolist()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.resourcemanager.interface.decisions import InvalidDecision
@@ -42,19 +42,19 @@ class Policies:
 
     def __init__(self, recipe: Recipe, options: Mapping[str, Option], cluster: ClusterView) -> None:
         configs = read_options(recipe, options)
-        made: dict[type[Policy], Policy] = {
+        made: dict[type[Policy], Any] = {
             kind: kind(configs[kind], cluster, *[configs[part] for part in kind.part_settings])
             for kind in recipe.classes()
         }
         self.name = recipe.name
         #: how links are observed; None if no policy uses the network
         self.links = read_links_options(recipe, options)
-        self.data = cast("DataPolicy", made[recipe.data])
-        self.order = cast("OrderPolicy", made[recipe.order])
-        self.tasks = cast("TaskPolicy", made[recipe.tasks])
-        self.shuffle = cast("ShufflePolicy", made[recipe.shuffle])
-        self.copies = cast("CopyPolicy", made[recipe.copies])
-        self.flows = cast("FlowPolicy", made[recipe.flows])
+        self.data: DataPolicy = made[recipe.data]
+        self.order: OrderPolicy = made[recipe.order]
+        self.tasks: TaskPolicy = made[recipe.tasks]
+        self.shuffle: ShufflePolicy = made[recipe.shuffle]
+        self.copies: CopyPolicy = made[recipe.copies]
+        self.flows: FlowPolicy = made[recipe.flows]
         self._cluster = cluster
         whole = [part for policy in made.values() for part in policy.with_parts()]
         #: {method: those of policies and their parts that override it}

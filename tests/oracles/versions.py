@@ -6,7 +6,7 @@ links that are unlimited, limited or shut; with ``sunflow``, circuits that take 
 set up, pairs that tie, and ports that are booked.  Both versions are driven through the network's
 interface alone, so it does not matter here how either is made.
 
-    python -m railyard.benchmarks._exact.versions SCHEDULER FIRST COUNT
+    python -m railyard.oracles.versions SCHEDULER FIRST COUNT
 
 goes through the cases from one seed on and prints a line of JSON about each: for a process that
 may be killed, as compiled loops that never end can't be interrupted.
@@ -22,7 +22,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.benchmarks._exact.cases import (
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.kernel.rows import ROUNDING as NOTHING
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.instants import CLOCK_ROUNDING
+from railyard.oracles.cases import (
     CLOSE_S,
     CLOSE_SHARE,
     RATES,
@@ -36,12 +42,6 @@ from railyard.benchmarks._exact.cases import (
     Start,
     random_links,
 )
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
-from railyard.netemu.kernel.rows import ROUNDING as NOTHING
-from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.instants import CLOCK_ROUNDING
 
 #: What others leave of a link is a difference, known to the last digit of the link's capacity.  If
 #: it is a smaller share of it than this, the end of a flow that sends it is known less well than

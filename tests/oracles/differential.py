@@ -12,7 +12,13 @@ import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from railyard.benchmarks._exact.cases import (
+from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.tomlfile import build
+from railyard.cluster.topology import Topology
+from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.cases import (
     CLOSE_S,
     CLOSE_SHARE,
     RATES,
@@ -24,14 +30,8 @@ from railyard.benchmarks._exact.cases import (
     Start,
     random_links,
 )
-from railyard.benchmarks._exact.circuits import lower_bound_s, reserve
-from railyard.benchmarks._exact.rates import Act, Exact, ExactFlow, ExactNetwork, ends_s
-from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.tomlfile import build
-from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.circuits import lower_bound_s, reserve
+from railyard.oracles.rates import Act, Exact, ExactFlow, ExactNetwork, ends_s
 
 #: How many flows a case may have; exact fractions grow with each event.
 FLOWS_MAX = 14
@@ -144,11 +144,11 @@ def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
             network.arrived_s.setdefault(coflow, now_s)
             network.flows.append(flow)
 
-        def limit(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
+        def limit(network: ExactNetwork, now_s: Fraction) -> None:
             assert isinstance(change, Limit)
             network.capacities[change.link] = _exact(change.bytes_per_s)
 
-        def cancel(network: ExactNetwork, now_s: Fraction) -> None:  # noqa: ARG001
+        def cancel(network: ExactNetwork, now_s: Fraction) -> None:
             assert isinstance(change, Cancel)
             network.flows = [flow for flow in network.flows if flow.name != change.flow]
             network.rates = {f: rate for f, rate in network.rates.items() if f.name != change.flow}
