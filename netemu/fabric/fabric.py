@@ -180,7 +180,7 @@ class Fabric:
         self._store.stop(found)
         if self._optics is not None:
             self._optics.forget(found)
-        self._leave_coflow(found, None)
+        self._leave_coflow(flow, int(self._store.view.flows.coflow[found]), None)
         self._recent.add((self._store.now_s, "cancel", flow, None))
         self._store.close(found)
         self._changed()
@@ -527,23 +527,23 @@ class Fabric:
         if self._optics is not None:
             for flow in found:
                 self._optics.forget(flow)
+        leave = self._leave_coflow
         done = [
-            Finished(names[flow], at_s, self._leave_coflow(flow, at_s))
-            for flow, at_s in zip(found, end_s, strict=True)
+            Finished(names[flow], at_s, leave(names[flow], coflow, at_s))
+            for flow, coflow, at_s in zip(found, flows.coflow[ended].tolist(), end_s, strict=True)
         ]
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
         self._store.close_all(ended)
         return done
 
-    def _leave_coflow(self, flow: int, end_s: float | None) -> CoflowId | None:
-        """Forget an open flow, which sends nothing; returns its coflow.
+    def _leave_coflow(self, name: FlowId, number: int, end_s: float | None) -> CoflowId | None:
+        """Forget an open flow of the coflow of this number; it sends nothing.
 
-        ``end_s``: when it finished, if it did.
+        Returns its coflow, if it is one.  ``end_s``: when the flow finished, if it did.
         """
-        name, flows = self._names[flow], self._store.view.flows
         del self._flows[name]
-        key = self._open.key_of(flows.coflow[flow])
+        key = self._open.key_of(number)
         if key is None:
             return None
         coflow = self._coflows.get(CoflowId(key))

@@ -5,6 +5,7 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,8 +35,6 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: A row is known by its path and its group: path << _GROUPS | group.
 _GROUPS = 24
-#: So many flows are many.
-_MANY = 100
 
 
 #: The modules of loops, each after those that it calls.
@@ -67,7 +66,7 @@ class Store:
         self.started = 0  #: flows so far
         self._flows_made = self._rows_made = self._reserved = 0
         self._free_flows: list[int] = []
-        self._free_rows: list[int] = []
+        self._free_rows: list[int] = []  #: a heap: those that are used lie close together
         self._row_of: dict[int, int] = {}
 
     # Flows ---------------------------------------------------------------------------------------
@@ -114,26 +113,17 @@ class Store:
     def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
         self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
-        if len(new) > _MANY:  # rows of a link lie side by side, as loops go from link to link
-            self._free_rows.sort(reverse=True)
-            first_link = [self._ways.links[way][0] for way in ways]
-            order = np.argsort(first_link, kind="stable").tolist()
-            new, ways, groups = ([of[at] for at in order] for of in (new, ways, groups))
-        flows, into, row_of = self.view.flows, list[int](), self._row_of
-        one_by_one = self.state.listed == 0
-        for flow, way, group in zip(new, ways, groups, strict=True):
-            if self.by_bytes:
+        flows = self.view.flows
+        if self.by_bytes:
+            for flow, group in zip(new, groups, strict=True):
                 flows.weight[flow] = flows.size[flow] - flows.sent[flow]
                 self.view.groups.sent[group] += flows.weight[flow]
-            key = way << _GROUPS | group
-            if one_by_one:
-                row = self._new_row(group, way)
+        if self.state.listed == 0:
+            into = self._new_rows(ways, groups)
+            for flow, row in zip(new, into, strict=True):
                 self.view.rows.key[row] = flows.key[flow]
-            elif key in row_of:
-                row = row_of[key]
-            else:
-                row = row_of[key] = self._new_row(group, way)
-            into.append(row)
+        else:
+            into = self._rows_of(ways, groups)
         self.make_room(len(new) * self.state.listed)
         if len(new) == 1:
             self.loops.rows.join(new[0], into[0], self.now_s, self.on)
@@ -156,7 +146,8 @@ class Store:
             return
         freed = self.state.work.freed[: counts[FREED]]
         counts[FREED] = 0
-        self._free_rows += freed.tolist()
+        for row in freed.tolist():
+            heappush(self._free_rows, row)
         if self.state.listed:
             of = self.state.rows
             for key in (of.way[freed].astype(np.int64) << _GROUPS | of.group[freed]).tolist():
@@ -343,17 +334,31 @@ class Store:
         self._take(grown(self.state, flows=self._flows_made))
         return new + list(range(first, self._flows_made))
 
-    def _new_row(self, group: int, way: int) -> int:
-        if self._free_rows:
-            row = self._free_rows.pop()
-        else:
-            row, self._rows_made = self._rows_made, self._rows_made + 1
-            if row >= len(self.view.rows.group):
-                self._take(grown(self.state, rows=row + 1))
-        of, first = self.view.rows, row << self.state.shift
-        of.group[row], of.way[row], of.flows[row] = group, way, 0
-        of.link[first : first + self.state.longest] = self._ways.links[way]
-        return row
+    def _rows_of(self, ways: list[int], groups: list[int]) -> list[int]:
+        """The rows of groups on these ways; new ones lie side by side by their first link.
+
+        Loops go from link to link.
+        """
+        keys = [way << _GROUPS | group for way, group in zip(ways, groups, strict=True)]
+        row_of, links = self._row_of, self._ways.links
+        if new := {key for key in keys if key not in row_of}:
+            by_link = sorted(new, key=lambda key: (links[key >> _GROUPS][0], key))
+            groups = [key & (1 << _GROUPS) - 1 for key in by_link]
+            rows = self._new_rows([key >> _GROUPS for key in by_link], groups)
+            row_of.update(zip(by_link, rows, strict=True))
+        return [row_of[key] for key in keys]
+
+    def _new_rows(self, ways: list[int], groups: list[int]) -> list[int]:
+        free, many = self._free_rows, len(ways)
+        new = [heappop(free) for _ in range(min(many, len(free)))]
+        first, self._rows_made = self._rows_made, self._rows_made + many - len(new)
+        new += range(first, self._rows_made)
+        self._take(grown(self.state, rows=self._rows_made))
+        of, links, longest = self.view.rows, self._ways.links, self.state.longest
+        for row, way, group in zip(new, ways, groups, strict=True):
+            of.group[row], of.way[row], of.flows[row] = group, way, 0
+            of.link[row << self.state.shift : (row << self.state.shift) + longest] = links[way]
+        return new
 
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.

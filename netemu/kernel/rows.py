@@ -336,6 +336,8 @@ def line_up(row: int, now_s: float, s: State) -> None:
     rows.before[row], rows.after[row] = before, after
     if before == NONE:
         lines.head[way] = row
+        for at in range(s.longest):
+            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
     else:
         rows.after[before] = row
     if after != NONE:
@@ -343,8 +345,6 @@ def line_up(row: int, now_s: float, s: State) -> None:
     if not lines.is_queued[way]:
         lines.queue[s.work.counts[LINES]], lines.is_queued[way] = way, True
         s.work.counts[LINES] += 1
-        for at in range(s.longest):
-            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
     lines.is_moved[way] = True
 
 
