@@ -1,7 +1,7 @@
 """Tables of arrays for compiled loops: one pointer, where numba would hand over each array.
 
 numba takes a tuple apart wherever it is handed over: a state's hundred arrays are seven numbers
-each, for each call.  That made half of a loop's code, and nearly all of the time to compile it.
+each, for each call, and compiling took twice as long.
 Here a loop gets the address of a *block*: for each array its own address and length, for each
 number the number, and for each table within it the same again.
 """
@@ -45,7 +45,7 @@ class Pointers:
 
     def __init__(self, table: Any) -> None:
         self._kept = table  # and with it the arrays
-        self._block = np.array(list(_words(table)), np.int64)
+        self._block = np.array(_words(table), np.int64)
         self.address = self._block.ctypes.data
         kind: Any = type(table)
         self._numba_type_ = _type_of(kind)

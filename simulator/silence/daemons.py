@@ -1,4 +1,4 @@
-"""Daemons that die or are stopped: how, as data, and what they are told meanwhile.
+"""Daemons that die or are stopped: how, as data, and what becomes of messages to them meanwhile.
 
 Not here: when that happens to which (``simulator.faults.daemonfaults``), and faults of nodes, disks
 and links (``simulator.faults.faults``).
