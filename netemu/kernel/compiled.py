@@ -8,7 +8,7 @@ from typing import Any
 
 #: How numba is asked to compile.  Without ``_nrt``, it counts no references to arrays, which took
 #: more than half of the time: these functions make none.
-_SETTINGS: dict[str, Any] = {"_nrt": False}
+_SETTINGS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
 _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
