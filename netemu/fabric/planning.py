@@ -71,8 +71,10 @@ class Planner:
         store, now_s = self._store, self._store.now_s
         if self._optics is not None:
             return self._optics.next_s()
-        if store.by_bytes or store.state.listed == 0:
-            return float(store.loops.filling.first_end_s(now_s, store.on))
+        if store.state.listed == 0:
+            return float(store.loops.lines.first_end_s(now_s, store.on))
+        if store.by_bytes:
+            return float(store.loops.filling.first_end_s(now_s, self._order, store.on))
         return float(min(store.loops.levels.first_event_s(now_s, self._order, store.on)))
 
     def run(self, until_s: float, together_s: float) -> bool:
@@ -109,8 +111,8 @@ class Planner:
         return self._order, self._shares, self._queues
 
     @property
-    def _filling(self) -> tuple[Numbers, bool, bool, Floats, Numbers]:
-        return self._order, self._store.by_bytes, self._ends_together, self._shares, self._queues
+    def _filling(self) -> tuple[Numbers, bool, Floats, Numbers]:
+        return self._order, self._ends_together, self._shares, self._queues
 
     def _plan(self) -> None:
         coflows, store = self._coflows, self._store
@@ -134,6 +136,10 @@ class Planner:
         name = self.scheduler.name
         if sorted(plan.order.tolist()) != list(range(coflows)):
             raise InvariantError(f"{name}'s order: need each of {coflows} coflows once")
+        if plan.ends_together and not self.scheduler.by_bytes:
+            raise InvariantError(f"{name}: ends_together needs by_bytes")
+        if plan.limits_bytes is not None and self.scheduler.by_bytes:
+            raise InvariantError(f"{name}: limits_bytes is for schedulers that are not by_bytes")
         if (plan.shares is None) != (plan.queues is None):
             raise InvariantError(f"{name}: queues and shares go together")
         if plan.shares is not None and not (

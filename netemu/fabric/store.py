@@ -213,6 +213,7 @@ class Store:
         """
         capacity = self.state.work.capacity
         capacity[link] = bytes_per_s
+        self.state.groups.next_s[:] = -np.inf  # not known any more
         if self.is_limited[link] == np.isfinite(bytes_per_s):
             return []
         sending = [flow for flow in open_flows if self.view.flows.row[flow] != NONE]

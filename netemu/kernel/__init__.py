@@ -5,10 +5,11 @@ stands in arrays.  They are written in what both can run: scalars, loops, and ar
 
     state      the arrays
     rows       flows join rows and leave them
-    filling    rates from scratch: groups in order, each in proportion to weights or to bytes
+    filling    groups in order, each in proportion to the bytes that its rows have left
     levels     rates kept up to date: groups in order, each max-min
     lines      flows one by one, in the order of bytes or of priority
     compiled   the same functions, compiled
+    pointers   how these get the arrays
 
 Not here: who is served first, which flow schedulers say.
 Open ``state`` first, then ``levels``.

@@ -1,8 +1,10 @@
-"""Rates from scratch: groups one after the other, each of what those before it leave.
+"""Rates from what flows have left: groups one after the other, each of what those before it leave.
 
-Within a group, rows share links in proportion to what they *want*, max-min (Bertsekas and Gallager,
-Data Networks, 2nd edition, 6.5.2): all rates rise equally per unit of it until a link is full; rows
-that cross it stop there, and the others rise on.
+Within a group, rows share links in proportion to the bytes that they have left, max-min (Bertsekas
+and Gallager, Data Networks, 2nd edition, 6.5.2): all rates rise equally per byte until a link is
+full; rows that cross it stop there, and the others rise on.  Rows that stop at one link end at one
+moment, so a group keeps its rates until one of its flows, or of those before it, comes or ends:
+rates are set anew from the first group on that has changed.
 """
 
 from __future__ import annotations
@@ -15,8 +17,7 @@ from railyard.netemu.kernel.rows import (
     end_flows,
     instant_s,
     is_done,
-    left_bytes,
-    served_at,
+    note_left,
     settle,
 )
 from railyard.netemu.kernel.state import (
@@ -27,6 +28,7 @@ from railyard.netemu.kernel.state import (
     NO_END,
     NONE,
     SENDING,
+    SERVED,
     Array,
     State,
 )
@@ -36,7 +38,7 @@ _CANCELS = 1e-3
 
 
 def serve_in_order(
-    order: Array, by_bytes: bool, least: bool, share: Array, queue: Array, now_s: float, s: State
+    order: Array, least: bool, share: Array, queue: Array, now_s: float, s: State
 ) -> None:
     """Set the rates of all rows: of groups in this order.
 
@@ -44,56 +46,106 @@ def serve_in_order(
     ``share``, each queue of groups has its share of all links first (``queue[place in order]``).
     What these leave is handed out in the same order.
     """
-    work = s.work
-    stop_all(now_s, s)
+    groups, work, is_plain = s.groups, s.work, not least and len(share) == 0
+    kept = first_changed(order, s) if is_plain else 0
+    stop_from(kept, now_s, 0.0, s)
     begin(1.0, s)
+    if kept > 0:
+        for link in range(s.none):
+            work.left[link] = s.left_after[(kept - 1) * s.none + link]
+    for place in range(kept, len(order)):
+        groups.place[order[place]], groups.next_s[order[place]] = place, inf
     if least:
-        for at in range(len(order)):
-            serve_evenly(order[at], now_s, s)
+        for place in range(len(order)):
+            serve_evenly(order[place], now_s, s)
     if len(share) > 0:
-        for link in range(s.none):
-            work.unused[link] = 0.0
-        at = 0
-        while at < len(order):
-            number = queue[at]
-            begin(share[number], s)
-            while at < len(order) and queue[at] == number:
-                serve(order[at], by_bytes, now_s, s)
-                at += 1
+        serve_queues(order, share, queue, now_s, s)
+    for place in range(kept, len(order)):
+        groups.first[place] = work.counts[SENDING] if is_plain else 0
+        serve(order[place], now_s, s)
+        if is_plain:
             for link in range(s.none):
-                work.unused[link] += work.left[link]
+                s.left_after[place * s.none + link] = work.left[link]
+    work.counts[SERVED] = len(order)
+
+
+def first_changed(order: Array, s: State) -> int:
+    """The first place where rates do not hold: a group has changed, or is another one."""
+    groups = s.groups
+    for place in range(min(len(order), s.work.counts[SERVED])):
+        if groups.place[order[place]] != place or groups.next_s[order[place]] == -inf:
+            return place
+    return min(len(order), s.work.counts[SERVED])
+
+
+def stop_from(place: int, at_s: float, slack_s: float, s: State) -> None:
+    """Have groups from this place on send nothing, and be settled.
+
+    Ends their flows that have sent all by then, or would have within ``slack_s`` after it.
+    """
+    rows, work = s.rows, s.work
+    if place >= work.counts[SERVED]:
+        return
+    for at in range(s.groups.first[place], work.counts[SENDING]):
+        row = work.sending[at]
+        rate, before = rows.rate[row], rows.served[row]
+        if rate <= 0.0:
+            continue  # it has left
+        settle(row, at_s, rows)
+        rows.rate[row], served = 0.0, rows.served[row]
+        enough = served + rate * slack_s + LAST_DIGIT  # all need a service of 1
+        if enough >= 1.0 or is_done(1.0 - served, served - before, rows.weight[row]):
+            rows.served[row] = max(served, 1.0)
+            end_flows(row, max(enough, 1.0 + ROUNDING), at_s, s)
+        else:
+            note_left(row, at_s, rows)
+    work.counts[SENDING], work.counts[SERVED] = s.groups.first[place], place
+
+
+def serve_queues(order: Array, share: Array, queue: Array, now_s: float, s: State) -> None:
+    """Serve groups from their queues' shares, and have what these leave left."""
+    work, at = s.work, 0
+    for link in range(s.none):
+        work.unused[link] = 0.0
+    while at < len(order):
+        number = queue[at]
+        begin(share[number], s)
+        while at < len(order) and queue[at] == number:
+            serve(order[at], now_s, s)
+            at += 1
         for link in range(s.none):
-            work.left[link] = work.unused[link]
-            close_if_full(link, s)
-    for at in range(len(order)):
-        serve(order[at], by_bytes, now_s, s)
+            work.unused[link] += work.left[link]
+    for link in range(s.none):
+        work.left[link] = work.unused[link]
+        close_if_full(link, s)
 
 
-def serve(group: int, by_bytes: bool, now_s: float, s: State) -> None:
+def serve(group: int, now_s: float, s: State) -> None:
     """Let a group have what it can use."""
-    many = choose(group, by_bytes, now_s, s)
+    many = choose(group, s)
     if many > 0:
-        fill(many, now_s, s)
+        soonest(group, now_s, fill(many, now_s, s), s)
 
 
-def choose(group: int, by_bytes: bool, now_s: float, s: State) -> int:
+def soonest(group: int, now_s: float, share: float, s: State) -> None:
+    """Note that a group's first row ends no later than at this share of what it has left per s."""
+    if share > 0.0:
+        s.groups.next_s[group] = min(s.groups.next_s[group], now_s + 1.0 / share)
+
+
+def choose(group: int, s: State) -> int:
     """Have ``work.rows`` be the rows of a group that no full link stops; returns how many."""
     rows, cells, work, many = s.rows, s.cells, s.work, 0
     cell = s.groups.cell[group]
     while cell != NONE:
         if work.left[cells.link[cell]] > 0.0:
             for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-                entry, is_open = work.entries[place], True
+                entry, least = work.entries[place], inf
                 for there in range(entry + 1, entry + s.longest):
-                    if work.left[rows.link[there]] <= 0.0:
-                        is_open = False
-                        break
-                if is_open:
+                    least = min(least, work.left[rows.link[there]])
+                if least > 0.0:
                     row = entry >> s.shift
-                    work.rows[many] = row
-                    work.wanted[many] = (
-                        left_bytes(row, now_s, rows) if by_bytes else rows.weight[row]
-                    )
+                    work.rows[many], work.wanted[many] = row, rows.left[row]
                     many += 1
         cell = cells.next[cell]
     return many
@@ -102,7 +154,9 @@ def choose(group: int, by_bytes: bool, now_s: float, s: State) -> int:
 def serve_evenly(group: int, now_s: float, s: State) -> None:
     """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
     rows, work = s.rows, s.work
-    many, _, slowest_s = add_up(group, work.left, now_s, s)
+    if is_blocked(group, s):
+        return
+    many, _, slowest_s = add_up(group, work.left, s)
     if slowest_s <= 0.0 or slowest_s == inf:
         return
     for at in range(many):
@@ -112,13 +166,27 @@ def serve_evenly(group: int, now_s: float, s: State) -> None:
         if work.load[link] > 0.0:
             work.left[link] -= work.load[link] / slowest_s
             close_if_full(link, s)
+    soonest(group, now_s, 1.0 / slowest_s, s)
 
 
-def add_up(group: int, left: Array, now_s: float, s: State) -> tuple[int, float, float]:
+def is_blocked(group: int, s: State) -> bool:
+    """Whether a link that a group needs is full: most are, once others have been served."""
+    cells, work, cell = s.cells, s.work, s.groups.cell[group]
+    while cell != NONE:
+        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+            entry = work.entries[place]
+            for there in range(entry, entry + s.longest):
+                if work.left[s.rows.link[there]] <= 0.0:
+                    return True
+        cell = cells.next[cell]
+    return False
+
+
+def add_up(group: int, left: Array, s: State) -> tuple[int, float, float]:
     """How many rows a group has, what they have left to send, and how long the slowest link takes.
 
     That is inf if one of the links is full.  The rows are ``work.rows`` then, what each has left is
-    ``work.wanted``, and what they have left over each link is ``work.load``.
+    ``work.wanted``, and what they have left over each link is ``work.load``.  They are settled.
     """
     rows, cells, work, many, total, slowest_s = s.rows, s.cells, s.work, 0, 0.0, 0.0
     for link in range(s.none):
@@ -129,9 +197,8 @@ def add_up(group: int, left: Array, now_s: float, s: State) -> tuple[int, float,
             entry = work.entries[place]
             if (entry & s.mask) != 0:
                 continue  # it begins on another link
-            row = entry >> s.shift
-            wanted = left_bytes(row, now_s, rows)
-            work.rows[many], work.wanted[many] = row, wanted
+            wanted = rows.left[entry >> s.shift]
+            work.rows[many], work.wanted[many] = entry >> s.shift, wanted
             many, total = many + 1, total + wanted
             for there in range(entry, entry + s.longest):
                 work.load[rows.link[there]] += wanted
@@ -144,15 +211,25 @@ def add_up(group: int, left: Array, now_s: float, s: State) -> tuple[int, float,
 
 def look_at(groups: Array, left: Array, slowest_s: Array, now_s: float, s: State) -> None:
     """Set what each group has ``left`` to send, and how long it takes alone in the network."""
+    cells, work = s.cells, s.work
+    for at in range(work.counts[SENDING] if s.by_bytes else 0):
+        note_left(work.sending[at], now_s, s.rows)
     for at in range(len(groups)):
-        _, left[at], slowest_s[at] = add_up(groups[at], s.work.capacity, now_s, s)
+        cell = NONE if s.by_bytes else s.groups.cell[groups[at]]
+        while cell != NONE:
+            for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+                note_left(work.entries[place] >> s.shift, now_s, s.rows)
+            cell = cells.next[cell]
+        _, left[at], slowest_s[at] = add_up(groups[at], s.work.capacity, s)
 
 
 # Water-filling -----------------------------------------------------------------------------------
-def fill(many: int, now_s: float, s: State) -> None:
-    """Share what is left among the first ``many`` of ``work.rows``, in proportion to ``wanted``."""
-    _rows, work = s.rows, s.work
-    links = count_rising(many, s)
+def fill(many: int, now_s: float, s: State) -> float:
+    """Share what is left among the first ``many`` of ``work.rows``, in proportion to ``wanted``.
+
+    Returns the largest share of it that a row now gets.
+    """
+    work, largest, links = s.work, 0.0, count_rising(many, s)
     for at in range(links // 2 - 1, -1, -1):
         sift_down(work.queue, work.share, links, at)
     while links > 0:  # shares only grow: one that is out of date comes to the top too early
@@ -172,12 +249,13 @@ def fill(many: int, now_s: float, s: State) -> None:
             for at in range(work.begin[link], work.end[link]):
                 chosen = work.through[at]
                 if not work.is_frozen[chosen]:
-                    freeze(chosen, share, now_s, s)
+                    largest = max(largest, freeze(chosen, share, now_s, s))
             work.left[link] = 0.0
         close_if_full(link, s)
         links -= 1
         work.queue[0], work.share[0] = work.queue[links], work.share[links]
         sift_down(work.queue, work.share, links, 0)
+    return largest
 
 
 def count_rising(many: int, s: State) -> int:
@@ -216,11 +294,15 @@ def count_rising(many: int, s: State) -> int:
     return links
 
 
-def freeze(chosen: int, share: float, now_s: float, s: State) -> None:
-    """Stop a row at this share: it rises no more on any of its links."""
+def freeze(chosen: int, share: float, now_s: float, s: State) -> float:
+    """Stop a row at this share: it rises no more on any of its links.
+
+    Returns its share with what it had before.
+    """
     rows, work = s.rows, s.work
     row, wanted = work.rows[chosen], work.wanted[chosen]
     work.is_frozen[chosen] = True
+    before = rows.rate[row] * rows.weight[row] / wanted if rows.rate[row] > 0.0 else 0.0
     add_rate(row, share * wanted / rows.weight[row], now_s, s)
     for entry in range(row << s.shift, (row << s.shift) + s.longest):
         link = rows.link[entry]
@@ -229,6 +311,7 @@ def freeze(chosen: int, share: float, now_s: float, s: State) -> None:
         work.left[link] = max(work.left[link] - share * wanted, 0.0)
         work.load[link] -= wanted
         work.rising[link] -= 1
+    return before + share
 
 
 def sift_down(heap: Array, keys: Array, size: int, place: int) -> None:
@@ -271,49 +354,24 @@ def add_rate(row: int, more: float, now_s: float, s: State) -> None:
         s.rows.rate[row] += more
 
 
-def stop_all(now_s: float, s: State) -> None:
-    """Have no row send, and all of them settled; end flows that lack rounding only."""
-    rows, work = s.rows, s.work
-    for at in range(work.counts[SENDING]):
-        row = work.sending[at]
-        if rows.rate[row] > 0.0:  # others have left
-            served = rows.served[row]
-            settle(row, now_s, rows)
-            rows.rate[row] = 0.0
-            if is_done(row, rows.served[row] - served, s):
-                enough = max(s.flows.needs[rows.first[row]], rows.served[row])
-                end_flows(row, enough * (1.0 + ROUNDING), now_s, s)
-    work.counts[SENDING] = 0
-
-
 # Time --------------------------------------------------------------------------------------------
-def first_end_s(now_s: float, s: State) -> float:
-    """When the first row that sends has sent what its first flow needs."""
-    rows, work, first_s = s.rows, s.work, inf
-    for at in range(work.counts[SENDING]):
-        row = work.sending[at]
-        lacks = s.flows.needs[rows.first[row]] - rows.served[row]
-        first_s = min(first_s, rows.since_s[row] + lacks / rows.rate[row])
+def first_end_s(now_s: float, order: Array, s: State) -> float:
+    """When the first flow ends."""
+    first_s = inf
+    for place in range(len(order)):
+        first_s = min(first_s, s.groups.next_s[order[place]])
     return max(first_s, now_s)
 
 
-def end_due(at_s: float, slack_s: float, s: State) -> None:
-    """End the flows that are due then, or within ``slack_s`` after it."""
-    rows, work, kept = s.rows, s.work, 0
-    for at in range(work.counts[SENDING]):
-        row, rate = work.sending[at], s.rows.rate[work.sending[at]]
-        needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
-        sent = served - rows.served[row]
-        rows.served[row], rows.since_s[row] = served, at_s
-        enough = served + rate * slack_s + needs * LAST_DIGIT
-        if needs <= enough or is_done(row, sent, s):
-            rows.served[row] = max(served, needs)
-            end_flows(row, max(enough, needs * (1.0 + ROUNDING)), at_s, s)
-            if rows.flows[row] == 0:
-                continue
-        work.sending[kept] = row
-        kept += 1
-    work.counts[SENDING] = kept
+def end_due(order: Array, at_s: float, slack_s: float, s: State) -> None:
+    """End the flows that are due then, or within ``slack_s`` after it.
+
+    Groups from the first one on that is due send nothing then.
+    """
+    for place in range(len(order)):
+        if s.groups.next_s[order[place]] <= at_s + slack_s:
+            stop_from(place, at_s, slack_s, s)
+            return
 
 
 def run(
@@ -322,7 +380,6 @@ def run(
     together_s: float,
     ends_plan: int,
     order: Array,
-    by_bytes: bool,
     least: bool,
     share: Array,
     queue: Array,
@@ -336,11 +393,11 @@ def run(
     """
     events = 0
     while True:
-        to_s = first_end_s(now_s, s)
+        to_s = first_end_s(now_s, order, s)
         if to_s == inf or to_s > until_s + instant_s(until_s):
             return until_s if until_s < inf else now_s, events, False
         now_s, before, emptied = min(to_s, until_s), s.work.counts[ENDED], s.work.counts[EMPTIED]
-        end_due(now_s, max(instant_s(now_s), together_s), s)
+        end_due(order, now_s, max(instant_s(now_s), together_s), s)
         events += 1
         if s.work.counts[ENDED] == before:
             return now_s, NO_END, True
@@ -348,4 +405,4 @@ def run(
             return until_s, events, True
         if ends_plan == AT_ENDS or (ends_plan == AT_GROUPS and s.work.counts[EMPTIED] > emptied):
             return now_s, events, True
-        serve_in_order(order, by_bytes, least, share, queue, now_s, s)
+        serve_in_order(order, least, share, queue, now_s, s)

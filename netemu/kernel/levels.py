@@ -21,6 +21,7 @@ from railyard.netemu.kernel.rows import (
     end_flows,
     instant_s,
     is_done,
+    lacking,
     served_at,
     settle,
 )
@@ -209,7 +210,8 @@ def set_part(row: int, part: int, rate: float, now_s: float, s: State) -> None:
     rows.parts[2 * row + part] = rate
     rows.rate[row] = rows.parts[2 * row] + rows.parts[2 * row + 1]
     rows.due[2 * row] = NOT_KNOWN
-    if rows.rate[row] < before and is_done(row, rows.served[row] - served, s):
+    lacks, sent = lacking(row, rows, s.flows), rows.served[row] - served
+    if rows.rate[row] < before and is_done(lacks, sent, rows.weight[row]):
         rows.served[row] = s.flows.needs[rows.first[row]]
     s.cells.is_dirty[rows.cell[row << s.shift]] = True
 
@@ -248,7 +250,7 @@ def look_at(cell: int, now_s: float, s: State) -> None:
 def find_due(row: int, now_s: float, s: State) -> None:
     """Note when the first flow of a row ends, and how fast it sends."""
     rows, end_s = s.rows, inf
-    lacks = s.flows.needs[rows.first[row]] - rows.served[row]
+    lacks = lacking(row, rows, s.flows)
     if lacks <= 0.0:
         end_s = now_s
     elif rows.rate[row] > 0.0:

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from math import inf
 
-from railyard.netemu.kernel.filling import add_rate, begin, end_due, fill, first_end_s, stop_all
+from railyard.netemu.kernel.filling import add_rate, begin, fill
 from railyard.netemu.kernel.rows import (
+    LAST_DIGIT,
+    ROUNDING,
     SAME_BYTES,
     SAME_SHARE,
+    end_flows,
     instant_s,
+    is_done,
     key_of,
+    lacking,
     line_up,
+    served_at,
     settle,
     step_out,
 )
@@ -155,8 +161,7 @@ def serve_equals(now_s: float, s: State) -> None:
 
 def key_of_settled(row: int, s: State) -> float:
     """Bytes that the only flow of a row has left, as of when it was settled."""
-    lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
-    return lacks * s.rows.weight[row]
+    return lacking(row, s.rows, s.flows) * s.rows.weight[row]
 
 
 def take_all(row: int, bytes_per_s: float, now_s: float, s: State) -> None:
@@ -224,6 +229,52 @@ def drop_from_sending(row: int, s: State) -> None:
             work.counts[SENDING] -= 1
             work.sending[at] = work.sending[work.counts[SENDING]]
             return
+
+
+# Time --------------------------------------------------------------------------------------------
+def stop_all(now_s: float, s: State) -> None:
+    """Have no row send, and all of them settled; end flows that lack rounding only."""
+    rows, work = s.rows, s.work
+    for at in range(work.counts[SENDING]):
+        row = work.sending[at]
+        if rows.rate[row] > 0.0:  # others have left
+            served = rows.served[row]
+            settle(row, now_s, rows)
+            rows.rate[row] = 0.0
+            sent = rows.served[row] - served
+            if is_done(lacking(row, rows, s.flows), sent, rows.weight[row]):
+                enough = max(s.flows.needs[rows.first[row]], rows.served[row])
+                end_flows(row, enough * (1.0 + ROUNDING), now_s, s)
+    work.counts[SENDING] = 0
+
+
+def first_end_s(now_s: float, s: State) -> float:
+    """When the first row that sends has sent what its first flow needs."""
+    rows, work, first_s = s.rows, s.work, inf
+    for at in range(work.counts[SENDING]):
+        row = work.sending[at]
+        lacks_s = lacking(row, rows, s.flows) / rows.rate[row]
+        first_s = min(first_s, rows.since_s[row] + lacks_s)
+    return max(first_s, now_s)
+
+
+def end_due(at_s: float, slack_s: float, s: State) -> None:
+    """End the flows that are due then, or within ``slack_s`` after it."""
+    rows, work, kept = s.rows, s.work, 0
+    for at in range(work.counts[SENDING]):
+        row, rate = work.sending[at], s.rows.rate[work.sending[at]]
+        needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
+        sent = served - rows.served[row]
+        rows.served[row], rows.since_s[row] = served, at_s
+        enough = served + rate * slack_s + needs * LAST_DIGIT
+        if needs <= enough or is_done(needs - served, sent, rows.weight[row]):
+            rows.served[row] = max(served, needs)
+            end_flows(row, max(enough, needs * (1.0 + ROUNDING)), at_s, s)
+            if rows.flows[row] == 0:
+                continue
+        work.sending[kept] = row
+        kept += 1
+    work.counts[SENDING] = kept
 
 
 def run(

@@ -15,6 +15,7 @@ from railyard.netemu.kernel.state import (
     NONE,
     NOT_KNOWN,
     Array,
+    Flows,
     Groups,
     Rows,
     State,
@@ -52,9 +53,10 @@ def settle(row: int, now_s: float, rows: Rows) -> None:
     rows.since_s[row] = now_s
 
 
-def left_bytes(row: int, now_s: float, rows: Rows) -> float:
-    """Bytes that a row's flows have left to send by now; more than 0."""
-    return max(rows.total[row] - served_at(row, now_s, rows) * rows.weight[row], 1e-6)
+def note_left(row: int, now_s: float, rows: Rows) -> None:
+    """Note what a row has left to send by now."""
+    served = served_at(row, now_s, rows)
+    rows.left[row] = max(rows.total[row] - served * rows.weight[row], 1e-6)
 
 
 def sent_by(flow: int, now_s: float, s: State) -> float:
@@ -89,7 +91,7 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
     rows.flows[row] += 1
     rows.weight[row] += weight
     rows.total[row] += weight * needs
-    rows.due[2 * row] = NOT_KNOWN
+    has_changed(row, s)
     if rows.flows[row] == 1:
         if s.listed == 0:
             line_up(row, now_s, s)
@@ -163,6 +165,13 @@ def sum_up_flows(row: int, s: State) -> None:
     rows.weight[row], rows.total[row] = weight, total
 
 
+def has_changed(row: int, s: State) -> None:
+    """Note that when a row, which is settled, and its group end is not known any more."""
+    s.rows.due[2 * row], s.groups.next_s[s.rows.group[row]] = NOT_KNOWN, -inf
+    if s.by_bytes:
+        note_left(row, s.rows.since_s[row], s.rows)
+
+
 # Leaving -----------------------------------------------------------------------------------------
 def leave(flow: int, now_s: float, s: State) -> None:
     """Let a flow leave its row before it has sent all."""
@@ -219,7 +228,8 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
         rows.weight[row] = rows.total[row] = 0.0
     elif rows.weight[row] < before * KEEPS or rows.total[row] < total_before * KEEPS:
         sum_up_flows(row, s)
-    rows.due[2 * row], less = NOT_KNOWN, before - rows.weight[row]
+    less = before - rows.weight[row]
+    has_changed(row, s)
     for entry in range(first, first + s.listed):
         cell = rows.cell[entry]
         if cell == NO_CELL:
@@ -227,7 +237,6 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
         cells.load[2 * cell] -= rows.parts[2 * row] * less
         cells.load[2 * cell + 1] -= rows.parts[2 * row + 1] * less
         cells.is_dirty[cell] = True
-    s.groups.next_s[rows.group[row]] = -inf  # not known any more
     if rows.flows[row] == 0:
         rows.rate[row] = rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
         if s.listed == 0:
@@ -382,10 +391,14 @@ def count_sent(group: int, rate: float, now_s: float, groups: Groups) -> None:
 
 
 # Time --------------------------------------------------------------------------------------------
-def is_done(row: int, sent: float, s: State) -> bool:
-    """Whether a row that has been settled lacks rounding only; ``sent`` is service since before."""
-    lacks = s.flows.needs[s.rows.first[row]] - s.rows.served[row]
-    return lacks <= sent * SAME_SHARE and lacks * s.rows.weight[row] <= SAME_BYTES
+def is_done(lacks: float, sent: float, weight: float) -> bool:
+    """Whether a row lacks rounding only; ``sent`` is its service since its rate was set."""
+    return lacks <= sent * SAME_SHARE and lacks * weight <= SAME_BYTES
+
+
+def lacking(row: int, rows: Rows, flows: Flows) -> float:
+    """Service that the first flow of a row needs, beside what the row had when it was settled."""
+    return flows.needs[rows.first[row]] - rows.served[row]
 
 
 def book(flow: int, s: State) -> None:

@@ -63,6 +63,7 @@ class Rows(NamedTuple):
     last: Ids
     weight: Reals  #: of its flows together
     total: Reals  #: sum of weight * needs over its flows
+    left: Reals  #: bytes left to send when that was last noted, more than 0; see ``filling``
     served: Reals  #: service as of ``since_s``
     since_s: Reals
     rate: Reals  #: service/s
@@ -102,6 +103,8 @@ class Groups(NamedTuple):
     rate: Reals  #: bytes/s
     next_s: Reals  #: when the first of its rows ends
     limit: Reals  #: bytes sent at which the flow scheduler wants to be asked
+    place: Ids  #: its place in the order in which rates were set
+    first: Ids  #: [place]: the first of ``Work.sending`` that is of the group there or a later one
 
 
 class Lines(NamedTuple):
@@ -126,7 +129,7 @@ class Work(NamedTuple):
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
     carried_out: Reals  #: [node]: the same over its link up
     carried_in: Reals
-    counts: Counts  #: see ``SENDING`` to ``FREED``
+    counts: Counts  #: see ``SENDING`` to ``SERVED``
     sending: Ids  #: rows with a rate above 0, where all rates are set anew
     ended: Ids  #: flows that have sent all
     freed: Ids  #: rows without flows
@@ -157,6 +160,7 @@ class State(NamedTuple):
     by_bytes: bool  #: whether a flow's weight is what it has left to send
     has_keys: bool  #: whether lines are in the order of ``Rows.key``, or of bytes left
     cell_of: Ids  #: [group * none + link]
+    left_after: Reals  #: [place * none + link]: bytes/s that groups up to there leave
     flows: Flows
     rows: Rows
     cells: Cells
@@ -170,7 +174,7 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 #: Instead of a number of events: what is due does not end.
 NO_END = -1
 #: Places in ``Work.counts``.
-SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
+SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES, SERVED = range(8)
 
 
 def new_state(
@@ -185,7 +189,7 @@ def new_state(
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
+    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(8, np.int64))
     of_links = "left unused load summed share rising begin end queue"
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
@@ -202,6 +206,7 @@ def new_state(
         by_bytes=by_bytes,
         has_keys=has_keys,
         cell_of=np.zeros(0, np.int32),
+        left_after=np.zeros(0),
         flows=table_of(Flows, 0),
         rows=table_of(Rows, 0),
         cells=table_of(Cells, 0),
@@ -248,6 +253,8 @@ def grown(
         many = len(those.cell) * state.none
         made["cell_of"] = cell_of = _longer(state.cell_of, many)
         cell_of[before * state.none :] = NONE
+        if state.by_bytes:
+            made["left_after"] = _longer(state.left_after, many)
     if ways > len(state.lines.head):
         before = len(state.lines.head)
         made["lines"] = lines = longer_table(state.lines, ways, entries=1 << state.shift)

@@ -68,12 +68,14 @@ class Plan:
     """Who comes first: coflows by their places among those of ``Traffic``."""
 
     order: Numbers  #: the coflows, the first one first; each gets what it can use of what is left
-    #: each coflow, in order, first gets the least with which it ends as soon as it can
+    #: each coflow, in order, first gets the least with which it ends as soon as it can; needs
+    #: ``by_bytes``
     ends_together: bool = False
     #: [place in order]: the queue of each; queues have their ``shares`` of all links first
     queues: Numbers | None = None
     shares: Floats | None = None  #: [queue]: its share, between 0 and 1
-    limits_bytes: Floats | None = None  #: [coflow]: the plan ends when one has sent so much
+    #: [coflow]: the plan ends when one has sent so much; not with ``by_bytes``
+    limits_bytes: Floats | None = None
     holds: Holds = Holds.UNTIL_ARRIVALS
 
 
