@@ -247,7 +247,9 @@ class Store:
         flows, of_rows = self.state.flows, self.state.rows
         sending = np.flatnonzero(flows.row[: self._flows_made] != NONE)
         of_rows.key[flows.row[sending]] = flows.key[sending]
-        self.state.lines.is_moved[:] = True
+        lines = self.state.lines
+        paths = np.flatnonzero(lines.head != NONE)
+        lines.key[paths] = of_rows.key[lines.head[paths]]
 
     # Arrays --------------------------------------------------------------------------------------
     def compile(self) -> None:

@@ -1,15 +1,15 @@
 """Flows one by one: each gets all that its path gives, in the order of bytes left or of priority.
 
 Each flow is a row of its own.  Rows of one path stand in *line*: the first takes all that the path
-has, so that nothing is left for the others, unless they are its equals.  Lines are looked at in the
-order of their first rows; after an event, those whose first row has another key are merged in anew.
+has, so that nothing is left for the others, unless they are its equals.  Lines that begin on one
+link are in the order of their first rows; a heap of links says which line is next.
 """
 
 from __future__ import annotations
 
 from math import inf
 
-from railyard.netemu.kernel.filling import add_rate, begin, fill
+from railyard.netemu.kernel.filling import add_rate, begin, fill, sift_down
 from railyard.netemu.kernel.rows import (
     LAST_DIGIT,
     ROUNDING,
@@ -21,17 +21,16 @@ from railyard.netemu.kernel.rows import (
     key_of,
     lacking,
     line_up,
+    move_line,
     served_at,
     settle,
     step_out,
 )
 from railyard.netemu.kernel.state import (
     ENDED,
-    LINES,
     NO_END,
     NONE,
     SENDING,
-    Array,
     State,
 )
 
@@ -48,70 +47,63 @@ def serve(keeps: bool, now_s: float, s: State) -> None:
             kept += 1
     work.counts[SENDING] = kept
     if keeps:
-        merge(now_s, s)
         begin(1.0, s)
         hand_out(now_s, s)
     else:
         for at in range(kept):
             put_right(work.sending[at], now_s, s)
         stop_all(now_s, s)
-        merge(now_s, s)
         begin(1.0, s)
         serve_equals(now_s, s)
 
 
 def put_right(row: int, now_s: float, s: State) -> None:
-    """Put a row that has been served where it belongs in its line, which is further in front."""
-    rows, lines = s.rows, s.lines
-    lines.is_moved[rows.way[row]] = True
-    before = rows.before[row]
-    if before != NONE and key_of(row, now_s, s) < key_of(before, now_s, s):
-        step_out(row, s)
+    """Put a row that has been served, and its line, where they belong: further in front."""
+    before, key = s.rows.before[row], key_of(row, now_s, s)
+    if before == NONE:
+        move_line(s.rows.way[row], key, s)
+    elif key < key_of(before, now_s, s):
+        step_out(row, now_s, s)
         line_up(row, now_s, s)
 
 
-def merge(now_s: float, s: State) -> None:
-    """Put lines that have moved in their places in the queue; those without rows leave it."""
-    lines, kept, moving = s.lines, 0, 0
-    for at in range(s.work.counts[LINES]):
-        way = lines.queue[at]
-        if not lines.is_moved[way]:
-            lines.queue[kept], lines.key[kept] = way, lines.key[at]
-            kept += 1
-            continue
-        lines.is_moved[way] = False
-        if lines.head[way] == NONE:
-            lines.is_queued[way] = False
-            continue
-        lines.moving[moving] = way
-        lines.moving_key[moving] = key_of(lines.head[way], now_s, s)
-        moving += 1
-    sort(lines.moving, lines.moving_key, moving)
-    s.work.counts[LINES] = kept + moving
-    kept, moving = kept - 1, moving - 1
-    while moving >= 0:
-        at = kept + moving + 1
-        if kept >= 0 and lines.key[kept] > lines.moving_key[moving]:
-            lines.queue[at], lines.key[at] = lines.queue[kept], lines.key[kept]
-            kept -= 1
-        else:
-            lines.queue[at], lines.key[at] = lines.moving[moving], lines.moving_key[moving]
-            moving -= 1
+# In order ----------------------------------------------------------------------------------------
+def look(s: State) -> int:
+    """Have ``work.heap`` be the links on which a line begins that is not closed.
+
+    Returns how many; the first is that of the smallest key of such lines.
+    """
+    work, many = s.work, 0
+    for link in range(s.none):
+        line = first_open(work.line[link], s) if work.left[link] > 0.0 else NONE
+        if line != NONE:
+            work.waiting[link] = line
+            work.heap[many], work.heap_key[many] = link, s.lines.key[line]
+            many += 1
+    for at in range(many // 2 - 1, -1, -1):
+        sift_down(work.heap, work.heap_key, many, at)
+    return many
 
 
-def sort(items: Array, keys: Array, count: int) -> None:
-    """Shell's sort: most are in order."""
-    gap = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for at in range(gap, count):
-            item, key, to = items[at], keys[at], at
-            while to >= gap and keys[to - gap] > key:
-                items[to], keys[to] = items[to - gap], keys[to - gap]
-                to -= gap
-            items[to], keys[to] = item, key
-        gap //= 3
+def look_on(many: int, s: State) -> int:
+    """Have the first of ``work.heap`` go on to its next line; returns how many there are then."""
+    work, link = s.work, s.work.heap[0]
+    line = s.lines.after[work.waiting[link]] if work.left[link] > 0.0 else NONE
+    line = first_open(line, s)
+    if line == NONE:
+        many -= 1
+        work.heap[0], work.heap_key[0] = work.heap[many], work.heap_key[many]
+    else:
+        work.waiting[link], work.heap_key[0] = line, s.lines.key[line]
+    sift_down(work.heap, work.heap_key, many, 0)
+    return many
+
+
+def first_open(line: int, s: State) -> int:
+    """The first line from this one on that has no full link; ``NONE``: there is none."""
+    while line != NONE and is_closed(line, s):
+        line = s.lines.after[line]
+    return line
 
 
 def is_closed(way: int, s: State) -> bool:
@@ -137,22 +129,18 @@ def are_same(smaller: float, larger: float) -> bool:
 
 def serve_equals(now_s: float, s: State) -> None:
     """Those with least left to send share what there is, by weight; then the next ones."""
-    rows, lines, work, at = s.rows, s.lines, s.work, 0
-    size = work.counts[LINES]
-    while at < size:
-        if is_closed(lines.queue[at], s):
-            at += 1
-            continue
-        many, begun = 0, at
-        while at < size and (at == begun or are_same(lines.key[at - 1], lines.key[at])):
-            if not is_closed(lines.queue[at], s):
-                row, last = lines.head[lines.queue[at]], lines.key[at]
-                while row != NONE and are_same(last, key_of_settled(row, s)):
-                    last = key_of_settled(row, s)
-                    work.rows[many], work.wanted[many] = row, rows.weight[row]
-                    many += 1
-                    row = rows.after[row]
-            at += 1
+    rows, work, waiting = s.rows, s.work, look(s)
+    while waiting > 0:
+        many, last = 0, work.heap_key[0]
+        while waiting > 0 and are_same(last, work.heap_key[0]):
+            line = work.waiting[work.heap[0]]
+            row = NONE if is_closed(line, s) else s.lines.head[line]
+            while row != NONE and are_same(last, key_of_settled(row, s)):
+                last = key_of_settled(row, s)
+                work.rows[many], work.wanted[many] = row, rows.weight[row]
+                many += 1
+                row = rows.after[row]
+            waiting = look_on(waiting, s)
         if many == 1:
             take_all(work.rows[0], least_left(work.rows[0], s), now_s, s)
         elif many > 1:
@@ -178,7 +166,7 @@ def take_all(row: int, bytes_per_s: float, now_s: float, s: State) -> None:
 
 def hand_out(now_s: float, s: State) -> None:
     """Take back what links have no more, then hand out what is free (Algorithm 2 of Joint)."""
-    rows, lines, work, is_over = s.rows, s.lines, s.work, False
+    rows, work, is_over = s.rows, s.work, False
     for link in range(s.none):
         work.load[link] = 0.0
     for at in range(work.counts[SENDING]):
@@ -193,11 +181,14 @@ def hand_out(now_s: float, s: State) -> None:
         is_over = is_over or work.left[link] < 0.0
     if is_over:
         take_back(now_s, s)
-    for at in range(work.counts[LINES]):
-        if not is_closed(lines.queue[at], s):
-            row = lines.head[lines.queue[at]]
+    waiting = look(s)
+    while waiting > 0:
+        line = work.waiting[work.heap[0]]
+        if not is_closed(line, s):
+            row = s.lines.head[line]
             settle(row, now_s, rows)
             take_all(row, least_left(row, s), now_s, s)
+        waiting = look_on(waiting, s)
 
 
 def take_back(now_s: float, s: State) -> None:

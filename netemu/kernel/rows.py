@@ -10,7 +10,6 @@ from railyard.netemu.kernel.state import (
     ENTRIES,
     FREE_CELLS,
     FREED,
-    LINES,
     NO_CELL,
     NONE,
     NOT_KNOWN,
@@ -240,7 +239,7 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
     if rows.flows[row] == 0:
         rows.rate[row] = rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
         if s.listed == 0:
-            step_out(row, s)
+            step_out(row, now_s, s)
         else:
             delist(row, s)
         s.groups.rows[rows.group[row]] -= 1
@@ -343,31 +342,72 @@ def line_up(row: int, now_s: float, s: State) -> None:
     while after != NONE and key_of(after, now_s, s) <= key:
         before, after = after, rows.after[after]
     rows.before[row], rows.after[row] = before, after
-    if before == NONE:
-        lines.head[way] = row
-        for at in range(s.longest):
-            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
-    else:
-        rows.after[before] = row
     if after != NONE:
         rows.before[after] = row
-    if not lines.is_queued[way]:
-        lines.queue[s.work.counts[LINES]], lines.is_queued[way] = way, True
-        s.work.counts[LINES] += 1
-    lines.is_moved[way] = True
+    if before != NONE:
+        rows.after[before] = row
+        return
+    is_new, lines.head[way] = lines.head[way] == NONE, row
+    if is_new:
+        for at in range(s.longest):
+            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
+        link_line(way, NONE, s.work.line[rows.link[row << s.shift]], s)
+    move_line(way, key, s)
 
 
-def step_out(row: int, s: State) -> None:
+def step_out(row: int, now_s: float, s: State) -> None:
     """Take a row from its line."""
-    rows, lines = s.rows, s.lines
+    rows, way = s.rows, s.rows.way[row]
     before, after = rows.before[row], rows.after[row]
-    if before == NONE:
-        lines.head[rows.way[row]] = after
-    else:
-        rows.after[before] = after
     if after != NONE:
         rows.before[after] = before
-    lines.is_moved[rows.way[row]] = True
+    if before != NONE:
+        rows.after[before] = after
+        return
+    s.lines.head[way] = after
+    if after == NONE:
+        unlink_line(way, s)
+    else:
+        move_line(way, key_of(after, now_s, s), s)
+
+
+def move_line(way: int, key: float, s: State) -> None:
+    """Put a line where it belongs among those that begin on its first link, now that it has a key.
+
+    Those that send may have a smaller key by now than is noted; they move in front of it later.
+    """
+    lines, before, after = s.lines, s.lines.before[way], s.lines.after[way]
+    lines.key[way] = key
+    while before != NONE and lines.key[before] > key:
+        before, after = lines.before[before], before
+    while after != NONE and lines.key[after] < key:
+        before, after = after, lines.after[after]
+    if before != lines.before[way]:
+        unlink_line(way, s)
+        link_line(way, before, after, s)
+
+
+def link_line(way: int, before: int, after: int, s: State) -> None:
+    """Put a line between two of those that begin on its first link."""
+    lines = s.lines
+    lines.before[way], lines.after[way] = before, after
+    if before == NONE:
+        s.work.line[lines.link[way << s.shift]] = way
+    else:
+        lines.after[before] = way
+    if after != NONE:
+        lines.before[after] = way
+
+
+def unlink_line(way: int, s: State) -> None:
+    """Take a line from those that begin on its first link."""
+    lines, before, after = s.lines, s.lines.before[way], s.lines.after[way]
+    if before == NONE:
+        s.work.line[lines.link[way << s.shift]] = after
+    else:
+        lines.after[before] = after
+    if after != NONE:
+        lines.before[after] = before
 
 
 def close_group(group: int, s: State) -> None:

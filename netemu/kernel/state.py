@@ -108,15 +108,12 @@ class Groups(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """[path], or [place in ``queue``], where flows are served one by one; see ``lines``"""
+    """[path], where flows are served one by one; see ``lines``"""
 
     head: Ids  #: the first row
-    is_moved: Flags  #: whether the key of that has changed
-    is_queued: Flags
-    queue: Ids  #: paths with rows, by key
-    key: Reals
-    moving: Ids
-    moving_key: Reals
+    key: Reals  #: that of ``head``, as of when it was last looked at
+    before: Ids  #: among those that begin on the same link, by key
+    after: Ids
     link: EntryIds  #: [path * longest]: its links
 
 
@@ -142,6 +139,10 @@ class Work(NamedTuple):
     begin: Ids
     end: Ids
     queue: Ids  #: [link]: links, or cells
+    line: Ids  #: the first of the lines that begin there
+    waiting: Ids  #: the one of these that is looked at
+    heap: Ids  #: links by the keys of these
+    heap_key: Reals
     rows: Ids  #: [row]
     wanted: Reals
     other: Reals
@@ -174,7 +175,7 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 #: Instead of a number of events: what is due does not end.
 NO_END = -1
 #: Places in ``Work.counts``.
-SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES, SERVED = range(8)
+SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, ENTRIES, SERVED = range(7)
 
 
 def new_state(
@@ -189,13 +190,16 @@ def new_state(
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(8, np.int64))
-    of_links = "left unused load summed share rising begin end queue"
+    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
+    of_links = "left unused load summed share rising begin end queue line waiting heap heap_key"
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
     )
     work = work._replace(
-        carried=np.zeros(routes), carried_out=np.zeros(nodes), carried_in=np.zeros(nodes)
+        line=np.full(links, NONE, np.int32),
+        carried=np.zeros(routes),
+        carried_out=np.zeros(nodes),
+        carried_in=np.zeros(nodes),
     )
     state = State(
         none=links - 1,
