@@ -98,7 +98,7 @@ def stop_from(place: int, at_s: float, slack_s: float, s: State) -> None:
             rows.served[row] = max(served, 1.0)
             end_flows(row, max(enough, 1.0 + ROUNDING), at_s, s)
         else:
-            note_left(row, at_s, rows)
+            rows.left[row] = max((1.0 - served) * rows.weight[row], 1e-6)
     work.counts[SENDING], work.counts[SERVED] = s.groups.first[place], place
 
 
@@ -153,60 +153,55 @@ def choose(group: int, s: State) -> int:
 
 def serve_evenly(group: int, now_s: float, s: State) -> None:
     """Give a group the least rates with which all of it ends as soon as can be (MADD)."""
-    rows, work = s.rows, s.work
-    if is_blocked(group, s):
-        return
-    many, _, slowest_s = add_up(group, work.left, s)
+    rows, cells, work, first = s.rows, s.cells, s.work, group * s.none
+    if s.groups.added_s[group] != now_s:
+        add_up(group, now_s, s)
+    slowest_s = slowest(group, work.left, s)
     if slowest_s <= 0.0 or slowest_s == inf:
         return
-    for at in range(many):
-        row = work.rows[at]
-        add_rate(row, work.wanted[at] / slowest_s / rows.weight[row], now_s, s)
+    cell = s.groups.cell[group]
+    while cell != NONE:
+        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
+            row = work.entries[place] >> s.shift
+            add_rate(row, rows.left[row] / slowest_s / rows.weight[row], now_s, s)
+        cell = cells.next[cell]
     for link in range(s.none):
-        if work.load[link] > 0.0:
-            work.left[link] -= work.load[link] / slowest_s
+        if s.load[first + link] > 0.0:
+            work.left[link] -= s.load[first + link] / slowest_s
             close_if_full(link, s)
     soonest(group, now_s, 1.0 / slowest_s, s)
 
 
-def is_blocked(group: int, s: State) -> bool:
-    """Whether a link that a group needs is full: most are, once others have been served."""
-    cells, work, cell = s.cells, s.work, s.groups.cell[group]
-    while cell != NONE:
-        for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-            entry = work.entries[place]
-            for there in range(entry, entry + s.longest):
-                if work.left[s.rows.link[there]] <= 0.0:
-                    return True
-        cell = cells.next[cell]
-    return False
-
-
-def add_up(group: int, left: Array, s: State) -> tuple[int, float, float]:
-    """How many rows a group has, what they have left to send, and how long the slowest link takes.
-
-    That is inf if one of the links is full.  The rows are ``work.rows`` then, what each has left is
-    ``work.wanted``, and what they have left over each link is ``work.load``.  They are settled.
-    """
-    rows, cells, work, many, total, slowest_s = s.rows, s.cells, s.work, 0, 0.0, 0.0
+def slowest(group: int, left: Array, s: State) -> float:
+    """How long the slowest link takes for what a group has left to send; inf: one is full."""
+    first, slowest_s = group * s.none, 0.0
     for link in range(s.none):
-        work.load[link] = 0.0
-    cell = s.groups.cell[group]
+        load = s.load[first + link]
+        if load > 0.0:
+            slowest_s = max(slowest_s, load / left[link] if left[link] > 0.0 else inf)
+    return slowest_s
+
+
+def add_up(group: int, now_s: float, s: State) -> None:
+    """Note what a group has left to send, in all and over each link; its rows have been noted."""
+    rows, cells, groups, first, total = s.rows, s.cells, s.groups, group * s.none, 0.0
+    for link in range(s.none):
+        s.load[first + link] = 0.0
+    cell = groups.cell[group]
     while cell != NONE:
         for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-            entry = work.entries[place]
+            entry = s.work.entries[place]
             if (entry & s.mask) != 0:
                 continue  # it begins on another link
-            wanted = rows.left[entry >> s.shift]
-            work.rows[many], work.wanted[many] = entry >> s.shift, wanted
-            many, total = many + 1, total + wanted
+            left = rows.left[entry >> s.shift]
+            total += left
             for there in range(entry, entry + s.longest):
-                work.load[rows.link[there]] += wanted
+                link = rows.link[there]
+                if link == s.none:
+                    break
+                s.load[first + link] += left
         cell = cells.next[cell]
-    for link in range(s.none):
-        if work.load[link] > 0.0:
-            slowest_s = max(slowest_s, work.load[link] / left[link] if left[link] > 0.0 else inf)
-    return many, total, slowest_s
+    groups.left[group], groups.added_s[group] = total, now_s
 
 
 def look_at(groups: Array, left: Array, slowest_s: Array, now_s: float, s: State) -> None:
@@ -215,12 +210,15 @@ def look_at(groups: Array, left: Array, slowest_s: Array, now_s: float, s: State
     for at in range(work.counts[SENDING] if s.by_bytes else 0):
         note_left(work.sending[at], now_s, s.rows)
     for at in range(len(groups)):
-        cell = NONE if s.by_bytes else s.groups.cell[groups[at]]
+        group = groups[at]
+        cell = NONE if s.by_bytes else s.groups.cell[group]
         while cell != NONE:
             for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
                 note_left(work.entries[place] >> s.shift, now_s, s.rows)
             cell = cells.next[cell]
-        _, left[at], slowest_s[at] = add_up(groups[at], s.work.capacity, s)
+        if s.groups.added_s[group] != now_s:
+            add_up(group, now_s, s)
+        left[at], slowest_s[at] = s.groups.left[group], slowest(group, work.capacity, s)
 
 
 # Water-filling -----------------------------------------------------------------------------------

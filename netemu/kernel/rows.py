@@ -166,7 +166,8 @@ def sum_up_flows(row: int, s: State) -> None:
 
 def has_changed(row: int, s: State) -> None:
     """Note that when a row, which is settled, and its group end is not known any more."""
-    s.rows.due[2 * row], s.groups.next_s[s.rows.group[row]] = NOT_KNOWN, -inf
+    group, s.rows.due[2 * row] = s.rows.group[row], NOT_KNOWN
+    s.groups.next_s[group] = s.groups.added_s[group] = -inf
     if s.by_bytes:
         note_left(row, s.rows.since_s[row], s.rows)
 

@@ -103,6 +103,8 @@ class Groups(NamedTuple):
     rate: Reals  #: bytes/s
     next_s: Reals  #: when the first of its rows ends
     limit: Reals  #: bytes sent at which the flow scheduler wants to be asked
+    left: Reals  #: bytes left to send as of ``added_s``
+    added_s: Reals  #: when what it has left was last added up; -inf: it has changed since
     place: Ids  #: its place in the order in which rates were set
     first: Ids  #: [place]: the first of ``Work.sending`` that is of the group there or a later one
 
@@ -161,6 +163,7 @@ class State(NamedTuple):
     by_bytes: bool  #: whether a flow's weight is what it has left to send
     has_keys: bool  #: whether lines are in the order of ``Rows.key``, or of bytes left
     cell_of: Ids  #: [group * none + link]
+    load: Reals  #: [group * none + link]: bytes that it has left over a link as of ``added_s``
     left_after: Reals  #: [place * none + link]: bytes/s that groups up to there leave
     flows: Flows
     rows: Rows
@@ -210,6 +213,7 @@ def new_state(
         by_bytes=by_bytes,
         has_keys=has_keys,
         cell_of=np.zeros(0, np.int32),
+        load=np.zeros(0),
         left_after=np.zeros(0),
         flows=table_of(Flows, 0),
         rows=table_of(Rows, 0),
@@ -257,6 +261,7 @@ def grown(
         many = len(those.cell) * state.none
         made["cell_of"] = cell_of = _longer(state.cell_of, many)
         cell_of[before * state.none :] = NONE
+        made["load"] = _longer(state.load, many)
         if state.by_bytes:
             made["left_after"] = _longer(state.left_after, many)
     if ways > len(state.lines.head):
