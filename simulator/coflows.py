@@ -26,7 +26,7 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
-from railyard.netemu.messages import NetworkStats
+from railyard.netemu.messages import FinishCoflow, NetworkStats, RegisterCoflow
 from railyard.netemu.model.flows import Finished, FlowRows
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
@@ -127,7 +127,7 @@ class CoflowRun:
     def _advance(self, until_s: float) -> None:
         fabric = self.fabric
         begun_s, decided, was_open = fabric.now_s, fabric.decided, fabric.open_flows > 0
-        finished = fabric.advance(until_s)
+        finished = fabric.handle(None, until_s)
         self.events += max(fabric.decided - decided, 1)
         ended_s = until_s if fabric.open_flows or not finished else finished[-1].finished_s
         self._pass(ended_s - begun_s if was_open else 0.0, finished)
@@ -144,13 +144,13 @@ class CoflowRun:
             if record.open_flows == 0:
                 record.finished_s = flow.finished_s
                 self.finished += 1
-                fabric.finish_coflow(flow.coflow)
+                fabric.handle(FinishCoflow(coflow=flow.coflow), fabric.now_s)
 
     def _begin(self, coflow: TraceCoflow) -> None:
         name = CoflowId(coflow.name)
-        self.fabric.register_coflow(name)
+        self.fabric.handle(RegisterCoflow(coflow=name), coflow.arrival_s)
         self.records[name].open_flows = coflow.width
-        self.fabric.start_rows(self._rows(name, coflow))
+        self.fabric.handle(self._rows(name, coflow), coflow.arrival_s)
 
     def _rows(self, name: CoflowId, coflow: TraceCoflow) -> FlowRows:
         src, dst, size_bytes = np.array(list(coflow.flows()), np.int64).reshape(-1, 3).T

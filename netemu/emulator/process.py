@@ -193,7 +193,7 @@ class NetworkEmulator:
         self._ledger.advance(self._now_s())
         for link, bytes_per_s in before.capacities.items():
             try:
-                self._fabric.set_capacity(link, bytes_per_s)
+                self._ledger.set_capacity(link, bytes_per_s)
             except ValueError as error:
                 log.error("%s", error)
             else:
