@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from railyard.benchmarks._faults.scenarios import Scenario
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.orders import StartFlows
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of, sender_of
 from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
