@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.lowerbound import lower_bound_s
 from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_of_all, network_of
 
