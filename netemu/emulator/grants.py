@@ -114,10 +114,6 @@ class Ledger:
         self.finished = 0
         self.cancelled = 0
         self.dropped = 0  #: flows without a sender, and senders without a flow, after ``KEEP_S``
-        self.active_s = 0.0  #: time during which a flow was open
-        self.cross_rack_room_bytes = (
-            0.0  #: what the cross-rack links could have carried in that time
-        )
         self.lags: Counter[int] = Counter()  #: {``lateness_class``: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
@@ -143,10 +139,6 @@ class Ledger:
         """Bring the fabric up to now."""
         if now_s < self.fabric.now_s:
             return
-        if self.fabric.open_flows:
-            passed_s = now_s - self.fabric.now_s
-            self.active_s += passed_s
-            self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
         if self._idle and now_s > self.fabric.now_s:  # within an instant, more may change
             ready_s = self.next_ready_s()
             if min(self.fabric.next_event_s(), ready_s) <= now_s:

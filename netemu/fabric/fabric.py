@@ -37,6 +37,7 @@ from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,
     GrowFlow,
+    NetworkStats,
     RegisterCoflow,
     SetCapacity,
 )
@@ -87,6 +88,7 @@ class Fabric:
         #: flows with nothing to send or no limit to it; they finish before time passes
         self._instant: dict[int, None] = {}
         self._finished: list[Finished] = []  #: not reported yet
+        self._active_s = self._room_bytes = 0.0  #: see ``NetworkStats``
         self._recent = RecentChanges()
 
     # What happens to it --------------------------------------------------------------------------
@@ -113,11 +115,6 @@ class Fabric:
     def now_s(self) -> float:
         """The time of the last order."""
         return self._store.now_s
-
-    @property
-    def cross_rack_bytes_per_s(self) -> float:
-        """Capacity of all racks' links together; inf if one of them is unlimited."""
-        return self.network.cross_rack_bytes_per_s(self._store.state.work.capacity)
 
     @property
     def open_flows(self) -> int:
@@ -222,9 +219,29 @@ class Fabric:
         by_link = self._store.carried(self._going())[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
 
+    def stats(self, opened: int = 0, finished: int = 0, cancelled: int = 0) -> NetworkStats:
+        """All that it has carried, in the format of the emulator's counters, and so many flows."""
+        by_link = self.bytes_by_link()
+        return NetworkStats(
+            active_s=self._active_s,
+            cross_rack_room_bytes=self._room_bytes,
+            bytes=self.bytes_by_category(),
+            cross_rack_links={name: by_link[name] for name in self.network.cross_rack},
+            ports={name: by_link[name] for name in self.network.ports},
+            capacities=self.changed_capacities(),
+            grant_lags=(),
+            cpu_samples=0,
+            cpu_saturated=0,
+            flows_opened=opened,
+            flows_finished=finished,
+            flows_cancelled=cancelled,
+            flows_open=self.open_flows,
+        )
+
     # Orders and time -----------------------------------------------------------------------------
     def _advance(self, now_s: float) -> None:
-        store = self._store
+        store, was_open = self._store, bool(self._flows)
+        began_s = store.now_s
         if now_s < store.now_s:
             raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
         while True:
@@ -245,6 +262,15 @@ class Fabric:
             self._take_ended()
             if not self._is_stale or store.now_s >= now_s:
                 break
+        if was_open and now_s > began_s:
+            self._count_time(began_s, now_s if self._flows else self._finished[-1].finished_s)
+
+    def _count_time(self, began_s: float, ended_s: float) -> None:
+        """Count time in which a flow was open."""
+        if ended_s > began_s:
+            self._active_s += ended_s - began_s
+            room_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
+            self._room_bytes += (ended_s - began_s) * room_bytes_per_s
 
     def _start(self, order: StartFlows) -> None:
         opened: list[int] = []

@@ -9,12 +9,14 @@ Never here: a network that is stopped or dies, and daemons that are stopped (``s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import groupby
 from typing import Protocol, cast
 
 import numpy as np
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.orders import Order, StartFlows
 from railyard.netemu.messages import (
@@ -93,14 +95,10 @@ class SimulatedNetwork:
 
     def _advanced(self, now_s: float) -> Sequence[Finished]:
         """Advance the fabric, and return and count the flows that have ended."""
-        fabric = self.fabric
-        passed_s = now_s - fabric.now_s
-        if passed_s > 0:
-            self.counts.pass_time(fabric, passed_s)
-        before = fabric.finished_bytes
+        before = self.fabric.finished_bytes
         ended = self._carrier.handle(None, now_s)
         if ended:
-            self.counts.end(ended, fabric.finished_bytes - before)
+            self.counts.end(ended, self.fabric.finished_bytes - before)
         return ended
 
     def _report(self, ended: Sequence[Finished]) -> None:
@@ -248,15 +246,21 @@ class SimulatedNetwork:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
-        return self.counts.bytes_by_category(self.fabric)
+        return _sums([each.bytes_by_category() for each in self._fabrics()])
 
     def bytes_by_link(self) -> dict[str, int]:
         """The same for each link."""
-        return self.counts.bytes_by_link(self.fabric)
+        return _sums([each.bytes_by_link() for each in self._fabrics()])
 
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
-        return self.counts.stats(self.fabric)
+        counts, parts = self.counts, [each.stats() for each in self.counts.dead]
+        parts.append(self.fabric.stats(counts.opened, counts.finished, counts.cancelled))
+        return reduce(plus, parts)
+
+    def _fabrics(self) -> list[Fabric]:
+        """Those of networks that have died, and the one there is."""
+        return [*self.counts.dead, self.fabric]
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
@@ -268,3 +272,8 @@ class SimulatedNetwork:
         known = self._flows.pop(flow, None)
         if known is not None:
             known[1](0, "")
+
+
+def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sums of the values of each key."""
+    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -288,6 +288,21 @@ def test_what_finished_before_an_order_that_is_refused_is_returned_by_the_next()
     assert f.handle(None, 2.0) == []
 
 
+def test_time_counts_while_a_flow_is_open():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    f.handle(None, 5.0)
+    start(f, "b", "r0n0", "r1n0", 10**9)
+    f.handle(None, 5.5)
+    stats = f.stats(opened=2, finished=1)
+    assert stats.active_s == 1.5
+    assert stats.cross_rack_room_bytes == 1.5 * sum(
+        rate for name, rate in f.capacities_bytes_per_s().items() if name in f.network.cross_rack
+    )
+    assert stats.cross_rack_links["r0.up"] == 1_500_000_000
+    assert (stats.flows_opened, stats.flows_finished, stats.flows_open) == (2, 1, 1)
+
+
 def test_time_does_not_go_back():
     f = fabric()
     f.handle(None, 2.0)
