@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from railyard.cluster.ids import CoflowId
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    GrowFlow,
-    RegisterCoflow,
-    SetCapacity,
-)
+from railyard.netemu.messages import CloseFlow, FinishCoflow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import CoflowPast, FlowRows, FlowSpec
 
 

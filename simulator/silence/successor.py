@@ -19,12 +19,7 @@ from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.orders import Order, StartFlows
-from railyard.netemu.messages import (
-    CloseFlow,
-    FinishCoflow,
-    RegisterCoflow,
-    SetCapacity,
-)
+from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowRows, FlowSpec
 from railyard.simulator.network.ends import is_fetch, sender_of
 
