@@ -24,6 +24,8 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
+from railyard.netemu.fabric.orders import StartFlows
+from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import Serves
@@ -115,7 +117,7 @@ class LoadedFabric:
         self._started = 0
         self._coflows = [CoflowId(f"c{n}") for n in range(max(1, size // COFLOW_WIDTH))]
         for coflow in self._coflows:
-            self._fabric.register_coflow(coflow)
+            self._fabric.handle(RegisterCoflow(coflow=coflow), 0.0)
         self._serves, self._has_circuits = kind.serves, kind.circuit_policy is not None
         #: what the scheduler decides on: pairs of racks, of each coflow or flow if it treats them
         #: apart
@@ -136,7 +138,7 @@ class LoadedFabric:
         while goes_on():
             while fabric.open_flows > self._size and goes_on():  # several may end at once, or none
                 begun_s = time.process_time()
-                fabric.advance(fabric.next_event_s())
+                fabric.handle(None, fabric.next_event_s())
                 fabric.next_event_s()
                 ends_s.append(time.process_time() - begun_s)
             begun_s = time.process_time()
@@ -157,7 +159,7 @@ class LoadedFabric:
             size_bytes=int(10 ** dice.uniform(6, 10)),
             coflow=self._coflows[coflow],
         )
-        self._fabric.start(flow)
+        self._fabric.handle(StartFlows((flow,)), self._fabric.now_s)
         self._started += 1
         if self._serves in (Serves.SHORTEST, Serves.PRIORITIES):
             return flow.flow

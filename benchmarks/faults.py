@@ -1,8 +1,8 @@
 """Schedules of faults by seed under every scheduler: how many break a law, how many run a second.
 
 Daemons die at any event and are restarted, nodes, disks and links fail; the laws are checked after
-every event (``simulator.faults.laws``).  Besides the schedulers, "dice" proposes by dice all that
-can be (``simulator.faults.toys``).  Bugs of several kinds are planted, too
+every event (``_faults.laws``).  Besides the schedulers, "dice" proposes by dice all that
+can be (``_faults.toys``).  Bugs of several kinds are planted, too
 (``benchmarks._faults.planted``): so many schedules find each.
 
     python -m railyard.benchmarks.faults --schedules 1000000
@@ -33,11 +33,11 @@ from railyard.benchmarks._faults.running import (
     schedule_of,
     schedulers,
 )
+from railyard.benchmarks._faults.scenarios import Scenario
+from railyard.benchmarks._faults.shrinking import in_words, of_parts
 from railyard.cluster.processes.family import die_with_parent
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.scripts.terminal.steps import steps_done
-from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.faults.shrinking import in_words, of_parts
 
 SCHEDULES = 100_000
 QUICK = 2_000

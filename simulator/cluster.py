@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
@@ -114,9 +115,7 @@ class Simulation:
             self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
         else:
             self.driver = BatchDriver(make_core(), self.heap, stopwatch)
-        self.network = self._make_network(behaviour.fetch_s, compiled_from)
-        fabric = self.network.fabric
-        fabric.together_s = max(fabric.together_s, behaviour.together_s)
+        self.network = self._make_network(behaviour, compiled_from)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
         common = (self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed)
@@ -221,17 +220,21 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
-    def _make_network(self, fetch_s: float, compiled_from: int | None) -> SimulatedNetwork:
-        topology, name = self.config.topology, self.config.flow_scheduler
-        from_flows = MANY_FLOWS if compiled_from is None else compiled_from
+    def _make_network(self, behaviour: Behaviour, compiled_from: int | None) -> SimulatedNetwork:
+        scheduler = partial(flow_scheduler, self.config.flow_scheduler)
 
         def make_fabric() -> Fabric:
-            return Fabric(topology, flow_scheduler(name), compiled_from=from_flows)
+            return Fabric(
+                self.config.topology,
+                scheduler(),
+                compiled_from=MANY_FLOWS if compiled_from is None else compiled_from,
+                together_s=behaviour.together_s,
+            )
 
         if isinstance(self.driver, RestartableDriver):
-            return FaultyNetwork(make_fabric, self.heap, fetch_s)
-        by_name = flow_scheduler(name).serves is Serves.PRIORITIES
-        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, looks_at_names=by_name)
+            return FaultyNetwork(make_fabric, self.heap, behaviour.fetch_s)
+        by_name = scheduler().serves is Serves.PRIORITIES
+        return SimulatedNetwork(make_fabric(), self.heap, behaviour.fetch_s, looks_at_names=by_name)
 
     def _plan_submissions(self) -> dict[JobId, list[JobId]]:
         """Have all jobs submitted; {first step of a job: all its steps}."""

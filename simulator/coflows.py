@@ -26,8 +26,8 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
-from railyard.netemu.messages import NetworkStats
-from railyard.netemu.model.flows import Finished, FlowRows
+from railyard.netemu.messages import FinishCoflow, RegisterCoflow
+from railyard.netemu.model.flows import FlowRows
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
 from railyard.simulator.memory import few_collections
@@ -70,8 +70,6 @@ class CoflowRun:
         self._scheduler = scheduler
         #: [rack]: the number of its first node; then how many there are
         self._first_node = np.cumsum([0, *(len(rack.nodes) for rack in racks)])
-        self._active_s = 0.0
-        self._room_bytes = 0.0
 
     def run(self, watch: Callable[[CoflowRun], None] = lambda _: None) -> None:
         """Run to the end; ``watch`` is called after each event, to show progress.
@@ -94,7 +92,8 @@ class CoflowRun:
         ccts_s = [record.cct_s for record in records if record.cct_s is not None]
         begins_s = [record.coflow.arrival_s for record in records]
         ends_s = [record.finished_s for record in records if record.finished_s is not None]
-        stats = self._stats()
+        still_open, width = self.fabric.open_flows, self.trace.width
+        stats = self.fabric.stats(opened=width, finished=width - still_open)
         return {
             "scheduler": None,
             "flow_scheduler": self._scheduler.name,
@@ -126,31 +125,23 @@ class CoflowRun:
 
     def _advance(self, until_s: float) -> None:
         fabric = self.fabric
-        begun_s, decided, was_open = fabric.now_s, fabric.decided, fabric.open_flows > 0
-        finished = fabric.advance(until_s)
+        decided = fabric.decided
+        finished = fabric.handle(None, until_s)
         self.events += max(fabric.decided - decided, 1)
-        ended_s = until_s if fabric.open_flows or not finished else finished[-1].finished_s
-        self._pass(ended_s - begun_s if was_open else 0.0, finished)
-
-    def _pass(self, active_s: float, finished: list[Finished]) -> None:
-        """Count so many seconds with open flows, and flows that have finished in them."""
-        fabric, records = self.fabric, self.records
-        self._active_s += active_s
-        self._room_bytes += active_s * fabric.cross_rack_bytes_per_s
         for flow in finished:
             assert flow.coflow is not None
-            record = records[flow.coflow]
+            record = self.records[flow.coflow]
             record.open_flows -= 1
             if record.open_flows == 0:
                 record.finished_s = flow.finished_s
                 self.finished += 1
-                fabric.finish_coflow(flow.coflow)
+                fabric.handle(FinishCoflow(coflow=flow.coflow), fabric.now_s)
 
     def _begin(self, coflow: TraceCoflow) -> None:
         name = CoflowId(coflow.name)
-        self.fabric.register_coflow(name)
+        self.fabric.handle(RegisterCoflow(coflow=name), coflow.arrival_s)
         self.records[name].open_flows = coflow.width
-        self.fabric.start_rows(self._rows(name, coflow))
+        self.fabric.handle(self._rows(name, coflow), coflow.arrival_s)
 
     def _rows(self, name: CoflowId, coflow: TraceCoflow) -> FlowRows:
         src, dst, size_bytes = np.array(list(coflow.flows()), np.int64).reshape(-1, 3).T
@@ -163,23 +154,6 @@ class CoflowRun:
             size_bytes=size_bytes,
             coflow=np.zeros(coflow.width, np.int64),
             coflows=[name],
-        )
-
-    def _stats(self) -> NetworkStats:
-        by_link = self.fabric.bytes_by_link()
-        return NetworkStats(
-            active_s=self._active_s,
-            cross_rack_room_bytes=self._room_bytes,
-            bytes=self.fabric.bytes_by_category(),
-            cross_rack_links={name: by_link[name] for name in self.fabric.network.cross_rack},
-            ports={name: by_link[name] for name in self.fabric.network.ports},
-            grant_lags=(),
-            cpu_samples=0,
-            cpu_saturated=0,
-            flows_opened=self.trace.width,
-            flows_finished=self.trace.width - self.fabric.open_flows,
-            flows_cancelled=0,
-            flows_open=self.fabric.open_flows,
         )
 
 

@@ -1,5 +1,5 @@
-"""Schedules of faults by the thousand, and bugs that are planted to see whether they are found.
+"""Schedules of faults by the thousand, their laws, and planted bugs, to see if these are found.
 
-Not here: schedules and laws themselves (``simulator.faults``).
+Not here: faults themselves (``simulator.faults``).
 Open ``running`` first.
 """

@@ -18,6 +18,8 @@ from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.replicas.blockmap import BlockMap
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import Order, TakeUpFlow
+from railyard.netemu.messages import SetCapacity
 from railyard.resourcemanager.core.attempts.attempts import Attempts
 from railyard.resourcemanager.core.state.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
@@ -39,9 +41,15 @@ def _lost_event(keep: Callable[..., Any]) -> Callable[..., Any]:
     return kept
 
 
-def _double_grant(go_on: Callable[..., Any]) -> Callable[..., Any]:
+def _double_grant(handle: Callable[..., Any]) -> Callable[..., Any]:
     """A network that was restarted grants what a flow had sent before once more."""
-    return lambda self, spec, _: go_on(self, spec, 0)
+
+    def handled(self: Fabric, order: Order | None, now_s: float) -> Any:
+        if isinstance(order, TakeUpFlow):
+            order = TakeUpFlow(order.flow, 0)
+        return handle(self, order, now_s)
+
+    return handled
 
 
 def _forgotten_replica(joined: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,9 +120,15 @@ def _timers_forgotten(_: Callable[..., Any]) -> Callable[..., Any]:
     return _nothing
 
 
-def _link_too_wide(set_capacity: Callable[..., Any]) -> Callable[..., Any]:
+def _link_too_wide(handle: Callable[..., Any]) -> Callable[..., Any]:
     """A link that lost capacity carries more than is left."""
-    return lambda self, link, bytes_per_s: set_capacity(self, link, 2 * bytes_per_s + 1e6)
+
+    def handled(self: Fabric, order: Order | None, now_s: float) -> Any:
+        if isinstance(order, SetCapacity):
+            order = SetCapacity(link=order.link, bytes_per_s=2 * order.bytes_per_s + 1e6)
+        return handle(self, order, now_s)
+
+    return handled
 
 
 def _journal_entry_lost(commit: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,7 +163,7 @@ def _nothing(*_: Any) -> None:
 #: {bug: what is patched, its attribute, how}
 PLANTED: dict[str, Patch] = {
     "a lost event": (RestartableDriver, "_keep", _lost_event),
-    "a double grant": (Fabric, "go_on", _double_grant),
+    "a double grant": (Fabric, "handle", _double_grant),
     "a forgotten replica": (BlockMap, "node_joined", _forgotten_replica),
     "a slot that is never free again": (ClusterState, "release", _slot_kept),
     "an output used twice": (NodeManagers, "news_of", _output_used_twice),
@@ -167,7 +181,7 @@ PLANTED: dict[str, Patch] = {
         "follow_timers",
         _timers_forgotten,
     ),
-    "a link that carries too much": (Fabric, "set_capacity", _link_too_wide),
+    "a link that carries too much": (Fabric, "handle", _link_too_wide),
     "a journal that lacks an entry": (MemoryJournal, "commit", _journal_entry_lost),
     "output of a lost node": (Attempts, "_lose_outputs_on", _output_of_lost_node),
     "other random numbers": ("railyard.simulator.restarts.driver", "rebuilt", _other_dice),

@@ -5,11 +5,11 @@ Not here: how many, and what is printed of them.
 
 from __future__ import annotations
 
+from railyard.benchmarks._faults import toys
+from railyard.benchmarks._faults.scenarios import Scenario
+from railyard.benchmarks._faults.schedules import Schedule, large_schedule, small_schedule
+from railyard.benchmarks._faults.shrinking import Part, in_words, of_parts, shrunk
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.simulator.faults import toys
-from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.faults.schedules import Schedule, large_schedule, small_schedule
-from railyard.simulator.faults.shrinking import Part, in_words, of_parts, shrunk
 
 #: One schedule in so many is large.
 LARGE_EVERY = 50

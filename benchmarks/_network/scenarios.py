@@ -14,6 +14,8 @@ from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import StartFlows
+from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 
@@ -27,26 +29,24 @@ def predict(
     fabric = Fabric(topology, flow_scheduler(scheduler))
     for coflow in {arrival.transfer.coflow: None for arrival in arrivals}:
         if coflow is not None:
-            fabric.register_coflow(coflow)
+            fabric.handle(RegisterCoflow(coflow=coflow), 0.0)
     finished_s: dict[FlowId, float] = {}
     began_s = min(arrival.started_s for arrival in arrivals)
     order = sorted(range(len(arrivals)), key=lambda number: arrivals[number].started_s)
     for number in order:
         arrival = arrivals[number]
-        for ended in fabric.advance(arrival.started_s - began_s):
-            finished_s[ended.flow] = ended.finished_s
         transfer = arrival.transfer
-        fabric.start(
-            FlowSpec(
-                flow=FlowId(str(number)),
-                src=transfer.src,
-                dst=transfer.dst,
-                size_bytes=transfer.stored_bytes * topology.scale,
-                coflow=transfer.coflow,
-            )
+        spec = FlowSpec(
+            flow=FlowId(str(number)),
+            src=transfer.src,
+            dst=transfer.dst,
+            size_bytes=transfer.stored_bytes * topology.scale,
+            coflow=transfer.coflow,
         )
+        for ended in fabric.handle(StartFlows((spec,)), arrival.started_s - began_s):
+            finished_s[ended.flow] = ended.finished_s
     while fabric.open_flows:
-        for ended in fabric.advance(fabric.next_event_s()):
+        for ended in fabric.handle(None, fabric.next_event_s()):
             finished_s[ended.flow] = ended.finished_s
     return [
         finished_s[FlowId(str(number))] - (arrival.started_s - began_s)

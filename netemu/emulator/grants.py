@@ -27,7 +27,15 @@ from operator import itemgetter
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import Grants
+from railyard.netemu.fabric.orders import Order, StartFlows, TakeUpCoflow, TakeUpFlow
+from railyard.netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    Grants,
+    GrowFlow,
+    RegisterCoflow,
+    SetCapacity,
+)
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 
 #: Shortest and longest time between two checks of all flows; with many flows the shortest is so
@@ -106,10 +114,6 @@ class Ledger:
         self.finished = 0
         self.cancelled = 0
         self.dropped = 0  #: flows without a sender, and senders without a flow, after ``KEEP_S``
-        self.active_s = 0.0  #: time during which a flow was open
-        self.cross_rack_room_bytes = (
-            0.0  #: what the cross-rack links could have carried in that time
-        )
         self.lags: Counter[int] = Counter()  #: {``lateness_class``: grants}
         self._scale = scale
         self._worth_bytes = GRANT_STORED_BYTES * scale
@@ -135,17 +139,13 @@ class Ledger:
         """Bring the fabric up to now."""
         if now_s < self.fabric.now_s:
             return
-        if self.fabric.open_flows:
-            passed_s = now_s - self.fabric.now_s
-            self.active_s += passed_s
-            self.cross_rack_room_bytes += passed_s * self.fabric.cross_rack_bytes_per_s
         if self._idle and now_s > self.fabric.now_s:  # within an instant, more may change
             ready_s = self.next_ready_s()
             if min(self.fabric.next_event_s(), ready_s) <= now_s:
                 self._check_idle_soon(now_s)
             if ready_s <= now_s:
                 self._check_now.update(dict.fromkeys(self._idle))
-        for ended in self.fabric.advance(now_s):
+        for ended in self.fabric.handle(None, now_s):
             self.finished += 1
             coflow = self._coflow_of.pop(ended.flow)
             self._growing.pop(ended.flow, None)
@@ -173,9 +173,9 @@ class Ledger:
         if early is not None:
             sent_bytes = min(early.sent_bytes, spec.size_bytes)
         if sent_bytes:
-            self.fabric.go_on(spec, sent_bytes)
+            self._order(TakeUpFlow(spec, sent_bytes))
         else:
-            self.fabric.start(spec)
+            self._order(StartFlows((spec,)))
         self.opened += 1
         self._expected.pop(spec.flow, None)
         self._early.pop(spec.flow, None)
@@ -189,7 +189,7 @@ class Ledger:
 
     def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
         """Add bytes to a flow that was opened with ``more``; ``ValueError`` for any other flow."""
-        self.fabric.grow(flow, by_bytes, more)
+        self._order(GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
         self._growing[flow] += by_bytes
         if not more:
             del self._growing[flow]
@@ -230,13 +230,15 @@ class Ledger:
 
     def register_coflow(self, coflow: CoflowId) -> None:
         """Accept flows of this coflow; ``ValueError`` if it is registered."""
-        self.fabric.register_coflow(coflow, self._pasts.get(coflow))
+        past = self._pasts.get(coflow)
+        self._order(RegisterCoflow(coflow=coflow) if past is None else TakeUpCoflow(coflow, past))
         self.coflows[coflow] = None
 
     def finish_coflow(self, coflow: CoflowId) -> None:
         """Forget a coflow and all its flows; ``ValueError`` if it is not registered."""
         self.coflows.pop(coflow, None)
-        for flow in self.fabric.finish_coflow(coflow):
+        self._order(FinishCoflow(coflow=coflow))
+        for flow in [flow for flow, of in self._coflow_of.items() if of == coflow]:
             self._cancelled(flow)
         for flow in [flow for flow, kept in self._unclaimed.items() if kept.coflow == coflow]:
             del self._unclaimed[flow]
@@ -269,7 +271,7 @@ class Ledger:
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity; ``ValueError`` if that can't be."""
-        self.fabric.set_capacity(link, bytes_per_s)
+        self._order(SetCapacity(link=link, bytes_per_s=bytes_per_s))
         self._check_idle_soon(self.fabric.now_s)
 
     def peer_gone(self, peer: Peer) -> None:
@@ -328,6 +330,10 @@ class Ledger:
         }
 
     # Helpers -----------------------------------------------------------------------------------
+    def _order(self, order: Order) -> None:
+        """Have the fabric carry out an order, at the time it was brought up to."""
+        self.fabric.handle(order, self.fabric.now_s)
+
     def _come_back(self, spec: FlowSpec, sender: Peer) -> None:
         """A process that opened a flow has connected again, as another peer.
 
@@ -380,8 +386,8 @@ class Ledger:
 
     def _check_idle(self, flows: list[FlowId]) -> None:
         """Grant bytes to those of these idle flows that can send some now."""
-        for flow, sent_bytes in zip(flows, self.fabric.sent_bytes_of(flows), strict=True):
-            sender = self._senders[flow]
+        for flow in flows:
+            sender, sent_bytes = self._senders[flow], self.fabric.sent_bytes(flow)
             if sent_bytes - sender.granted_bytes < self._scale:
                 self._idle[flow] = True
             elif self._idle.pop(flow):
@@ -392,8 +398,8 @@ class Ledger:
         self._note_lag(now_s - self._tick_s)
         fastest_bytes_per_s = 0.0
         slow: list[tuple[float, FlowId, _Sender, int]] = []
-        sent = self.fabric.sent_bytes_of(self._senders)
-        for (flow, sender), sent_bytes in zip(self._senders.items(), sent, strict=True):
+        for flow, sender in self._senders.items():
+            sent_bytes = self.fabric.sent_bytes(flow)
             more_bytes = sent_bytes - sender.granted_bytes
             waited_s = now_s - sender.granted_s
             if (
@@ -433,7 +439,8 @@ class Ledger:
         return self._out.setdefault(peer, _Outbox())
 
     def _cancel(self, flow: FlowId) -> None:
-        if self.fabric.cancel(flow):
+        if self.fabric.is_open(flow):
+            self._order(CloseFlow(flow=flow))
             self._cancelled(flow)
 
     def _cancelled(self, flow: FlowId) -> None:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar, cast
 
+import msgspec
+
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.files.resources import cause_of
@@ -193,7 +195,7 @@ class NetworkEmulator:
         self._ledger.advance(self._now_s())
         for link, bytes_per_s in before.capacities.items():
             try:
-                self._fabric.set_capacity(link, bytes_per_s)
+                self._ledger.set_capacity(link, bytes_per_s)
             except ValueError as error:
                 log.error("%s", error)
             else:
@@ -301,22 +303,12 @@ class NetworkEmulator:
         return self._counted()
 
     def _counted(self) -> NetworkStats:
-        ledger, by_link = self._ledger, self._fabric.bytes_by_link()
-        names = self._fabric.network.cross_rack
-        counted = NetworkStats(
-            active_s=ledger.active_s,
-            cross_rack_room_bytes=ledger.cross_rack_room_bytes,
-            bytes=self._fabric.bytes_by_category(),
-            cross_rack_links={name: by_link[name] for name in names},
-            ports={name: by_link[name] for name in self._fabric.network.ports},
-            capacities=self._fabric.changed_capacities(),
+        ledger = self._ledger
+        counted = msgspec.structs.replace(
+            self._fabric.stats(ledger.opened, ledger.finished, ledger.cancelled),
             grant_lags=tuple(sorted(ledger.lags.items())),
             cpu_samples=self._cpu_samples,
             cpu_saturated=self._cpu_saturated,
-            flows_opened=ledger.opened,
-            flows_finished=ledger.finished,
-            flows_cancelled=ledger.cancelled,
-            flows_open=self._fabric.open_flows,
         )
         return plus(self._stats_before, counted)
 

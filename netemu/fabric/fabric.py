@@ -4,21 +4,21 @@
 real time, the simulator from event to event, and it does the same for both.  It does no I/O and
 knows nothing of real bytes.
 
-    fabric.advance(now_s) -> flows that finished, each with its exact time
-    fabric.start(...), fabric.grow(...), fabric.cancel(...), fabric.set_capacity(...)  (at now_s)
+    fabric.handle(order, now_s) -> flows that finished, each with its exact time (``orders.py``)
     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
                              scheduler wants to be asked again
 
-However much happens at one instant, rates are set once: ``advance`` ends the flows that are due,
-then the driver makes its calls, and rates are set when they are next read or time goes on.
+All else only reads.  However much happens at one instant, rates are set once: when time comes to
+it, the flows that are due end, then come its orders, and rates are set when they are next read or
+time goes on.
 Times that differ by rounding only are one instant (``instant_s``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -27,11 +27,20 @@ from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.optics import OpticalPlane, slots_of
+from railyard.netemu.fabric.orders import Order, StartFlows, TakeUpCoflow, TakeUpFlow
 from railyard.netemu.fabric.places import Key, Places
 from railyard.netemu.fabric.planning import Planner
 from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
+from railyard.netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    GrowFlow,
+    NetworkStats,
+    RegisterCoflow,
+    SetCapacity,
+)
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.circuits import CircuitChange, CircuitState
 from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowRows, FlowSpec
@@ -46,15 +55,19 @@ MANY_FLOWS = 5_000
 class Fabric:
     """Flows over the links of a topology, in the order that a flow scheduler says.
 
-    Once ``compiled_from`` flows have been started, loops are compiled ones.
+    Once ``compiled_from`` flows have been started, loops are compiled ones.  Flows that finish
+    within ``together_s`` of each other finish at once: for a rough, quick answer.
     """
 
     def __init__(
-        self, topology: Topology, scheduler: FlowScheduler, *, compiled_from: float = inf
+        self,
+        topology: Topology,
+        scheduler: FlowScheduler,
+        *,
+        compiled_from: float = inf,
+        together_s: float = 0.0,
     ) -> None:
         self.network = network = topology.derived(Network)
-        #: seconds: flows that finish this close together finish at once; for a rough, quick answer
-        self.together_s = 0.0
         self.finished_bytes = 0  #: sizes of the flows that have finished
         policy = None if topology.ocs is None else scheduler.circuit_policy
         self._store = Store(network, scheduler, 0 if policy is None else slots_of(topology))
@@ -67,209 +80,41 @@ class Fabric:
         by_priority = scheduler.serves is Serves.PRIORITIES
         self._places = Places(self._is_open_as) if by_priority else None
         self._compiled_from = compiled_from
+        self._together_s = together_s
         self._is_stale = False  #: whether rates must be set before time passes
         self._flows: dict[FlowId, int] = {}
         self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
         self._coflows: dict[CoflowId, Coflow] = {}
         #: flows with nothing to send or no limit to it; they finish before time passes
         self._instant: dict[int, None] = {}
+        self._finished: list[Finished] = []  #: not reported yet
+        self._active_s = self._room_bytes = 0.0  #: see ``NetworkStats``
         self._recent = RecentChanges()
 
     # What happens to it --------------------------------------------------------------------------
-    def start(self, spec: FlowSpec) -> None:
-        """Open a flow now.
+    def handle(self, order: Order | None, now_s: float) -> list[Finished]:
+        """Let time pass until ``now_s``, then carry out the order, if there is one.
 
-        Raises ``ValueError`` if its name is in use, or if its nodes or its coflow do not exist.
+        Returns the flows that finished on the way, in order.  Those that finish at ``now_s`` are
+        among them once time comes to it, or there is no order.
+
+        Raises ``ValueError`` for an order that can't be carried out: one that names a flow, a
+        coflow, a node or a link that there is not, starts what there is already, or has a figure
+        out of range.  What has finished is then returned by the next call.  Raises
+        ``InvariantError`` if ``now_s`` is in the past.
         """
-        self.start_all((spec,))
-
-    def start_all(self, specs: Iterable[FlowSpec]) -> None:
-        """Open flows now, in this order; cheaper than calling ``start`` for each.
-
-        Raises ``ValueError`` as ``start`` does; the flows before the wrong one stay open.
-        """
-        opened: list[int] = []
-        keys: list[tuple[Key, int]] = []
-        try:
-            for spec in specs:
-                flow = self._add(spec)
-                opened.append(flow)
-                keys.append(((spec.priority or (inf,), spec.flow), flow))
-                self._recent.add((self._store.now_s, "start", spec.flow, spec))
-        finally:
-            self._place(keys)
-            self._send(opened)
-
-    def start_rows(self, rows: FlowRows) -> None:
-        """Open flows now, in this order; the quickest way to start many.
-
-        Raises ``ValueError`` as ``start`` does; then none of them is open.
-        """
-        coflows = [self._registered(coflow) for coflow in rows.coflows]
-        names = cast("Sequence[FlowId]", rows.names)
-        if not self._flows.keys().isdisjoint(names):
-            open_already = next(name for name in names if name in self._flows)
-            raise ValueError(f'flow "{open_already}" is open already')
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f'flow "{twice}" is started twice')
-        weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
-        if not (rows.size_bytes >= 0).all() or not ((weights > 0) & (weights < inf)).all():
-            raise ValueError("flows: need sizes >= 0 and weights > 0")
-        groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
-        store, weights = self._store, np.broadcast_to(weights, len(names))
-        new = store.add_all(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
-        flows = new.tolist()
-        self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
-        for flow, name in zip(flows, names, strict=True):
-            self._names[flow] = name
-        self._flows.update(zip(names, flows, strict=True))
-        for place, coflow in enumerate(coflows):
-            there = np.flatnonzero(rows.coflow == place).tolist()
-            coflow.flows.update((names[at], None) for at in there)
-            if coflow.started_s is None:
-                coflow.started_s = store.now_s
-        self._recent.add((store.now_s, "start", list(names), None))
-        if self._places is not None:
-            priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
-            self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
-        self._send(flows)
-
-    def go_on(self, spec: FlowSpec, sent_bytes: float) -> None:
-        """Open a flow now of which another fabric has carried ``sent_bytes``.
-
-        Raises ``ValueError`` as ``start`` does, and if it has fewer bytes than that.
-        """
-        if not 0 <= sent_bytes <= spec.size_bytes:
-            right = f"need 0 to its size, {spec.size_bytes}"
-            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
-        flow = self._add(spec)
-        flows = self._store.view.flows
-        flows.sent[flow] = flows.booked[flow] = sent_bytes
-        self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways([flow]) != [NONE]:
-            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
-        self._send([flow])
-
-    def grow(self, flow: FlowId, by_bytes: int, more: bool) -> None:
-        """Add bytes to an open flow that was started with ``more``.
-
-        It finishes once it has sent all its bytes and ``more`` is false.  Raises ``ValueError``
-        if there is no such flow, if it is complete, or if ``by_bytes`` is below 0.
-        """
-        found, flows = self._flows.get(flow), self._store.view.flows
-        if found is None:
-            raise ValueError(f'flow "{flow}" is not open')
-        if not flows.more[found]:
-            raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
-        if by_bytes < 0:
-            raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
-        self._store.stop(found)
-        flows.size[found] += by_bytes
-        flows.more[found] = more
-        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
-        self._send([found])
-        self._changed()
-
-    def cancel(self, flow: FlowId) -> bool:
-        """Close a flow before its end; False if none of that name is open."""
-        found = self._flows.get(flow)
-        if found is None:
-            return False
-        self._instant.pop(found, None)
-        self._store.stop(found)
-        if self._optics is not None:
-            self._optics.forget(found)
-        self._leave_coflow(flow, int(self._store.view.flows.coflow[found]), None)
-        self._recent.add((self._store.now_s, "cancel", flow, None))
-        self._store.close(found)
-        self._changed()
-        return True
-
-    def register_coflow(self, coflow: CoflowId, past: CoflowPast | None = None) -> None:
-        """Accept flows of this coflow; ``ValueError`` if it is registered.
-
-        Times of its ``past``, of another fabric, are on this fabric's clock.
-        """
-        if coflow in self._coflows:
-            raise ValueError(f'coflow "{coflow}" is registered already')
-        self._coflows[coflow] = known = Coflow()
-        if past is not None:
-            known.started_s, known.ended_bytes = past.arrived_s, past.ended_bytes
-            self._open.take_up(coflow, past.arrived_s, past.ended_bytes)
-
-    def finish_coflow(self, coflow: CoflowId) -> list[FlowId]:
-        """Forget a coflow, cancelling (and returning) flows that are still open.
-
-        Raises ``ValueError`` if it is not registered.
-        """
-        still_open = list(self._registered(coflow).flows)
-        for flow in still_open:
-            self.cancel(flow)
-        del self._coflows[coflow]
-        self._open.forget(coflow)
-        return still_open
-
-    def set_capacity(self, link: str, bytes_per_s: float) -> None:
-        """Give a link another capacity from now on; 0 stops it.  ``ValueError`` if unknown."""
-        number, store = self.network.number.get(link), self._store
-        if number is None:
-            raise ValueError(f'"{link}" is no link of this topology')
-        check_capacity(link, bytes_per_s)
-        self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
-        was_limited = store.is_limited[number]
-        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
-        if was_limited != store.is_limited[number]:
-            if self._optics is not None:
-                sending = self._optics.resend(sending)
-            instant, self._instant = list(self._instant), {}
-            self._send_by_packets([*sending, *instant])
-            if self._places is not None:
-                store.keep(sending)
-        if self._optics is not None:
-            self._optics.limits_changed()
-        self._changed()
-
-    def advance(self, now_s: float) -> list[Finished]:
-        """Let time pass until ``now_s``; returns what finished on the way, in order.
-
-        Flows that finish at ``now_s`` are among them, but new rates are set later, together with
-        what else happens then.  Raises ``InvariantError`` if ``now_s`` is in the past.
-        """
-        store = self._store
-        if now_s < store.now_s:
-            raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
-        finished: list[Finished] = []
-        while True:
-            if self._instant:
-                ended, self._instant = list(self._instant), {}
-                finished += self._finish(np.array(ended, np.int32), [store.now_s] * len(ended))
-                self._changed()
-            if self._is_stale and now_s == store.now_s:
-                break
-            self._set_rates()
-            if self._instant:
-                continue
-            try:
-                self._is_stale = self._planner.run(now_s, self.together_s)
-            except InvariantError as error:
-                self._recent.add_to(error)
-                raise
-            finished += self._take_ended()
-            if not self._is_stale or store.now_s >= now_s:
-                break
+        if order is None or now_s != self._store.now_s:
+            self._advance(now_s)
+        if order is not None:
+            self._ACTS[type(order)](self, order)
+        finished, self._finished = self._finished, []
         return finished
 
     # What can be asked ---------------------------------------------------------------------------
     @property
     def now_s(self) -> float:
-        """The time of the last ``advance``."""
+        """The time of the last order."""
         return self._store.now_s
-
-    @property
-    def cross_rack_bytes_per_s(self) -> float:
-        """Capacity of all racks' links together; inf if one of them is unlimited."""
-        return self.network.cross_rack_bytes_per_s(self._store.state.work.capacity)
 
     @property
     def open_flows(self) -> int:
@@ -306,10 +151,6 @@ class Fabric:
     def sent_bytes(self, flow: FlowId) -> int:
         """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
         return int(self._store.sent_bytes(self._flows[flow]))
-
-    def sent_bytes_of(self, flows: Iterable[FlowId]) -> list[int]:
-        """``sent_bytes`` of each."""
-        return [self.sent_bytes(flow) for flow in flows]
 
     def rate_bytes_per_s(self, flow: FlowId) -> float:
         """The rate at which an open flow sends; ``KeyError`` if it is not open."""
@@ -377,6 +218,194 @@ class Fabric:
         """Bytes carried so far by each link."""
         by_link = self._store.carried(self._going())[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
+
+    def stats(self, opened: int = 0, finished: int = 0, cancelled: int = 0) -> NetworkStats:
+        """All that it has carried, in the format of the emulator's counters, and so many flows."""
+        by_link = self.bytes_by_link()
+        return NetworkStats(
+            active_s=self._active_s,
+            cross_rack_room_bytes=self._room_bytes,
+            bytes=self.bytes_by_category(),
+            cross_rack_links={name: by_link[name] for name in self.network.cross_rack},
+            ports={name: by_link[name] for name in self.network.ports},
+            capacities=self.changed_capacities(),
+            grant_lags=(),
+            cpu_samples=0,
+            cpu_saturated=0,
+            flows_opened=opened,
+            flows_finished=finished,
+            flows_cancelled=cancelled,
+            flows_open=self.open_flows,
+        )
+
+    # Orders and time -----------------------------------------------------------------------------
+    def _advance(self, now_s: float) -> None:
+        store, was_open = self._store, bool(self._flows)
+        began_s = store.now_s
+        if now_s < store.now_s:
+            raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
+        while True:
+            if self._instant:
+                ended, self._instant = list(self._instant), {}
+                self._finish(np.array(ended, np.int32), [store.now_s] * len(ended))
+                self._changed()
+            if self._is_stale and now_s == store.now_s:
+                break
+            self._set_rates()
+            if self._instant:
+                continue
+            try:
+                self._is_stale = self._planner.run(now_s, self._together_s)
+            except InvariantError as error:
+                self._recent.add_to(error)
+                raise
+            self._take_ended()
+            if not self._is_stale or store.now_s >= now_s:
+                break
+        if was_open and now_s > began_s:
+            self._count_time(began_s, now_s if self._flows else self._finished[-1].finished_s)
+
+    def _count_time(self, began_s: float, ended_s: float) -> None:
+        """Count time in which a flow was open."""
+        if ended_s > began_s:
+            self._active_s += ended_s - began_s
+            room_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
+            self._room_bytes += (ended_s - began_s) * room_bytes_per_s
+
+    def _start(self, order: StartFlows) -> None:
+        opened: list[int] = []
+        keys: list[tuple[Key, int]] = []
+        try:
+            for spec in order.flows:
+                flow = self._add(spec)
+                opened.append(flow)
+                keys.append(((spec.priority or (inf,), spec.flow), flow))
+                self._recent.add((self._store.now_s, "start", spec.flow, spec))
+        finally:
+            self._place(keys)
+            self._send(opened)
+
+    def _start_rows(self, rows: FlowRows) -> None:
+        coflows = [self._registered(coflow) for coflow in rows.coflows]
+        names = cast("Sequence[FlowId]", rows.names)
+        if not self._flows.keys().isdisjoint(names):
+            open_already = next(name for name in names if name in self._flows)
+            raise ValueError(f'flow "{open_already}" is open already')
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f'flow "{twice}" is started twice')
+        weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
+        if not (rows.size_bytes >= 0).all() or not ((weights > 0) & (weights < inf)).all():
+            raise ValueError("flows: need sizes >= 0 and weights > 0")
+        groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
+        store, weights = self._store, np.broadcast_to(weights, len(names))
+        new = store.add_all(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
+        flows = new.tolist()
+        self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
+        for flow, name in zip(flows, names, strict=True):
+            self._names[flow] = name
+        self._flows.update(zip(names, flows, strict=True))
+        for place, coflow in enumerate(coflows):
+            there = np.flatnonzero(rows.coflow == place).tolist()
+            coflow.flows.update((names[at], None) for at in there)
+            if coflow.started_s is None:
+                coflow.started_s = store.now_s
+        self._recent.add((store.now_s, "start", list(names), None))
+        if self._places is not None:
+            priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
+            self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
+        self._send(flows)
+
+    def _take_up(self, order: TakeUpFlow) -> None:
+        spec, sent_bytes = order.flow, order.sent_bytes
+        if not 0 <= sent_bytes <= spec.size_bytes:
+            right = f"need 0 to its size, {spec.size_bytes}"
+            raise ValueError(f'flow "{spec.flow}" has sent {sent_bytes} bytes: {right}')
+        flow = self._add(spec)
+        flows = self._store.view.flows
+        flows.sent[flow] = flows.booked[flow] = sent_bytes
+        self._place([((spec.priority or (inf,), spec.flow), flow)])
+        if self._by_coflow and self._store.ways([flow]) != [NONE]:
+            self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
+        self._send([flow])
+
+    def _grow(self, order: GrowFlow) -> None:
+        flow, by_bytes = order.flow, order.by_bytes
+        found, flows = self._flows.get(flow), self._store.view.flows
+        if found is None:
+            raise ValueError(f'flow "{flow}" is not open')
+        if not flows.more[found]:
+            raise ValueError(f'flow "{flow}" is complete: it was not started with "more"')
+        if by_bytes < 0:
+            raise ValueError(f'flow "{flow}" grows by {by_bytes} bytes: need 0 or more')
+        self._store.stop(found)
+        flows.size[found] += by_bytes
+        flows.more[found] = order.more
+        self._recent.add((self._store.now_s, "grow", flow, by_bytes))
+        self._send([found])
+        self._changed()
+
+    def _close(self, order: CloseFlow) -> None:
+        if order.flow in self._flows:
+            self._cancel(order.flow)
+
+    def _cancel(self, flow: FlowId) -> None:
+        found = self._flows[flow]
+        self._instant.pop(found, None)
+        self._store.stop(found)
+        if self._optics is not None:
+            self._optics.forget(found)
+        self._leave_coflow(flow, int(self._store.view.flows.coflow[found]), None)
+        self._recent.add((self._store.now_s, "cancel", flow, None))
+        self._store.close(found)
+        self._changed()
+
+    def _set_capacity(self, order: SetCapacity) -> None:
+        link, bytes_per_s = order.link, order.bytes_per_s
+        number, store = self.network.number.get(link), self._store
+        if number is None:
+            raise ValueError(f'"{link}" is no link of this topology')
+        check_capacity(link, bytes_per_s)
+        self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
+        was_limited = store.is_limited[number]
+        sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
+        if was_limited != store.is_limited[number]:
+            if self._optics is not None:
+                sending = self._optics.resend(sending)
+            instant, self._instant = list(self._instant), {}
+            self._send_by_packets([*sending, *instant])
+            if self._places is not None:
+                store.keep(sending)
+        if self._optics is not None:
+            self._optics.limits_changed()
+        self._changed()
+
+    def _register(self, order: RegisterCoflow | TakeUpCoflow) -> None:
+        name = order.coflow
+        if name in self._coflows:
+            raise ValueError(f'coflow "{name}" is registered already')
+        self._coflows[name] = coflow = Coflow()
+        if isinstance(order, TakeUpCoflow):
+            coflow.started_s, coflow.ended_bytes = order.past
+            self._open.take_up(name, *order.past)
+
+    def _finish_coflow(self, order: FinishCoflow) -> None:
+        for flow in list(self._registered(order.coflow).flows):
+            self._cancel(flow)
+        del self._coflows[order.coflow]
+        self._open.forget(order.coflow)
+
+    _ACTS: ClassVar[dict[type, Callable[..., None]]] = {
+        StartFlows: _start,
+        FlowRows: _start_rows,
+        TakeUpFlow: _take_up,
+        GrowFlow: _grow,
+        CloseFlow: _close,
+        RegisterCoflow: _register,
+        TakeUpCoflow: _register,
+        FinishCoflow: _finish_coflow,
+        SetCapacity: _set_capacity,
+    }
 
     # Inside --------------------------------------------------------------------------------------
     @property
@@ -505,20 +534,20 @@ class Fabric:
     def _is_open_as(self, key: Key, flow: int) -> bool:
         return self._flows.get(FlowId(key[1])) == flow
 
-    def _take_ended(self) -> list[Finished]:
+    def _take_ended(self) -> None:
         """Close the flows that have sent all; those that wait for more bytes only stop."""
         store = self._store
         taken, flows = store.take_ended(), store.state.flows
         if not taken:
-            return []
+            return
         store.free_rows()
         ended = np.array(taken, np.int32)
         ended = ended[~flows.more[ended]]
         if len(ended) > 1:
             ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
-        return self._finish(ended, flows.end_s[ended].tolist())
+        self._finish(ended, flows.end_s[ended].tolist())
 
-    def _finish(self, ended: Numbers, end_s: Sequence[float]) -> list[Finished]:
+    def _finish(self, ended: Numbers, end_s: Sequence[float]) -> None:
         """Close flows that have sent all, in this order."""
         flows, names = self._store.state.flows, self._names
         flows.sent[ended] = flows.size[ended]
@@ -535,7 +564,7 @@ class Fabric:
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
         self._store.close_all(ended)
-        return done
+        self._finished += done
 
     def _leave_coflow(self, name: FlowId, number: int, end_s: float | None) -> CoflowId | None:
         """Forget an open flow of the coflow of this number; it sends nothing.

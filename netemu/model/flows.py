@@ -24,7 +24,7 @@ class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     weight: float = 1.0
     #: for schedulers that go by priority: the smaller comes first, item by item; () comes last
     priority: tuple[float, ...] = ()
-    #: more bytes will come: it does not finish before ``Fabric.grow`` says that there are no more
+    #: more bytes will come: it does not finish before ``GrowFlow`` says that there are no more
     more: bool = False
 
 

@@ -1,4 +1,4 @@
-"""What the simulated network has carried so far, over fabrics that died and the one there is."""
+"""Flows of the simulated network so far, over fabrics that died and the one there is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from railyard.cluster.ids import FlowId
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.flows import Finished, FlowSpec
 
 
@@ -20,15 +19,7 @@ class Counts:
         self.arrived_bytes = 0  #: total size of the finished flows
         self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
         self.dead: list[Fabric] = []  #: fabrics of networks that have died
-        self._active_s = 0.0
-        self._room_bytes = 0.0
         self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
-
-    def pass_time(self, fabric: Fabric, passed_s: float) -> None:
-        """Time is about to pass."""
-        if fabric.open_flows:
-            self._active_s += passed_s
-            self._room_bytes += passed_s * fabric.cross_rack_bytes_per_s
 
     def end(self, ended: Sequence[Finished], size_bytes: int) -> None:
         """Flows have sent all their bytes, so many together."""
@@ -50,37 +41,3 @@ class Counts:
     def sent_before_bytes(self, flow: FlowId) -> int:
         """What a flow had sent over fabrics that died."""
         return self._sent_before.get(flow, 0)
-
-    def bytes_by_category(self, fabric: Fabric) -> dict[str, int]:
-        """Bytes carried, ``fabric`` included; see ``Fabric.bytes_by_category``."""
-        return _sums([each.bytes_by_category() for each in (*self.dead, fabric)])
-
-    def bytes_by_link(self, fabric: Fabric) -> dict[str, int]:
-        """The same for each link."""
-        return _sums([each.bytes_by_link() for each in (*self.dead, fabric)])
-
-    def stats(self, fabric: Fabric) -> NetworkStats:
-        """All counters, in the format of the emulator's."""
-        by_link = self.bytes_by_link(fabric)
-        return NetworkStats(
-            active_s=self._active_s,
-            cross_rack_room_bytes=self._room_bytes,
-            bytes=self.bytes_by_category(fabric),
-            cross_rack_links={name: by_link[name] for name in fabric.network.cross_rack},
-            ports={name: by_link[name] for name in fabric.network.ports},
-            capacities=fabric.changed_capacities(),
-            grant_lags=(),
-            cpu_samples=0,
-            cpu_saturated=0,
-            flows_opened=self.opened,
-            flows_finished=self.finished,
-            flows_cancelled=self.cancelled,
-            flows_open=fabric.open_flows,
-        )
-
-
-def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
-    """The sums of the values of each key."""
-    if len(parts) == 1:
-        return parts[0]
-    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

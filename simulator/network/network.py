@@ -9,15 +9,23 @@ Never here: a network that is stopped or dies, and daemons that are stopped (``s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import reduce
 from itertools import groupby
 from typing import Protocol, cast
 
 import numpy as np
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import NetworkStats
+from railyard.netemu.fabric.orders import Order, StartFlows
+from railyard.netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    NetworkStats,
+    RegisterCoflow,
+    SetCapacity,
+)
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.resourcemanager.core.shuffling.loops import STAGE_SHIFT
@@ -42,23 +50,11 @@ def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
 class Carrier(Protocol):
     """Who carries the flows: a ``Fabric``, or what stands between the network and one."""
 
-    def start_all(self, specs: Sequence[FlowSpec]) -> None:
-        """Start flows, in this order."""
+    def handle(self, order: Order | None, now_s: float) -> Sequence[Finished]:
+        """As of a ``Fabric``."""
 
-    def start_rows(self, rows: FlowRows) -> None:
-        """The same of flows that are many."""
-
-    def cancel(self, flow: FlowId) -> bool:
-        """Cancel a flow; returns whether it was open."""
-
-    def register_coflow(self, coflow: CoflowId) -> None:
-        """Accept flows of this coflow."""
-
-    def finish_coflow(self, coflow: CoflowId) -> object:
-        """Forget a coflow and all its flows."""
-
-    def advance(self, now_s: float) -> Sequence[Finished]:
-        """Let time pass; returns the flows that have ended."""
+    def is_open(self, flow: FlowId) -> bool:
+        """Whether there is such a flow, and it has not finished."""
 
 
 class SimulatedNetwork:
@@ -99,14 +95,10 @@ class SimulatedNetwork:
 
     def _advanced(self, now_s: float) -> Sequence[Finished]:
         """Advance the fabric, and return and count the flows that have ended."""
-        fabric = self.fabric
-        passed_s = now_s - fabric.now_s
-        if passed_s > 0:
-            self.counts.pass_time(fabric, passed_s)
-        before = fabric.finished_bytes
-        ended = self._carrier.advance(now_s)
+        before = self.fabric.finished_bytes
+        ended = self._carrier.handle(None, now_s)
         if ended:
-            self.counts.end(ended, fabric.finished_bytes - before)
+            self.counts.end(ended, self.fabric.finished_bytes - before)
         return ended
 
     def _report(self, ended: Sequence[Finished]) -> None:
@@ -152,10 +144,7 @@ class SimulatedNetwork:
         self.counts.opened += len(crossing)
         if self.on_start is not None:
             self.on_start(crossing)
-        self._start(crossing)
-
-    def _start(self, flows: Sequence[FlowSpec]) -> None:
-        self._carrier.start_all(flows)
+        self._order(StartFlows(crossing))
 
     def carry_fetches(self, start: StartFetches) -> None:
         """Start the flows of fetches, in this order; those within a node are left to the caller.
@@ -175,10 +164,7 @@ class SimulatedNetwork:
         asks = [start.asks[at] for at in crossing.tolist()] if start.asks else ()
         there, coflow = np.unique(stages, return_inverse=True)
         coflows = [start.stages[stage].coflow for stage in there.tolist()]
-        self._start_rows(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
-
-    def _start_rows(self, rows: FlowRows) -> None:
-        self._carrier.start_rows(rows)
+        self._order(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
 
     def cancel_fetch(self, order: CancelFetch) -> None:
         """Cancel the flow of a fetch; does nothing if it is not open."""
@@ -199,25 +185,29 @@ class SimulatedNetwork:
     def open_coflow(self, coflow: CoflowId) -> None:
         """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
-        self.hears(partial(self._carrier.register_coflow, coflow))
+        self._order(RegisterCoflow(coflow=coflow))
 
     def close_coflow(self, coflow: CoflowId) -> None:
         """Cancel all open flows of a coflow, then the coflow."""
         del self._coflows[coflow]
         for flow in self._flows_of(coflow):
             self.cancel(flow)
-        self.hears(partial(self._carrier.finish_coflow, coflow))
+        self._order(FinishCoflow(coflow=coflow))
 
     def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
         return tuple(self.fabric.coflow(coflow).flows)
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity."""
-        self.hears(partial(self.fabric.set_capacity, link, bytes_per_s))
+        self._order(SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
-    def hears(self, order: Callable[[], object]) -> None:
+    def hears(self, call: Callable[[], object]) -> None:
+        """Have this called when the network hears of it, which is now."""
+        call()
+
+    def _order(self, order: Order) -> None:
         """Have an order carried out when the network hears of it, which is now."""
-        order()
+        self._carrier.handle(order, self.fabric.now_s)
 
     def end_flows_of(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
@@ -256,22 +246,34 @@ class SimulatedNetwork:
 
     def bytes_by_category(self) -> dict[str, int]:
         """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
-        return self.counts.bytes_by_category(self.fabric)
+        return _sums([each.bytes_by_category() for each in self._fabrics()])
 
     def bytes_by_link(self) -> dict[str, int]:
         """The same for each link."""
-        return self.counts.bytes_by_link(self.fabric)
+        return _sums([each.bytes_by_link() for each in self._fabrics()])
 
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
-        return self.counts.stats(self.fabric)
+        counts, parts = self.counts, [each.stats() for each in self.counts.dead]
+        parts.append(self.fabric.stats(counts.opened, counts.finished, counts.cancelled))
+        return reduce(plus, parts)
+
+    def _fabrics(self) -> list[Fabric]:
+        """Those of networks that have died, and the one there is."""
+        return [*self.counts.dead, self.fabric]
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
-        if self._carrier.cancel(spec.flow):
+        if self._carrier.is_open(spec.flow):
+            self._carrier.handle(CloseFlow(flow=spec.flow), self.fabric.now_s)
             self.counts.cancel(spec)
 
     def _arrived(self, flow: FlowId) -> None:
         known = self._flows.pop(flow, None)
         if known is not None:
             known[1](0, "")
+
+
+def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sums of the values of each key."""
+    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -16,6 +16,8 @@ from functools import partial
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import Order, StartFlows
+from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.simulator.heap import EventHeap
@@ -88,18 +90,19 @@ class FaultyNetwork(SimulatedNetwork):
         """Advance the fabric; returns the flows that have ended and that somebody waits for."""
         return [end for end in self._advanced(now_s) if end.flow not in self._closing]
 
-    def hears(self, order: Callable[[], object], given_s: float = math.inf) -> None:
-        """Have an order carried out when the network hears of it; ``given_s``: if that matters."""
+    def hears(self, call: Callable[[], object]) -> None:
+        """Have this called when the network hears of it."""
         if self.is_stopped:
-            self._mail.tell(order, given_s)
+            self._mail.tell(call)
         else:
-            order()
+            call()
 
-    def _start(self, flows: Sequence[FlowSpec]) -> None:
-        self.hears(partial(super()._start, flows), self._heap.now_s)
-
-    def _start_rows(self, rows: FlowRows) -> None:
-        self.hears(partial(super()._start_rows, rows), self._heap.now_s)
+    def _order(self, order: Order) -> None:
+        if self.is_stopped:
+            given_s = self._heap.now_s if isinstance(order, StartFlows | FlowRows) else math.inf
+            self._mail.tell(partial(super()._order, order), given_s)
+        else:
+            super()._order(order)
 
     def _close(self, spec: FlowSpec) -> None:
         if self.is_stopped:
@@ -134,16 +137,16 @@ class FaultyNetwork(SimulatedNetwork):
         dead, before = self.fabric, self._successor
         self.fabric = fresh = self._make_fabric()
         self.counts.dead.append(dead)
-        fresh.advance(self._heap.now_s)
+        fresh.handle(None, self._heap.now_s)
         for link, bytes_per_s in dead.changed_capacities().items():
             if math.isfinite(bytes_per_s):
-                fresh.set_capacity(link, bytes_per_s)
+                fresh.handle(SetCapacity(link=link, bytes_per_s=bytes_per_s), fresh.now_s)
         untold = {} if before is None else before.untold()
         waiting = list[Untold]()
         for flow, (spec, _) in self._flows.items():
             if dead.is_open(flow):
                 self.counts.note_sent(flow, dead.sent_bytes(flow))
-            elif before is None or flow not in before.flows:
+            elif before is None or not before.is_open(flow):
                 continue  # all of it was sent, or it needs no network
             is_known = flow not in untold or untold[flow].is_known
             waiting.append(Untold(spec, self.counts.sent_before_bytes(flow), is_known))

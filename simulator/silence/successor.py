@@ -18,6 +18,8 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import Order, StartFlows
+from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowRows, FlowSpec
 from railyard.simulator.network.ends import is_fetch, sender_of
 
@@ -46,7 +48,7 @@ class Successor:
         self._fabric = fabric
         self._ledger = Ledger(fabric, 1, pasts)
         self._untold = {each.spec.flow: each for each in waiting}
-        self.flows = {flow: each.spec for flow, each in self._untold.items()}  #: not over yet
+        self._flows = {flow: each.spec for flow, each in self._untold.items()}  #: not over yet
         #: processes that have yet to tell it their flows
         self._silent: dict[str, None] = {}
         self._granted = {flow: each.sent_bytes for flow, each in self._untold.items()}
@@ -70,7 +72,7 @@ class Successor:
     def begin(self) -> list[str]:
         """It is there; returns who has to tell it flows."""
         self.is_there = True
-        self._silent = dict.fromkeys(sender_of(spec) for spec in self.flows.values())
+        self._silent = dict.fromkeys(sender_of(spec) for spec in self._flows.values())
         return list(self._silent)
 
     def tells(self, sender: str) -> None:
@@ -87,42 +89,48 @@ class Successor:
         self.is_resumed = True
         self._check_grants()
 
-    def start_all(self, specs: Iterable[FlowSpec]) -> None:
-        """Flows are new."""
+    def is_open(self, flow: FlowId) -> bool:
+        """Whether a flow is not over."""
+        return flow in self._flows
+
+    def handle(self, order: Order | None, now_s: float) -> list[Finished]:
+        """Let time pass, or hear what is new; returns the flows that were granted all their bytes.
+
+        A coflow that the ResourceManager has yet to tell will be among all that it tells.
+        """
+        match order:
+            case None:
+                return self._advance(now_s)
+            case StartFlows():
+                self._start(order.flows)
+            case FlowRows():
+                self._start(order.specs(list(self._fabric.network.node_number)))
+            case CloseFlow():
+                self._untold.pop(order.flow, None)
+                self._granted.pop(order.flow, None)
+                self._ledger.close(order.flow)
+                self._flows.pop(order.flow, None)
+            case RegisterCoflow() if self.is_resumed:
+                self._ledger.register_coflow(order.coflow)
+            case FinishCoflow() if order.coflow in self._ledger.coflows:
+                self._ledger.finish_coflow(order.coflow)
+            case SetCapacity():
+                self._ledger.set_capacity(order.link, order.bytes_per_s)
+        return []
+
+    def _start(self, specs: Iterable[FlowSpec]) -> None:
         for spec in specs:
-            self.flows[spec.flow] = spec
+            self._flows[spec.flow] = spec
             each = self._untold[spec.flow] = Untold(spec, is_ordered=self.is_resumed)
             if self.is_there and sender_of(spec) not in self._silent:
                 self._tell(each)
 
-    def start_rows(self, rows: FlowRows) -> None:
-        """The same of many."""
-        self.start_all(rows.specs(list(self._fabric.network.node_number)))
-
-    def cancel(self, flow: FlowId) -> bool:
-        """A flow is cancelled; returns whether it was not over."""
-        self._untold.pop(flow, None)
-        self._granted.pop(flow, None)
-        self._ledger.close(flow)
-        return self.flows.pop(flow, None) is not None
-
-    def register_coflow(self, coflow: CoflowId) -> None:
-        """A coflow is new; one that the ResourceManager has yet to tell will be among all."""
-        if self.is_resumed:
-            self._ledger.register_coflow(coflow)
-
-    def finish_coflow(self, coflow: CoflowId) -> None:
-        """A coflow, whose flows are closed, is over."""
-        if coflow in self._ledger.coflows:
-            self._ledger.finish_coflow(coflow)
-
-    def advance(self, now_s: float) -> list[Finished]:
-        """Let time pass; returns the flows that were granted all their bytes."""
+    def _advance(self, now_s: float) -> list[Finished]:
         self._ledger.advance(now_s)
         granted = self._ledger.take_grants().values()
         ended = [flow for grants in granted for flow in grants.finished]
         for flow in ended:
-            del self.flows[flow]
+            del self._flows[flow]
         return [Finished(flow, now_s) for flow in ended]
 
     def _check_grants(self) -> None:

@@ -24,7 +24,7 @@ JOB = ("run", "topwords", "--size", "1GB", "--reduces", "3", "--topology", SMALL
 def installed_toys(tmp_path, railyard):
     """The toys as another package's scheduler."""
     folder = tmp_path / "package"
-    schedulers(folder, "dice", "", dice="railyard.simulator.faults.toys:RECIPE")
+    schedulers(folder, "dice", "", dice="railyard.benchmarks._faults.toys:RECIPE")
     railyard.environment["PYTHONPATH"] = str(folder)
 
 

@@ -5,7 +5,9 @@ import math
 from hypothesis import strategies as st
 
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow, FinishCoflow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import network_of
 
 GB = 10**9
@@ -84,7 +86,7 @@ class Run:
         self.open = {}  # {flow: whether it has more to come}
         self.ends = {}
         for coflow in COFLOWS:
-            self.fabric.register_coflow(coflow)
+            tell(self.fabric, RegisterCoflow(coflow=coflow))
 
     def do(self, event):
         what, *how = event
@@ -102,7 +104,7 @@ class Run:
             weight=weight,
             more=more,
         )
-        self.fabric.start(spec)
+        open_flows(self.fabric, spec)
         self.started += 1
         self.open[flow] = more
 
@@ -110,27 +112,28 @@ class Run:
         flows = list(self.open)
         if flows:
             flow = flows[number % len(flows)]
-            self.fabric.cancel(flow)
+            tell(self.fabric, CloseFlow(flow=flow))
             del self.open[flow]
 
     def grow(self, number, by_bytes, more):
         growing = [flow for flow, more in self.open.items() if more]
         if growing:
             flow = growing[number % len(growing)]
-            self.fabric.grow(flow, by_bytes, more)
+            tell(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
             self.open[flow] = more
 
     def finish_coflow(self, coflow):
-        for flow in self.fabric.finish_coflow(coflow):
+        for flow in self.fabric.coflow(coflow).flows:
             del self.open[flow]
-        self.fabric.register_coflow(coflow)
+        tell(self.fabric, FinishCoflow(coflow=coflow))
+        tell(self.fabric, RegisterCoflow(coflow=coflow))
 
     def set_capacity(self, link, bytes_per_s):
         if ".ocs." not in link or bytes_per_s < math.inf:
-            self.fabric.set_capacity(link, bytes_per_s)
+            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
     def wait(self, seconds):
-        self.take(self.fabric.advance(self.fabric.now_s + seconds))
+        self.take(self.fabric.handle(None, self.fabric.now_s + seconds))
 
     def take(self, finished):
         for ended in finished:
@@ -140,10 +143,10 @@ class Run:
     def finish(self):
         """Mend all links, let no flow wait for more, and let all of them end."""
         for link, bytes_per_s in self.usual.items():
-            self.fabric.set_capacity(link, bytes_per_s)
+            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         for flow, more in self.open.items():
             if more:
-                self.fabric.grow(flow, 0, more=False)
+                tell(self.fabric, GrowFlow(flow=flow, by_bytes=0, more=False))
         for _ in range(200):
             if not self.open:
                 return

@@ -60,7 +60,7 @@ class Checked(Run):
         self.look_at_circuits(circuits, capacities)
         dark = self.dark_until(until_s, circuits)
         open_before = list(self.open)
-        self.take(f.advance(until_s))
+        self.take(f.handle(None, until_s))
         self._close(dict.fromkeys(open_before), done=True)
         for link, total in f.bytes_by_link().items():
             if capacities[link] < math.inf:

@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 
 from railyard.netemu.circuits.policies import CIRCUIT_POLICIES
 from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
+from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.sunflow import Sunflow
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
+from tests.netemu.telling import open_flows, tell
 
 
 def forgetting(run):
@@ -54,24 +56,24 @@ def test_coflows_that_wait_are_looked_at_once(monkeypatch):
     f = fabric(Sunflow())
     for number in range(10):
         spec = FlowSpec(flow=f"f{number}", src="r0n0", dst="r1n0", size_bytes=(2 + number) * GB)
-        f.start(spec)
+        open_flows(f, spec)
     f.next_event_s()
     assert looked_at == [10]
     ended = 0
     while ended < 10:
-        ended += len(f.advance(f.next_event_s()))
+        ended += len(f.handle(None, f.next_event_s()))
     assert max(looked_at[1:]) <= 2
 
 
 def test_a_port_that_carries_more_gives_those_who_wait_for_it_another_place():
     f = fabric(Sunflow())
-    f.set_capacity("r2.ocs.down", GB / 2)
+    tell(f, SetCapacity(link="r2.ocs.down", bytes_per_s=GB / 2))
     for flow, dst, size in (("A", "r1n0", 4), ("B", "r1n1", 5), ("C", "r2n0", 3)):
-        f.start(FlowSpec(flow=flow, src="r0n0", dst=dst, size_bytes=size * GB))
+        open_flows(f, FlowSpec(flow=flow, src="r0n0", dst=dst, size_bytes=size * GB))
 
     def served():
         return {circuit.coflow for circuit in f.circuits()} - {None}
 
     assert served() == {"flow A", "flow B"}
-    f.set_capacity("r2.ocs.down", 4 * GB)
+    tell(f, SetCapacity(link="r2.ocs.down", bytes_per_s=4 * GB))
     assert served() == {"flow A", "flow C"}

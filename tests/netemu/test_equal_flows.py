@@ -7,6 +7,7 @@ import pytest
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from tests.netemu.telling import open_flows
 from tests.netemu.topologies import network_of
 
 MB = 10**6
@@ -17,11 +18,11 @@ def ends_of(scheduler, seed, begin_s):
     """Shuffles of whole megabytes, at whole milliseconds: many flows have equally much left."""
     dice = random.Random(seed)
     f = Fabric(network_of(RACKS, 1, "unlimited", "8Gbps"), flow_scheduler(scheduler))
-    f.advance(begin_s)
+    f.handle(None, begin_s)
     ends, at_s = {}, begin_s
     for number in range(6):
         at_s += dice.randint(0, 20) / 1000
-        ends |= {ended.flow: ended.finished_s - begin_s for ended in f.advance(at_s)}
+        ends |= {ended.flow: ended.finished_s - begin_s for ended in f.handle(None, at_s)}
         racks = [dice.sample(range(RACKS), dice.randint(1, RACKS)) for _ in range(2)]
         for src, dst in [(src, dst) for src in racks[0] for dst in racks[1] if src != dst]:
             spec = FlowSpec(
@@ -30,10 +31,10 @@ def ends_of(scheduler, seed, begin_s):
                 dst=f"r{dst}n0",
                 size_bytes=dice.randint(1, 10) * MB,
             )
-            f.start(spec)
+            open_flows(f, spec)
     while f.open_flows:
         due_s = f.next_event_s()
-        ends |= {ended.flow: ended.finished_s - begin_s for ended in f.advance(due_s)}
+        ends |= {ended.flow: ended.finished_s - begin_s for ended in f.handle(None, due_s)}
     return ends
 
 

@@ -14,9 +14,10 @@ from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.messages import OpenFlow
+from railyard.netemu.messages import GrowFlow, OpenFlow, RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_of_all, network_of
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
@@ -60,7 +61,7 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
     dice, now_s = random.Random(seed), 0.0
     fabric = Fabric(topology(), flow_scheduler(scheduler))
     ledger = Ledger(fabric, scale=1000)
-    fabric.register_coflow("c")
+    tell(fabric, RegisterCoflow(coflow="c"))
     orders = admitted()
     dice.shuffle(orders)
     links = sorted(fabric.capacities_bytes_per_s())
@@ -99,10 +100,10 @@ def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(
 ) -> None:
     network = network_of(2, 1, "unlimited", "8Gbps")
     fabric = Fabric(network, flow_scheduler(scheduler), compiled_from=compiled_from)
-    fabric.register_coflow("c")
+    tell(fabric, RegisterCoflow(coflow="c"))
     for weight in (1.0, 1e-6, 1e6):
         ends = {"src": "r0n0", "dst": "r1n0", "size_bytes": 10**9}
-        fabric.start(FlowSpec(flow=f"{weight}", coflow="c", weight=weight, **ends))
+        open_flows(fabric, FlowSpec(flow=f"{weight}", coflow="c", weight=weight, **ends))
     ends = ends_of_all(fabric)
     assert ends["1000000.0"] == pytest.approx(1.000001000001, rel=1e-14)
     assert ends["1.0"] == pytest.approx(
@@ -119,18 +120,18 @@ def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(
     fabric = Fabric(
         network_of(2, 2, "8Gbps", "unlimited"), flow_scheduler("varys"), compiled_from=compiled_from
     )
-    fabric.register_coflow("c")
+    tell(fabric, RegisterCoflow(coflow="c"))
     for src, dst, size in [("r0n1", "r1n1", 10**15), ("r1n0", "r1n1", 10**8)]:
-        fabric.start(FlowSpec(flow=f"{size}", src=src, dst=dst, size_bytes=size, coflow="c"))
+        open_flows(fabric, FlowSpec(flow=f"{size}", src=src, dst=dst, size_bytes=size, coflow="c"))
     small = FlowSpec(flow="small", src="r0n1", dst="r1n0", size_bytes=30_000_098, coflow="c")
-    fabric.start(small)
+    open_flows(fabric, small)
     # r1n1 is busy for (10**15 + 10**8) / 10**9 s; the large flow needs that long, and leaves the
     # small one 10**9 * 10**8 / (10**15 + 10**8) = 99.99999 bytes/s of r0n1's link
     assert fabric.rate_bytes_per_s("small") == pytest.approx(99.99999, rel=1e-8)
     end_s = 30_000_098 * (10**15 + 10**8) / (10**9 * 10**8)
     assert end_s == pytest.approx(300_001.01, abs=1e-6)
-    ended = fabric.advance(end_s)
-    fabric.start(FlowSpec(flow="next", src="r0n1", dst="r0n0", size_bytes=10**9))
+    ended = fabric.handle(None, end_s)
+    open_flows(fabric, FlowSpec(flow="next", src="r0n1", dst="r0n0", size_bytes=10**9))
     ends = {flow.flow: flow.finished_s for flow in ended} | ends_of_all(fabric)
     assert ends["small"] == pytest.approx(end_s, rel=1e-9)
     assert ends["next"] == pytest.approx(end_s + 1, rel=1e-9)
@@ -150,14 +151,14 @@ def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(
         flow_scheduler(scheduler),
         compiled_from=compiled_from,
     )
-    fabric.register_coflow("c")
+    tell(fabric, RegisterCoflow(coflow="c"))
     pair = {"src": "r0n0", "dst": "r1n0", "coflow": "c"}
-    fabric.start(FlowSpec(flow="light", size_bytes=10**9, weight=1e-6, **pair))
-    fabric.advance(fabric.now_s + 0.5)
-    fabric.start(FlowSpec(flow="light too", size_bytes=10**6, weight=1e-6, **pair))
-    fabric.advance(2.0)  # 2 * 10**13 bytes for each unit of weight, about: 2**-8 are a digit
-    fabric.start(FlowSpec(flow="heavy", size_bytes=1000, weight=1e6, **pair))
-    fabric.advance(2.00005)
+    open_flows(fabric, FlowSpec(flow="light", size_bytes=10**9, weight=1e-6, **pair))
+    fabric.handle(None, fabric.now_s + 0.5)
+    open_flows(fabric, FlowSpec(flow="light too", size_bytes=10**6, weight=1e-6, **pair))
+    fabric.handle(None, 2.0)  # 2 * 10**13 bytes for each unit of weight, about: 2**-8 are a digit
+    open_flows(fabric, FlowSpec(flow="heavy", size_bytes=1000, weight=1e6, **pair))
+    fabric.handle(None, 2.00005)
     assert fabric.sent_bytes("heavy") == pytest.approx(500, abs=1)
     assert fabric.sent_bytes("light") == pytest.approx(19 * 10**6, abs=1)
     ends = ends_of_all(fabric)
@@ -167,8 +168,8 @@ def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(
 def test_a_flow_that_grows_counts_once_where_service_is_counted_from_0_again():
     fabric = Fabric(network_of(2, 1, "unlimited", "8Gbps"), flow_scheduler("maxmin"))
     ends = {"src": "r0n0", "dst": "r1n0"}
-    fabric.start(FlowSpec(flow="small", size_bytes=19 * 10**6, weight=1e-6, **ends))
-    fabric.start(FlowSpec(flow="large", size_bytes=10**13, weight=0.5, more=True, **ends))
-    fabric.advance(9000.0)  # it has sent more than SERVICE_BYTES_MAX
-    fabric.grow("large", 0, more=True)
+    open_flows(fabric, FlowSpec(flow="small", size_bytes=19 * 10**6, weight=1e-6, **ends))
+    open_flows(fabric, FlowSpec(flow="large", size_bytes=10**13, weight=0.5, more=True, **ends))
+    fabric.handle(None, 9000.0)  # it has sent more than SERVICE_BYTES_MAX
+    tell(fabric, GrowFlow(flow="large", by_bytes=0, more=True))
     assert fabric.rate_bytes_per_s("large") == pytest.approx(1e9 * 0.5 / 0.500001)

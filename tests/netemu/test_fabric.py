@@ -12,10 +12,12 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan
 from railyard.netemu.schedulers.maxmin import MaxMin
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 
@@ -29,16 +31,16 @@ def fabric(**shape):
 
 
 def start(fabric, flow, src, dst, size_bytes, **more):
-    fabric.start(FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, **more))
+    open_flows(fabric, FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size_bytes, **more))
 
 
 def test_a_flow_alone_takes_size_over_capacity():
     f = fabric()
     start(f, "a", "r0n0", "r1n0", 10**9)
     assert f.next_event_s() == 1.0
-    assert f.advance(0.999) == []
+    assert f.handle(None, 0.999) == []
     assert f.sent_bytes("a") == 999_000_000
-    assert f.advance(5.0) == [Finished("a", 1.0)]
+    assert f.handle(None, 5.0) == [Finished("a", 1.0)]
     assert (f.open_flows, f.next_event_s()) == (0, math.inf)
 
 
@@ -52,7 +54,7 @@ def test_flows_that_share_an_uplink_and_then_do_not():
 def test_a_late_flow_slows_the_one_under_way():
     f = fabric()
     start(f, "a", "r0n0", "r0n1", 2 * 10**9)
-    f.advance(1.0)
+    f.handle(None, 1.0)
     start(f, "b", "r0n0", "r0n1", 5 * 10**8)
     assert ends_of_all(f) == {"b": 2.0, "a": 2.5}
 
@@ -90,7 +92,7 @@ def test_weights_count_at_the_bottleneck_of_each_flow():
     2 and goes on at 1: ends at 2.75; c has sent .25 of .5 and goes on at 1/2: ends at 2.5.
     """
     f = fabric(racks=3, nodes=1, nic="unlimited", uplink="8Gbps")
-    f.set_capacity("r2.down", 5e8)
+    tell(f, SetCapacity(link="r2.down", bytes_per_s=5e8))
     start(f, "a", "r0n0", "r1n0", 2 * 10**9, weight=1.0)
     start(f, "b", "r0n0", "r2n0", 75 * 10**7, weight=3.0)
     start(f, "c", "r1n0", "r2n0", 5 * 10**8, weight=1.0)
@@ -116,30 +118,31 @@ def test_background_traffic_takes_its_share():
 
 def test_no_bytes_and_no_links_take_no_time():
     f = fabric()
-    f.advance(3.0)
+    f.handle(None, 3.0)
     start(f, "empty", "r0n0", "r1n0", 0)
     start(f, "local", "r0n0", "r0n0", 10**12)
     assert f.next_event_s() == 3.0
-    assert f.advance(3.0) == [Finished("empty", 3.0), Finished("local", 3.0)]
+    assert f.handle(None, 3.0) == [Finished("empty", 3.0), Finished("local", 3.0)]
     assert f.bytes_by_category()["local"] == 10**12
 
 
 def test_unlimited_links_take_no_time():
     f = fabric(nic="unlimited", uplink="unlimited")
-    f.advance(1.0)
+    f.handle(None, 1.0)
     start(f, "a", "r0n0", "r1n0", 10**15)
     start(f, "b", "r0n0", "r1n0", 10**9)
     assert f.rate_bytes_per_s("a") == math.inf
-    assert f.advance(1.0) == [Finished("a", 1.0), Finished("b", 1.0)]
+    assert f.handle(None, 1.0) == [Finished("a", 1.0), Finished("b", 1.0)]
 
 
 def test_a_cancelled_flow_leaves_its_bandwidth_and_what_it_sent_counts():
     f = fabric()
     start(f, "a", "r0n0", "r1n0", 10**9)
     start(f, "b", "r0n1", "r1n1", 10**9)
-    f.advance(1.0)
-    assert f.cancel("a")
-    assert not f.cancel("a")
+    f.handle(None, 1.0)
+    for _ in range(2):
+        tell(f, CloseFlow(flow="a"))
+        assert not f.is_open("a")
     assert ends_of_all(f) == {"b": 1.5}
     assert f.bytes_by_category()["cross_rack"] == 1_500_000_000
     assert f.bytes_by_link()["r0n0.up"] == 500_000_000
@@ -160,12 +163,12 @@ def test_categories():
 def test_capacity_changes_while_flows_run():
     f = fabric()
     start(f, "a", "r0n0", "r1n0", 10**9)
-    f.advance(0.5)
-    f.set_capacity("r0.up", 0)
+    f.handle(None, 0.5)
+    tell(f, SetCapacity(link="r0.up", bytes_per_s=0))
     assert f.next_event_s() == math.inf
-    f.advance(10.0)
+    f.handle(None, 10.0)
     assert f.sent_bytes("a") == 500_000_000
-    f.set_capacity("r0.up", 2.5e8)
+    tell(f, SetCapacity(link="r0.up", bytes_per_s=2.5e8))
     assert ends_of_all(f) == {"a": 12.0}
 
 
@@ -173,23 +176,23 @@ def test_capacity_changes_while_flows_run():
 def test_where_no_link_carries_anything_nothing_will_happen(scheduler):
     """Rates that are taken away one by one leave no rounding at which somebody seems to send."""
     f = Fabric(topology(racks=9, nodes=1, nic="unlimited"), flow_scheduler(scheduler))
-    f.register_coflow("j0")
+    tell(f, RegisterCoflow(coflow="j0"))
     for rack in range(9):
-        f.set_capacity(f"r{rack}.up", 1e8 / (rack + 3))
+        tell(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=1e8 / (rack + 3)))
         start(f, f"f{rack}", f"r{rack}n0", f"r{(rack + 1) % 9}n0", 10**12, coflow="j0")
     for rack in range(9):
         assert f.next_event_s() < math.inf
-        f.advance(f.now_s + 0.1)
-        f.set_capacity(f"r{rack}.up", 0.0)
+        f.handle(None, f.now_s + 0.1)
+        tell(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=0.0))
     assert f.next_event_s() == math.inf
 
 
 def test_coflows_own_their_flows():
     f = fabric()
-    f.register_coflow("j0")
+    tell(f, RegisterCoflow(coflow="j0"))
     start(f, "a", "r0n0", "r1n0", 10**9, coflow="j0")
     start(f, "b", "r0n0", "r1n0", 10**9)
-    assert f.finish_coflow("j0") == ["a"]
+    tell(f, FinishCoflow(coflow="j0"))
     assert not f.is_open("a")
     assert f.is_open("b")
     with pytest.raises(ValueError, match='coflow "j0" is not registered'):
@@ -212,14 +215,14 @@ def test_many_flows_started_at_once_go_like_those_started_one_by_one(scheduler):
     for all_at_once in (False, True):
         f = Fabric(topology(racks=4), flow_scheduler(scheduler))
         for coflow in ("j0", "j1"):
-            f.register_coflow(coflow)
+            tell(f, RegisterCoflow(coflow=coflow))
         if all_at_once:
-            f.start_all(specs)
+            open_flows(f, *specs)
         else:
             for spec in specs:
-                f.start(spec)
+                open_flows(f, spec)
         assert f.coflow("j0").started_s == 0
-        ends.append(f.advance(1000))
+        ends.append(f.handle(None, 1000))
     names, times = (
         [[getattr(end, of) for end in those] for those in ends] for of in ("flow", "finished_s")
     )
@@ -234,7 +237,7 @@ def test_flows_before_the_wrong_one_are_open():
         FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=10**9) for flow in ("a", "a", "b")
     ]
     with pytest.raises(ValueError, match='flow "a" is open already'):
-        f.start_all(specs)
+        open_flows(f, *specs)
     assert f.is_open("a")
     assert f.rate_bytes_per_s("a") > 0
     assert not f.is_open("b")
@@ -247,12 +250,21 @@ def test_flows_before_the_wrong_one_are_open():
         (lambda f: start(f, "b", "r9n0", "r1n0", 1), '"r9n0" is no node of this topology'),
         (lambda f: start(f, "b", "r0n0", "r1n0", -1), "need a size >= 0"),
         (lambda f: start(f, "b", "r0n0", "r1n0", 1, weight=0.0), "a weight > 0"),
-        (lambda f: f.finish_coflow("x"), 'coflow "x" is not registered'),
-        (lambda f: f.set_capacity("r0.left", 1), '"r0.left" is no link'),
-        (lambda f: f.set_capacity("r0.up", math.nan), "= nan bytes/s: need 0"),
-        (lambda f: f.set_capacity("r0.up", 1e-310), "= 1e-310 bytes/s: need 0"),
-        (lambda f: f.set_capacity("r0.up", 1e308), r"= 1e\+308 bytes/s: need 0"),
-        (lambda f: f.set_capacity("r0.up", -1.0), "= -1.0 bytes/s: need 0"),
+        (lambda f: tell(f, FinishCoflow(coflow="x")), 'coflow "x" is not registered'),
+        (lambda f: tell(f, SetCapacity(link="r0.left", bytes_per_s=1)), '"r0.left" is no link'),
+        (
+            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=math.nan)),
+            "= nan bytes/s: need 0",
+        ),
+        (
+            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=1e-310)),
+            "= 1e-310 bytes/s: need 0",
+        ),
+        (
+            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=1e308)),
+            r"= 1e\+308 bytes/s: need 0",
+        ),
+        (lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=-1.0)), "= -1.0 bytes/s: need 0"),
     ],
 )
 def test_nonsense_is_refused_and_changes_nothing(change, message):
@@ -263,11 +275,43 @@ def test_nonsense_is_refused_and_changes_nothing(change, message):
     assert ends_of_all(f) == {"a": 1.0}
 
 
+def test_an_order_brings_time_up_and_returns_what_has_finished():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    assert f.handle(RegisterCoflow(coflow="c"), 0.5) == []
+    assert f.handle(SetCapacity(link="r0.up", bytes_per_s=5e8), 1.0) == [Finished("a", 1.0)]
+    assert f.now_s == 1.0
+
+
+def test_what_finished_before_an_order_that_is_refused_is_returned_by_the_next():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    with pytest.raises(ValueError, match='coflow "x" is not registered'):
+        f.handle(FinishCoflow(coflow="x"), 2.0)
+    assert f.handle(CloseFlow(flow="b"), 2.0) == [Finished("a", 1.0)]
+    assert f.handle(None, 2.0) == []
+
+
+def test_time_counts_while_a_flow_is_open():
+    f = fabric()
+    start(f, "a", "r0n0", "r1n0", 10**9)
+    f.handle(None, 5.0)
+    start(f, "b", "r0n0", "r1n0", 10**9)
+    f.handle(None, 5.5)
+    stats = f.stats(opened=2, finished=1)
+    assert stats.active_s == 1.5
+    assert stats.cross_rack_room_bytes == 1.5 * sum(
+        rate for name, rate in f.capacities_bytes_per_s().items() if name in f.network.cross_rack
+    )
+    assert stats.cross_rack_links["r0.up"] == 1_500_000_000
+    assert (stats.flows_opened, stats.flows_finished, stats.flows_open) == (2, 1, 1)
+
+
 def test_time_does_not_go_back():
     f = fabric()
-    f.advance(2.0)
+    f.handle(None, 2.0)
     with pytest.raises(InvariantError, match=r"clock is at 2\.0, beyond 1\.0"):
-        f.advance(1.0)
+        f.handle(None, 1.0)
 
 
 class Wrong(FlowScheduler):
@@ -310,7 +354,7 @@ def test_ticks_do_not_change_when_a_flow_finishes():
         start(f, "a", "r0n0", "r1n0", 10**9)
         start(f, "b", "r0n1", "r1n0", 777_777_777)
     for step in range(1, 10**5):
-        fine.advance(step * 1e-5)
+        fine.handle(None, step * 1e-5)
     assert ends_of_all(fine) == ends_of_all(coarse)
 
 
@@ -337,9 +381,9 @@ def replay(flows, scheduler="maxmin", watch=lambda f: None):
 
     def advance(now_s):
         while f.next_event_s() <= now_s:
-            take(f.advance(f.next_event_s()))
+            take(f.handle(None, f.next_event_s()))
             watch(f)
-        take(f.advance(now_s))  # what is due but for rounding
+        take(f.handle(None, now_s))  # what is due but for rounding
 
     def take(ends):
         done.update({ended.flow: ended.finished_s for ended in ends})
@@ -448,17 +492,19 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
     """1 GB and 3 GB of a coflow share 1 GB/s for a second; the larger is cancelled, 2 GB come."""
     watching = Watching(by_bytes)
     f = Fabric(network_of(2, 2, "unlimited", "8Gbps"), watching)
-    f.register_coflow("c")
+    tell(f, RegisterCoflow(coflow="c"))
     for flow, size in (("a", 1), ("b", 3)):
-        f.start(FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=size * 10**9, coflow="c"))
+        open_flows(
+            f, FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=size * 10**9, coflow="c")
+        )
     f.next_event_s()
     assert watching.seen == [(0, 4e9)]
-    f.advance(1.0)
-    f.cancel("b")
+    f.handle(None, 1.0)
+    tell(f, CloseFlow(flow="b"))
     f.next_event_s()
     seen_of_a = 0.25e9 if by_bytes else 0.5e9
     assert watching.seen[-1] == pytest.approx((1e9, 1e9 - seen_of_a))
-    f.start(FlowSpec(flow="d", src="r0n0", dst="r1n1", size_bytes=2 * 10**9, coflow="c"))
+    open_flows(f, FlowSpec(flow="d", src="r0n0", dst="r1n1", size_bytes=2 * 10**9, coflow="c"))
     f.next_event_s()
     assert watching.seen[-1] == pytest.approx((1e9, 3e9 - seen_of_a))
     assert f.pasts()["c"].ended_bytes == pytest.approx(1e9 - seen_of_a)
@@ -466,12 +512,12 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
 
 def test_flows_that_start_together_have_different_names():
     f = fabric()
-    f.register_coflow("c")
+    tell(f, RegisterCoflow(coflow="c"))
     one, other, none = np.array([0, 0]), np.array([1, 2]), np.array([0, 0])
     with pytest.raises(ValueError, match='flow "7" is started twice'):
-        f.start_rows(FlowRows([7, 7], one, other, np.array([10, 20]), none, ["c"]))
+        tell(f, FlowRows([7, 7], one, other, np.array([10, 20]), none, ["c"]))
     assert f.open_flows == 0
-    f.start_rows(FlowRows([7, 8], one, other, np.array([10, 20]), none, ["c"]))
+    tell(f, FlowRows([7, 8], one, other, np.array([10, 20]), none, ["c"]))
     with pytest.raises(ValueError, match='flow "8" is open already'):
-        f.start_rows(FlowRows([9, 8], one, other, np.array([10, 20]), none, ["c"]))
+        tell(f, FlowRows([9, 8], one, other, np.array([10, 20]), none, ["c"]))
     assert f.open_flows == 2

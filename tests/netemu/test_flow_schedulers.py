@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
@@ -31,20 +33,21 @@ def run(scheduler, coflows, **shape):
     while coming or f.open_flows:
         due_s = min(f.next_event_s(), coming[0][1][0] if coming else math.inf)
         assert due_s < math.inf, "flows are stuck"
-        for ended in f.advance(due_s):
+        for ended in f.handle(None, due_s):
             ends[ended.flow.split("/")[0]] = ended.finished_s
         while coming and coming[0][1][0] <= due_s:
             name, (_, flows) = coming.pop(0)
-            f.register_coflow(name)
+            tell(f, RegisterCoflow(coflow=name))
             for number, (src, dst, gigabytes) in enumerate(flows):
-                f.start(
+                open_flows(
+                    f,
                     FlowSpec(
                         flow=f"{name}/{number}",
                         src=f"r{src}n0",
                         dst=f"r{dst}n0",
                         size_bytes=round(gigabytes * GB),
                         coflow=name,
-                    )
+                    ),
                 )
     return ends
 
@@ -107,28 +110,29 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     ends = {}
 
     def begin(flow, src, dst, gigabytes, priority):
-        f.start(
+        open_flows(
+            f,
             FlowSpec(
                 flow=flow,
                 src=f"r{src}n0",
                 dst=f"r{dst}n0",
                 size_bytes=gigabytes * GB,
                 priority=priority,
-            )
+            ),
         )
 
     begin("a", 0, 1, 2, (5.0, 0.0))
-    f.advance(1.0)
+    f.handle(None, 1.0)
     begin("c", 2, 1, 1, (1.0, 7.0))
     begin("b", 0, 1, 1, (1.0, 2.0))
     assert [f.rate_bytes_per_s(flow) for flow in "abc"] == [GB, 0, 0]
     ends |= ends_by(f, 2.5)
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB, 0]
-    f.set_capacity("r0.up", GB / 4)  # what b can no longer use is c's
+    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB / 4))  # what b can no longer use is c's
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB * 3 / 4]
-    f.set_capacity("r1.down", GB / 2)  # c gives way
+    tell(f, SetCapacity(link="r1.down", bytes_per_s=GB / 2))  # c gives way
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
-    f.set_capacity("r0.up", GB)
+    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB))
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
     ends |= ends_by(f, 10.0)
     assert ends == pytest.approx({"a": 2, "b": 4.5, "c": 5.5})
@@ -138,7 +142,7 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
 def test_afap_gives_all_that_nothing_limits_their_rates_at_once(compiled_from):
     f = fabric("afap", nodes=2, compiled_from=compiled_from)
     for number in range(5):
-        f.start(FlowSpec(flow=f"f{number}", src="r0n0", dst="r0n1", size_bytes=GB))
+        open_flows(f, FlowSpec(flow=f"f{number}", src="r0n0", dst="r0n1", size_bytes=GB))
     assert f.rates_bytes_per_s() == {f"f{number}": math.inf for number in range(5)}
 
 
@@ -151,13 +155,15 @@ def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(compiled_fro
         f = fabric("varys", compiled_from=compiled_from)
         left_mb, sent_ms = dice.randint(1, 500), dice.randint(1, 500)
         for name in ("z", "a"):  # which goes by arrival, not by name
-            f.register_coflow(name)
+            tell(f, RegisterCoflow(coflow=name))
         begin(f, "z", 0, 1, (left_mb + sent_ms) * 10**6)
         for moment in sorted(dice.sample(range(1, sent_ms + 1), min(sent_ms, 3))):
-            f.advance(moment / 1000)
-            f.set_capacity("r2.up", GB / moment)  # which is of no interest to them
+            f.handle(None, moment / 1000)
+            tell(
+                f, SetCapacity(link="r2.up", bytes_per_s=GB / moment)
+            )  # which is of no interest to them
             f.next_event_s()
-        f.advance(sent_ms / 1000)
+        f.handle(None, sent_ms / 1000)
         begin(f, "a", 0, 1, left_mb * 10**6)
         if f.rate_bytes_per_s("z") == 0:
             later.append(seed)
@@ -167,7 +173,7 @@ def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(compiled_fro
 def begin(f, coflow, src, dst, size_bytes):
     ends = f"r{src}n0", f"r{dst}n0"
     spec = FlowSpec(flow=coflow, src=ends[0], dst=ends[1], size_bytes=size_bytes, coflow=coflow)
-    f.start(spec)
+    open_flows(f, spec)
 
 
 def test_aalo_serves_who_has_sent_least():
@@ -176,13 +182,13 @@ def test_aalo_serves_who_has_sent_least():
     """
     f = fabric("aalo")
     for name in "AB":
-        f.register_coflow(name)
-        f.start(FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=GB, coflow=name))
+        tell(f, RegisterCoflow(coflow=name))
+        open_flows(f, FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=GB, coflow=name))
     changes = []
     while f.open_flows:
         sending = [n for n in "AB" if f.is_open(n) and f.rate_bytes_per_s(n) > 0]
         changes.append((round(f.now_s, 9), *sending))
-        f.advance(f.next_event_s())
+        f.handle(None, f.next_event_s())
     assert changes == [
         (0, "A"), (0.01, "B"), (0.02, "A"), (0.11, "B"), (0.2, "A"), (1.1, "B")
     ]  # fmt: skip
@@ -200,13 +206,13 @@ def test_aalo_with_weights_starves_nobody():
     """
     f = fabric("aalo+weighted")
     for name, start_s in (("old", 0), ("new", 2)):
-        f.advance(start_s)
-        f.register_coflow(name)
-        f.start(FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=5 * GB, coflow=name))
+        f.handle(None, start_s)
+        tell(f, RegisterCoflow(coflow=name))
+        open_flows(f, FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=5 * GB, coflow=name))
     parts = []
     for _ in range(3):
         parts.append([round(f.rate_bytes_per_s(name) / GB, 9) for name in ("old", "new")])
-        f.advance(f.next_event_s())
+        f.handle(None, f.next_event_s())
     assert parts == [
         [round(7 / 17, 9), round(10 / 17, 9)],
         [round(7 / 16, 9), round(9 / 16, 9)],
@@ -218,12 +224,12 @@ def test_aalo_with_weights_starves_nobody():
 def test_aalo_with_weights_leaves_no_link_idle():
     """The first queue's part of downlink 1 is more than A can use, as uplink 0 is slow."""
     f = fabric("aalo+weighted", racks=4)
-    f.set_capacity("r0.up", GB / 10)
-    f.register_coflow("B")
-    f.start(FlowSpec(flow="B", src="r2n0", dst="r1n0", size_bytes=5 * GB, coflow="B"))
-    f.advance(1.0)
-    f.register_coflow("A")
-    f.start(FlowSpec(flow="A", src="r0n0", dst="r1n0", size_bytes=GB, coflow="A"))
+    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB / 10))
+    tell(f, RegisterCoflow(coflow="B"))
+    open_flows(f, FlowSpec(flow="B", src="r2n0", dst="r1n0", size_bytes=5 * GB, coflow="B"))
+    f.handle(None, 1.0)
+    tell(f, RegisterCoflow(coflow="A"))
+    open_flows(f, FlowSpec(flow="A", src="r0n0", dst="r1n0", size_bytes=GB, coflow="A"))
     assert f.rate_bytes_per_s("A") == pytest.approx(GB / 10)
     assert f.rate_bytes_per_s("B") == pytest.approx(GB * 9 / 10)
 
@@ -233,11 +239,11 @@ def test_a_coflow_arrives_with_its_first_flow(scheduler):
     """A and Z want the same link.  A was registered first, but Z came first."""
     f = fabric(scheduler)
     for name in ("empty", "A", "Z"):
-        f.register_coflow(name)
-    f.advance(1.0)
-    f.start(FlowSpec(flow="z", src="r0n0", dst="r1n0", size_bytes=GB, coflow="Z"))
-    f.advance(1.001)
-    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB - 10**6, coflow="A"))
+        tell(f, RegisterCoflow(coflow=name))
+    f.handle(None, 1.0)
+    open_flows(f, FlowSpec(flow="z", src="r0n0", dst="r1n0", size_bytes=GB, coflow="Z"))
+    f.handle(None, 1.001)
+    open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB - 10**6, coflow="A"))
     assert [f.rate_bytes_per_s(flow) for flow in "za"] == [GB, 0]
     assert f.coflow("empty").started_s is None
     assert (f.coflow("Z").started_s, f.coflow("A").started_s) == (1.0, 1.001)
@@ -279,7 +285,7 @@ class World:
         self.sent = dict.fromkeys(self.f.network.number, 0.0)
         self.done = {}
         for coflow in ("j0", "j1", "j2"):
-            self.f.register_coflow(coflow)
+            tell(self.f, RegisterCoflow(coflow=coflow))
 
     def do(self, event):
         getattr(self, event[0])(*event[1:])
@@ -287,8 +293,8 @@ class World:
 
     def start(self, src, dst, size, coflow, more):
         flow = f"f{len(self.size)}"
-        self.f.start(
-            FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
+        open_flows(
+            self.f, FlowSpec(flow=flow, src=src, dst=dst, size_bytes=size, coflow=coflow, more=more)
         )
         names = {number: name for name, number in self.f.network.number.items()}
         self.route[flow] = [names[link] for link in self.f.network.route(src, dst).links]
@@ -299,7 +305,7 @@ class World:
     def grow(self, number, size, more):
         flow = f"f{number}"
         if flow in self.growing and self.f.is_open(flow):
-            self.f.grow(flow, size, more)
+            tell(self.f, GrowFlow(flow=flow, by_bytes=size, more=more))
             self.size[flow] += size
             if not more:
                 del self.growing[flow]
@@ -308,23 +314,23 @@ class World:
         flow = f"f{number}"
         if self.f.is_open(flow):
             sent = self.f.sent_bytes(flow)
-            self.f.cancel(flow)
+            tell(self.f, CloseFlow(flow=flow))
             self.size[flow] = sent
             self.growing.pop(flow, None)
 
     def set_capacity(self, link, bytes_per_s):
-        self.f.set_capacity(link, bytes_per_s)
+        tell(self.f, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         self.capacity[link] = bytes_per_s
 
     def wait(self, seconds):
         until_s = self.f.now_s + seconds
         while self.f.next_event_s() <= until_s:
             self.step()
-        self.f.advance(until_s)
+        self.f.handle(None, until_s)
 
     def step(self):
         before, began_s = self.f.bytes_by_link(), self.f.now_s
-        for ended in self.f.advance(self.f.next_event_s()):
+        for ended in self.f.handle(None, self.f.next_event_s()):
             assert ended.flow not in self.growing
             self.done[ended.flow] = ended.finished_s
         passed_s = self.f.now_s - began_s
@@ -361,7 +367,7 @@ class World:
                 self.set_capacity(link, 1e9)
         for flow in list(self.growing):
             if self.f.is_open(flow):
-                self.f.grow(flow, 0, False)
+                tell(self.f, GrowFlow(flow=flow, by_bytes=0, more=False))
         self.growing.clear()
         while self.f.open_flows:
             assert self.f.next_event_s() < math.inf, "flows are stuck"
@@ -406,12 +412,13 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
         for at_s, name, flows in sorted(coflows, key=lambda item: item[0]):
             if at_s > f.now_s:  # what comes at one time is decided on once
                 done |= ends_by(f, float(at_s))
-            f.register_coflow(name)
+            tell(f, RegisterCoflow(coflow=name))
             for number, (src, dst, size) in enumerate(flows):
-                f.start(
+                open_flows(
+                    f,
                     FlowSpec(
                         flow=f"{name}/{number}", src=src, dst=dst, size_bytes=size, coflow=name
-                    )
+                    ),
                 )
         return done | ends_of_all(f)
 
@@ -421,21 +428,21 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
 @pytest.mark.parametrize("scheduler", sorted(FLOW_SCHEDULERS))
 def test_a_growing_flow_waits_for_its_last_bytes(scheduler):
     f = fabric(scheduler)
-    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB, more=True))
-    assert f.advance(3.0) == []
+    open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB, more=True))
+    assert f.handle(None, 3.0) == []
     assert f.sent_bytes("a") == GB
     assert f.rate_bytes_per_s("a") == 0
-    f.grow("a", GB, more=True)
-    f.advance(3.5)
+    tell(f, GrowFlow(flow="a", by_bytes=GB, more=True))
+    f.handle(None, 3.5)
     assert f.sent_bytes("a") == 1_500_000_000
-    f.grow("a", GB, more=False)
-    assert [ended.finished_s for ended in f.advance(10.0)] == pytest.approx([5.0])
+    tell(f, GrowFlow(flow="a", by_bytes=GB, more=False))
+    assert [ended.finished_s for ended in f.handle(None, 10.0)] == pytest.approx([5.0])
     with pytest.raises(ValueError, match='flow "a" is not open'):
-        f.grow("a", 1, more=False)
+        tell(f, GrowFlow(flow="a", by_bytes=1, more=False))
 
 
 def test_only_a_flow_that_said_so_grows():
     f = fabric("maxmin")
-    f.start(FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
+    open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
     with pytest.raises(ValueError, match='flow "a" is complete'):
-        f.grow("a", 1, more=False)
+        tell(f, GrowFlow(flow="a", by_bytes=1, more=False))

@@ -8,8 +8,10 @@ import pytest
 
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
@@ -27,7 +29,8 @@ def fabric(scheduler, uplink_bytes_per_s=GB, **more):
 
 def start(f, flow, src, dst, size_bytes, coflow=None, priority=()):
     ends = f"r{src}n0", f"r{dst}n0"
-    f.start(
+    open_flows(
+        f,
         FlowSpec(
             flow=flow,
             src=ends[0],
@@ -35,7 +38,7 @@ def start(f, flow, src, dst, size_bytes, coflow=None, priority=()):
             size_bytes=size_bytes,
             coflow=coflow,
             priority=priority,
-        )
+        ),
     )
 
 
@@ -50,7 +53,7 @@ def one_after_the_other(scheduler, uplink_bytes_per_s, sizes_bytes, coflows=math
         came_s.append(float(at_s))
         ends_s |= ends_by(f, came_s[-1])
         if number < coflows:
-            f.register_coflow(f"c{number}")
+            tell(f, RegisterCoflow(coflow=f"c{number}"))
         start(f, f"f{number}", 0, 1, size_bytes, coflow=f"c{number % coflows:.0f}")
         at_s += Fraction(size_bytes, uplink_bytes_per_s)
     ends_s |= ends_of_all(f)
@@ -86,7 +89,7 @@ def test_what_is_freed_goes_to_the_highest_priority_of_that_instant():
     f = fabric("afap")
     start(f, "a", 0, 1, GB, priority=(2.0,))
     start(f, "low", 0, 1, GB, priority=(3.0,))
-    assert [ended.flow for ended in f.advance(1.0)] == ["a"]
+    assert [ended.flow for ended in f.handle(None, 1.0)] == ["a"]
     start(f, "high", 0, 1, GB, priority=(1.0,))
     assert [f.rate_bytes_per_s(flow) for flow in ("high", "low")] == [GB, 0.0]
 
@@ -95,10 +98,10 @@ def test_a_circuit_that_carries_is_kept_for_who_comes_as_its_user_ends():
     """a's circuit from rack 0 to 1 carries; next, which is shorter than other, can go on on it."""
     f = optical()
     for coflow, dst, megabytes in (("a", 1, 1000), ("other", 2, 2000)):
-        f.register_coflow(coflow)
+        tell(f, RegisterCoflow(coflow=coflow))
         start(f, coflow, 0, dst, megabytes * MB, coflow=coflow)
-    f.register_coflow("next")
-    assert [ended.flow for ended in f.advance(1.0 + DELTA_S)] == ["a"]
+    tell(f, RegisterCoflow(coflow="next"))
+    assert [ended.flow for ended in f.handle(None, 1.0 + DELTA_S)] == ["a"]
     start(f, "next", 0, 1, 100 * MB, coflow="next")
     circuits = [(c.src, c.dst, c.coflow, c.ready_s) for c in f.circuits()]
     assert circuits == [("r0", "r1", "next", DELTA_S)]
@@ -116,7 +119,7 @@ def test_bytes_sent_are_known_without_a_decision():
     f = fabric("afap")
     start(f, "a", 0, 1, GB, priority=(2.0,))
     start(f, "low", 0, 1, GB, priority=(3.0,))
-    f.advance(1.0)
+    f.handle(None, 1.0)
     assert f.sent_bytes("low") == 0
     assert f.bytes_by_category()["cross_rack"] == GB
     start(f, "high", 0, 1, GB, priority=(1.0,))
@@ -139,5 +142,5 @@ def test_the_emulators_ledger_ends_flows_before_others_come():
 def test_what_finishes_alone_is_due_at_its_time_and_not_before():
     f = fabric("maxmin")
     start(f, "a", 0, 1, GB)
-    assert f.advance(1.0 - 1e-8) == []
+    assert f.handle(None, 1.0 - 1e-8) == []
     assert math.isclose(f.next_event_s(), 1.0)

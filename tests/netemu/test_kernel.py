@@ -10,10 +10,12 @@ import pytest
 
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.kernel.state import NONE
+from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.filling import fill
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import stack
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import network_of
 
 NAMES = sorted(FLOW_SCHEDULERS.keys() - {"sunflow"})
@@ -30,7 +32,7 @@ class Busy:
         self.growing: list[str] = []
         self.started = 0
         for number in range(3):
-            self.fabric.register_coflow(f"c{number}")
+            tell(self.fabric, RegisterCoflow(coflow=f"c{number}"))
 
     def step(self) -> None:
         dice, fabric = self.dice, self.fabric
@@ -38,16 +40,16 @@ class Busy:
         if kind < 0.4 or not fabric.open_flows:
             self.start()
         elif kind < 0.5:
-            fabric.cancel(f"f{dice.randrange(self.started)}")
+            tell(fabric, CloseFlow(flow=f"f{dice.randrange(self.started)}"))
         elif kind < 0.6:
             capacity = dice.choice([0.0, 1e8, 5e8, 1e9, math.inf])
-            fabric.set_capacity(dice.choice(self.links), capacity)
+            tell(fabric, SetCapacity(link=dice.choice(self.links), bytes_per_s=capacity))
         elif kind < 0.7 and self.growing:
             flow = self.growing.pop()
             if fabric.is_open(flow):
-                fabric.grow(flow, dice.randrange(10**9), more=False)
+                tell(fabric, GrowFlow(flow=flow, by_bytes=dice.randrange(10**9), more=False))
         elif fabric.next_event_s() < math.inf:
-            fabric.advance(fabric.next_event_s() + dice.choice([0.0, 0.0, 1.0]))
+            fabric.handle(None, fabric.next_event_s() + dice.choice([0.0, 0.0, 1.0]))
         fabric.next_event_s()  # sets rates
 
     def start(self) -> None:
@@ -70,7 +72,7 @@ class Busy:
             self.started += 1
             if more:
                 self.growing.append(flow)
-        self.fabric.start_all(new)
+        open_flows(self.fabric, *new)
 
 
 @pytest.mark.parametrize("scheduler", NAMES)
@@ -81,7 +83,7 @@ def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
             busy.step()
             _check(busy.fabric)
         for flow in list(busy.fabric.rates_bytes_per_s()):
-            busy.fabric.cancel(flow)
+            tell(busy.fabric, CloseFlow(flow=flow))
         _check(busy.fabric)
         store = busy.fabric._store
         assert not store._row_of

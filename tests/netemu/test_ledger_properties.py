@@ -12,8 +12,10 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import tell
 
 MB = 10**6
 DATA = {
@@ -130,7 +132,7 @@ class LedgerRun:
         self.ledger = Ledger(self.fabric, 1, pasts)
         self.ledger.advance(before)
         for link, bytes_per_s in self.capacity.items():
-            self.fabric.set_capacity(link, bytes_per_s)
+            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         of_jobs = [flow for flow in self.size if self.spec[flow].coflow is not None]
         for flow in self.size.keys() - self.own:
             if flow not in of_jobs:  # the ResourceManager opens flows of coflows only
@@ -172,7 +174,7 @@ class LedgerRun:
     def set_capacity(self, link, bytes_per_s):
         if ".ocs." in link and bytes_per_s == math.inf:
             return  # a port without limit is none that exists
-        self.fabric.set_capacity(link, bytes_per_s)
+        tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         self.capacity[link] = bytes_per_s
 
     def wait(self, seconds):
@@ -214,7 +216,7 @@ class LedgerRun:
     def finish(self):
         """Mend all links and end all growing; then every flow with a sender ends."""
         for link in self.capacity:
-            self.fabric.set_capacity(link, 1e6)
+            tell(self.fabric, SetCapacity(link=link, bytes_per_s=1e6))
         for flow in self.growing & self.size.keys():
             if self.fabric.is_open(flow):
                 self.ledger.grow(flow, 0, False)

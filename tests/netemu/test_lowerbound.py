@@ -5,10 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.circuits.lowerbound import (
-    circuit_times_s,
-    lower_bound_s,
-)
+from railyard.oracles.lowerbound import circuit_times_s, lower_bound_s
 
 
 def coflow(maps, reduces):

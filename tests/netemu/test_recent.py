@@ -8,8 +8,10 @@ import pytest
 from railyard.cluster.errors import InvariantError
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.fabric.recent import RecentChanges
+from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.base import FlowScheduler, Plan
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.test_fabric import topology
 
 
@@ -25,10 +27,10 @@ class Late(FlowScheduler):
 
 def test_an_error_of_a_flow_scheduler_shows_the_last_changes():
     fabric = Fabric(topology(), Late())
-    fabric.start(FlowSpec(flow="f0", src="r0n0", dst="r1n0", size_bytes=10**10))
+    open_flows(fabric, FlowSpec(flow="f0", src="r0n0", dst="r1n0", size_bytes=10**10))
     fabric.next_event_s()
-    fabric.advance(1.5)
-    fabric.set_capacity("r0.up", 1e8)
+    fabric.handle(None, 1.5)
+    tell(fabric, SetCapacity(link="r0.up", bytes_per_s=1e8))
     with pytest.raises(InvariantError, match="late's order") as caught:
         fabric.next_event_s()
     _, started, changed = str(caught.value).splitlines()

@@ -17,10 +17,12 @@ from railyard.netemu.emulator.grants import Ledger
 from railyard.netemu.emulator.statefile import State, StateFile
 from railyard.netemu.emulator.statistics import plus, since
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import TakeUpCoflow, TakeUpFlow
 from railyard.netemu.messages import (
     CircuitChanges,
     GetCircuitChanges,
     NetworkView,
+    RegisterCoflow,
     SetCapacity,
     WatchNetwork,
 )
@@ -28,6 +30,7 @@ from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 from railyard.netemu.record.circuits import CircuitLog
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.test_ledger import ANN, BOB, run, spec
 from tests.netemu.test_order_times import World
 from tests.netemu.test_statistics import stats
@@ -70,27 +73,28 @@ def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, fl
     """Whatever the order in which their senders tell them."""
     first = fabric_of(scheduler)
     for coflow in "abc":
-        first.register_coflow(coflow)
+        tell(first, RegisterCoflow(coflow=coflow))
     begun = sorted((each[0] * 0.25, number) for number, each in enumerate(flows))
     specs = {}
     for at_s, number in begun:
         if at_s > dies_s:
             continue
-        first.advance(at_s)
+        first.handle(None, at_s)
         _, src, dst, size_bytes, coflow = flows[number]
         name = f"f{number}"
         specs[name] = FlowSpec(flow=name, src=src, dst=dst, size_bytes=size_bytes, coflow=coflow)
-        first.start(specs[name])
-    first.advance(max(dies_s, first.now_s))
+        open_flows(first, specs[name])
+    first.handle(None, max(dies_s, first.now_s))
     later = fabric_of(scheduler)
-    later.advance(first.now_s)
+    later.handle(None, first.now_s)
     pasts = first.pasts()
     for coflow in "cab":
-        later.register_coflow(coflow, pasts.get(coflow))
+        past = pasts.get(coflow)
+        tell(later, TakeUpCoflow(coflow, past) if past else RegisterCoflow(coflow=coflow))
     still_open = [name for name in specs if first.is_open(name)]
     random.Random(seed).shuffle(still_open)
     for name in still_open:
-        later.go_on(specs[name], first.sent_by(name))
+        tell(later, TakeUpFlow(specs[name], first.sent_by(name)))
     expected = ends_of_all(first)
     assert ends_of_all(later) == pytest.approx(expected, abs=1e-5)
     carried = sum(specs[name].size_bytes for name in specs)
@@ -108,24 +112,24 @@ def test_what_no_link_limits_does_not_count_as_sent():
         "other": spec("other", 8 * MB, coflow="d"),
     }
     for coflow in "cd":
-        first.register_coflow(coflow)
-    first.start_all(specs.values())
-    assert [ended.flow for ended in first.advance(0.1)] == ["local"]
-    later.advance(0.1)
+        tell(first, RegisterCoflow(coflow=coflow))
+    open_flows(first, *specs.values())
+    assert [ended.flow for ended in first.handle(None, 0.1)] == ["local"]
+    later.handle(None, 0.1)
     for coflow, past in first.pasts().items():
         assert past.ended_bytes == 0
-        later.register_coflow(coflow, past)
+        tell(later, TakeUpCoflow(coflow, past))
     for flow in ("grows", "far", "other"):
-        later.go_on(specs[flow], first.sent_by(flow))
+        tell(later, TakeUpFlow(specs[flow], first.sent_by(flow)))
     assert ends_by(later, 2.0) == {"far": pytest.approx(0.8), "other": pytest.approx(1.6)}
 
 
 def test_a_flow_has_sent_no_more_than_it_has():
     fabric = fabric_of("maxmin")
     with pytest.raises(ValueError, match='"a" has sent 1000001 bytes: need 0 to its size, 1000000'):
-        fabric.go_on(spec("a"), 1_000_001)
-    fabric.go_on(spec("a"), 1_000_000)
-    assert [ended.flow for ended in fabric.advance(0.0)] == ["a"]
+        tell(fabric, TakeUpFlow(spec("a"), 1_000_001))
+    tell(fabric, TakeUpFlow(spec("a"), 1_000_000))
+    assert [ended.flow for ended in fabric.handle(None, 0.0)] == ["a"]
     assert fabric.bytes_by_category()["cross_rack"] == 0
 
 

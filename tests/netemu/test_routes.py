@@ -5,9 +5,11 @@ import pytest
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.maxmin import MaxMin
+from tests.netemu.telling import open_flows, tell
 
 GBPS = 1e9 / 8
 
@@ -70,7 +72,7 @@ def test_circuits_go_by_optical_ports():
 def test_flows_through_a_tree_share_its_switches():
     fabric = Fabric(load_topology("joint-16x6"), MaxMin())
     for number, (src, dst) in enumerate([("r0n0", "r4n0"), ("r1n0", "r8n0"), ("r2n0", "r2n1")]):
-        fabric.start(FlowSpec(flow=f"f{number}", src=src, dst=dst, size_bytes=10**9))
+        open_flows(fabric, FlowSpec(flow=f"f{number}", src=src, dst=dst, size_bytes=10**9))
     rates = [fabric.rate_bytes_per_s(f"f{number}") for number in range(3)]
     assert rates == pytest.approx([GBPS, GBPS, 3 * GBPS])
 
@@ -89,11 +91,11 @@ def test_clients_outside_the_racks_come_in_by_their_own_link():
 def test_who_is_outside_shares_the_link_and_takes_no_circuit():
     fabric = Fabric(load_topology("hybrid-8x4,client.uplink=1Gbps,client.downlink=2Gbps"), MaxMin())
     for number, (src, dst) in enumerate((("outside", "r0n0"), ("outside", "r1n0"))):
-        fabric.start(FlowSpec(flow=f"up{number}", src=src, dst=dst, size_bytes=10**9))
-    fabric.start(FlowSpec(flow="down", src="r0n0", dst="outside", size_bytes=10**9))
+        open_flows(fabric, FlowSpec(flow=f"up{number}", src=src, dst=dst, size_bytes=10**9))
+    open_flows(fabric, FlowSpec(flow="down", src="r0n0", dst="outside", size_bytes=10**9))
     assert fabric.rate_bytes_per_s("up0") == fabric.rate_bytes_per_s("up1") == GBPS / 2
     assert fabric.rate_bytes_per_s("down") == 2 * GBPS
-    fabric.advance(20.0)
+    fabric.handle(None, 20.0)
     carried = fabric.bytes_by_category()
     assert (carried["client"], carried["cross_rack"], carried["ocs"]) == (3 * 10**9, 0, 0)
 
@@ -114,10 +116,10 @@ def test_nobody_is_outside_without_a_link(topology, src, dst):
 def test_unequal_sites_are_limited_by_their_own_links():
     topology = load_topology("tetrium-8,rack.r0.uplink=300Mbps,rack.r7.downlink=200Mbps")
     fabric = Fabric(topology, MaxMin())
-    fabric.start(FlowSpec(flow="a", src="r0n0", dst="r7n0", size_bytes=10**9))
-    fabric.start(FlowSpec(flow="b", src="r0n0", dst="r1n0", size_bytes=10**9))
+    open_flows(fabric, FlowSpec(flow="a", src="r0n0", dst="r7n0", size_bytes=10**9))
+    open_flows(fabric, FlowSpec(flow="b", src="r0n0", dst="r1n0", size_bytes=10**9))
     assert fabric.rate_bytes_per_s("a") == pytest.approx(0.15 * GBPS)
-    fabric.cancel("b")
+    tell(fabric, CloseFlow(flow="b"))
     assert fabric.rate_bytes_per_s("a") == pytest.approx(0.2 * GBPS)
 
 

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.netemu.circuits.lowerbound import lower_bound_s
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.lowerbound import lower_bound_s
+from tests.netemu.telling import open_flows, tell
 from tests.netemu.topologies import ends_of_all, network_of
 
 GB = 10**9
@@ -37,7 +39,8 @@ def fabric(racks=3, nodes=1, nic="unlimited", delta_s=0.0, elephant="1B", wavele
 
 
 def start(f, coflow, src, dst, size_bytes, name="", **more):
-    f.start(
+    open_flows(
+        f,
         FlowSpec(
             flow=f"{coflow}/{name or f'{src}>{dst}'}",
             src=src if isinstance(src, str) else f"r{src}n0",
@@ -45,12 +48,12 @@ def start(f, coflow, src, dst, size_bytes, name="", **more):
             size_bytes=size_bytes,
             coflow=coflow,
             **more,
-        )
+        ),
     )
 
 
 def begin(f, coflow, sizes):
-    f.register_coflow(coflow)
+    tell(f, RegisterCoflow(coflow=coflow))
     for (src, dst), size_bytes in sizes.items():
         start(f, coflow, src, dst, size_bytes)
 
@@ -126,7 +129,7 @@ def test_no_port_ever_has_more_circuits_than_it_can(coflows, delta_s, wavelength
     f = fabric(racks=5, delta_s=delta_s, wavelengths=wavelengths)
     coming = sorted(((at / 2, str(n), sizes) for n, (sizes, at) in enumerate(coflows)))
     for at_s, name, sizes in coming:
-        f.advance(at_s)
+        f.handle(None, at_s)
         begin(f, name, sizes)
     ends_of_all(f)
     assert f.bytes_by_category()["cross_rack"] == sum(sum(s.values()) for _, _, s in coming)
@@ -151,12 +154,12 @@ def test_no_port_ever_has_more_circuits_than_it_can(coflows, delta_s, wavelength
 def test_nothing_is_sent_while_a_circuit_is_set_up():
     f = fabric(delta_s=0.5)
     begin(f, "A", {(0, 1): GB})
-    f.advance(0.4)
+    f.handle(None, 0.4)
     assert f.sent_bytes("A/0>1") == 0
     assert f.rate_bytes_per_s("A/0>1") == 0
     [circuit] = f.circuits()
     assert circuit == ("r0", "r1", "A", 0.5)
-    f.advance(0.75)
+    f.handle(None, 0.75)
     assert f.sent_bytes("A/0>1") == GB // 4
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.5)}
 
@@ -165,7 +168,7 @@ def test_small_pairs_go_by_packets():
     """Two flows of .6 GB each are an elephant of 1 GB together; one is none."""
     f = fabric(nodes=2, elephant="1GB")
     for coflow in "AB":
-        f.register_coflow(coflow)
+        tell(f, RegisterCoflow(coflow=coflow))
     start(f, "A", "r0n0", "r1n0", 600_000_000, "1")
     start(f, "A", "r0n1", "r1n1", 600_000_000, "2")
     start(f, "B", "r0n0", "r2n0", 600_000_000)
@@ -188,13 +191,15 @@ def test_small_pairs_go_by_packets():
 def test_what_grows_to_an_elephant_changes_to_a_circuit_and_stays_there():
     """.5 GB by packets until .25 s; then .25 + .75 left, by circuit from .35 s on."""
     f = fabric(delta_s=0.1, elephant="1GB")
-    f.register_coflow("A")
+    tell(f, RegisterCoflow(coflow="A"))
     start(f, "A", 0, 1, 500_000_000, more=True)
-    f.advance(0.25)
-    f.grow("A/0>1", 750_000_000, more=True)
+    f.handle(None, 0.25)
+    tell(f, GrowFlow(flow="A/0>1", by_bytes=750_000_000, more=True))
     assert f.circuits()[0].ready_s == pytest.approx(0.35)
-    f.advance(0.85)
-    f.grow("A/0>1", 100_000_000, more=False)  # a little more: it goes by the circuit, too
+    f.handle(None, 0.85)
+    tell(
+        f, GrowFlow(flow="A/0>1", by_bytes=100_000_000, more=False)
+    )  # a little more: it goes by the circuit, too
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.45)}
     moved = f.bytes_by_category()
     assert (moved["eps"], moved["ocs"]) == (250_000_000, 1_100_000_000)
@@ -206,12 +211,14 @@ def test_a_failed_port_s_bytes_go_by_packets_and_come_back():
     """By circuit until 1 s, by packets until 2 s, then again, δ later."""
     f = fabric(delta_s=0.5, elephant="1GB")
     begin(f, "A", {(0, 1): 4 * GB})
-    f.advance(1.0)
-    f.set_capacity("r1.ocs.down", 0)
+    f.handle(None, 1.0)
+    tell(f, SetCapacity(link="r1.ocs.down", bytes_per_s=0))
     assert f.rate_bytes_per_s("A/0>1") == GB
     assert f.circuits() == []
-    f.advance(2.0)
-    f.set_capacity("r1.ocs.down", 2 * GB)  # the other port still carries 1 GB/s
+    f.handle(None, 2.0)
+    tell(
+        f, SetCapacity(link="r1.ocs.down", bytes_per_s=2 * GB)
+    )  # the other port still carries 1 GB/s
     assert f.rate_bytes_per_s("A/0>1") == 0
     assert ends_of_all(f) == {"A/0>1": pytest.approx(5.0)}
     moved = f.bytes_by_category()
@@ -221,10 +228,10 @@ def test_a_failed_port_s_bytes_go_by_packets_and_come_back():
 def test_what_is_no_elephant_any_more_stays_with_packets():
     f = fabric(elephant="1GB")
     begin(f, "A", {(0, 1): 2 * GB})
-    f.advance(0.5)
-    f.set_capacity("r0.ocs.up", 0)
-    f.advance(1.5)
-    f.set_capacity("r0.ocs.up", GB)
+    f.handle(None, 0.5)
+    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=0))
+    f.handle(None, 1.5)
+    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB))
     ends_of_all(f)
     assert f.bytes_by_category()["ocs"] == 500_000_000
 
@@ -232,8 +239,8 @@ def test_what_is_no_elephant_any_more_stays_with_packets():
 def test_a_slower_port_slows_its_circuit():
     f = fabric()
     begin(f, "A", {(0, 1): 2 * GB})
-    f.advance(1.0)
-    f.set_capacity("r0.ocs.up", GB / 2)
+    f.handle(None, 1.0)
+    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB / 2))
     assert ends_of_all(f) == {"A/0>1": pytest.approx(3.0)}
 
 
@@ -241,7 +248,7 @@ def test_the_shorter_coflow_goes_first_and_the_longer_fills_gaps():
     """B cuts A at 1 s, for 1 s; δ is paid for every change of circuits."""
     f = fabric(delta_s=0.1)
     begin(f, "A", {(0, 1): 5 * GB})
-    f.advance(1.1)
+    f.handle(None, 1.1)
     begin(f, "B", {(0, 2): GB})
     ends = ends_of_all(f)
     assert ends == {"B/0>2": pytest.approx(2.2), "A/0>1": pytest.approx(2.3 + 4.0)}
@@ -260,8 +267,8 @@ def test_nics_are_shared_by_packets_and_circuits():
     The latter end at .3 s; then the circuit has all: .9 GB left of 1 GB.
     """
     f = fabric(racks=4, nic="8Gbps", elephant="1GB")
-    f.register_coflow("A")
-    f.register_coflow("B")
+    tell(f, RegisterCoflow(coflow="A"))
+    tell(f, RegisterCoflow(coflow="B"))
     start(f, "A", 0, 1, GB)
     start(f, "B", 0, 2, 100_000_000)
     start(f, "B", 0, 3, 100_000_000)
@@ -277,11 +284,11 @@ def test_nics_are_shared_by_packets_and_circuits():
 def test_a_nic_that_gets_a_limit_slows_its_circuit():
     f = fabric()
     begin(f, "A", {(0, 1): 2 * GB})
-    f.advance(1.0)
-    f.set_capacity("r0n0.up", GB / 4)
+    f.handle(None, 1.0)
+    tell(f, SetCapacity(link="r0n0.up", bytes_per_s=GB / 4))
     assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 4)
-    f.advance(3.0)
-    f.set_capacity("r0n0.up", math.inf)
+    f.handle(None, 3.0)
+    tell(f, SetCapacity(link="r0n0.up", bytes_per_s=math.inf))
     assert ends_of_all(f) == {"A/0>1": pytest.approx(3.5)}
 
 
@@ -311,7 +318,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
     for _ in range(2):
         f = fabric(racks=5, delta_s=0.25, elephant=elephant)
         for number in range(len(coflows)):
-            f.register_coflow(str(number))
+            tell(f, RegisterCoflow(coflow=str(number)))
         numbers = list(range(len(coflows)))
         order.shuffle(numbers)
         for number in numbers:
@@ -325,7 +332,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
 def test_flows_on_a_circuit_end_as_their_nodes_links_let_them():
     """Two senders of one rack share a circuit that neither NIC fills; one of them ends first."""
     f = fabric(nodes=3, nic="2Gbps")
-    f.register_coflow("a")
+    tell(f, RegisterCoflow(coflow="a"))
     start(f, "a", "r0n0", "r1n0", GB // 4)
     start(f, "a", "r0n1", "r1n1", GB // 2)
     ends = ends_of_all(f)
@@ -343,7 +350,7 @@ def test_a_gap_of_delta_or_less_is_left_alone(gap_s):
     """
     f = fabric(racks=4, delta_s=0.1)
     begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
-    f.advance(1.1 - gap_s)
+    f.handle(None, 1.1 - gap_s)
     begin(f, "other", {(2, 3): 5 * GB})
     made = {(c.src, c.dst) for c in f.circuits()}
     assert ("r2", "r3") not in made
@@ -354,7 +361,7 @@ def test_a_gap_of_delta_or_less_is_left_alone(gap_s):
 def test_a_gap_that_is_longer_than_delta_is_used():
     f = fabric(racks=4, delta_s=0.1)
     begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
-    f.advance(0.9)
+    f.handle(None, 0.9)
     begin(f, "other", {(2, 3): 5 * GB})
     # .1 s of the gap of .2 s is dark; the rest comes after 1.7 s
     assert ends_of_coflows(f) == pytest.approx({"first": 1.7, "other": 1.7 + 0.1 + 4.9})
@@ -363,11 +370,11 @@ def test_a_gap_that_is_longer_than_delta_is_used():
 def test_a_gap_is_used_after_all_if_who_was_to_end_it_gives_up():
     f = fabric(racks=4, delta_s=0.1)
     begin(f, "first", {(0, 1): 1 * GB, (2, 1): GB // 2})
-    f.advance(1.05)
+    f.handle(None, 1.05)
     begin(f, "other", {(2, 3): 5 * GB})
     f.next_event_s()
     for flow in list(f.coflow("first").flows):
         if "2" in flow.split("/")[1]:
-            f.cancel(flow)
+            tell(f, CloseFlow(flow=flow))
     ends = ends_of_coflows(f)
     assert ends["other"] <= 1.1 + 0.1 + 5.0 + 1e-9

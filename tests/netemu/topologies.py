@@ -27,7 +27,7 @@ def three_racks(**tables: object) -> Topology:
 
 def ends_by(fabric: Fabric, now_s: float) -> dict[str, float]:
     """{flow: its end}, of those that end by then."""
-    return {ended.flow: ended.finished_s for ended in fabric.advance(now_s)}
+    return {ended.flow: ended.finished_s for ended in fabric.handle(None, now_s)}
 
 
 def ends_of_all(fabric: Fabric) -> dict[str, float]:

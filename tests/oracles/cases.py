@@ -15,8 +15,10 @@ from typing import Generic, TypeVar
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from tests.netemu.telling import open_flows, tell
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6
@@ -104,10 +106,10 @@ class Run:
         fabric = self.fabric
         self.look()
         if at_s < math.inf:
-            self._take(fabric.advance(max(at_s, fabric.now_s)))
+            self._take(fabric.handle(None, max(at_s, fabric.now_s)))
             return
         while (due_s := fabric.next_event_s()) < math.inf:
-            self._take(fabric.advance(due_s))
+            self._take(fabric.handle(None, due_s))
             self.look()
 
     def do(self, changes: list[Change]) -> None:
@@ -117,15 +119,15 @@ class Run:
                 case Start(spec):
                     if spec.coflow is not None and spec.coflow not in self._known:
                         self._known.add(spec.coflow)
-                        self.fabric.register_coflow(spec.coflow)
-                    self.fabric.start(spec)
+                        tell(self.fabric, RegisterCoflow(coflow=spec.coflow))
+                    open_flows(self.fabric, spec)
                 case Grow(flow, by_bytes, more):
                     if self.fabric.is_open(flow):
-                        self.fabric.grow(flow, by_bytes, more)
+                        tell(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
                 case Cancel(flow):
-                    self.fabric.cancel(flow)
+                    tell(self.fabric, CloseFlow(flow=flow))
                 case Limit(link, bytes_per_s):
-                    self.fabric.set_capacity(link, bytes_per_s)
+                    tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
     def look(self) -> None:
         """Nothing, for subclasses: rates are set, and time is about to pass."""

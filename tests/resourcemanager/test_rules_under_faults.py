@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from railyard.benchmarks._faults import toys
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import AttemptFailed, FlowFailed, StartFlow
 from railyard.cluster.topologies.tables import Ocs
@@ -14,7 +15,6 @@ from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
-from railyard.simulator.faults import toys
 from tests.harness import TinyCluster, tiny_cluster
 
 FAULTS_END_S = 40.0

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from railyard.benchmarks._faults.scenarios import Scenario
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.messages.execution import CancelFlow, FlowFinished, StartFlow
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.simulator.faults.faults import NodeDown
-from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.replay import Journaled
 from railyard.simulator.restarts.workers import FaultyWorkers

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from railyard.benchmarks._faults.toys import DiceMoves
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topologies.tables import Storage
@@ -19,7 +20,6 @@ from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.faults.faults import NodeDown
-from railyard.simulator.faults.toys import DiceMoves
 from railyard.simulator.silence.daemons import Fault
 from tests.resourcemanager.toys import moving
 from tests.workloads import MB, job_of, topology, workload

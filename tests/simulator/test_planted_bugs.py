@@ -14,9 +14,9 @@ from railyard.benchmarks._faults.running import (
     schedule_of,
     schedulers,
 )
+from railyard.benchmarks._faults.schedules import Schedule, small_schedule
+from railyard.benchmarks._faults.shrinking import parts_of, shrunk
 from railyard.benchmarks.faults import found_by
-from railyard.simulator.faults.schedules import Schedule, small_schedule
-from railyard.simulator.faults.shrinking import parts_of, shrunk
 from railyard.simulator.silence.daemons import DaemonDown
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from railyard.benchmarks._faults import toys
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import JobId, NodeId
 from railyard.cluster.messages.execution import (
@@ -24,7 +25,6 @@ from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, 
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.simulator.cluster import Simulation
-from railyard.simulator.faults import toys
 from railyard.simulator.faults.faults import NodeDown
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.silence.daemons import Fault

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from railyard.benchmarks._faults.scenarios import Scenario
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.fabric.orders import StartFlows
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.ends import daemons_of, sender_of
 from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
@@ -134,8 +135,9 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
 
 
 def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatch):
-    go_on = Fabric.go_on
-    monkeypatch.setattr(Fabric, "go_on", lambda self, spec, _: go_on(self, spec, 0))
+    monkeypatch.setattr(
+        "railyard.netemu.emulator.grants.TakeUpFlow", lambda spec, _: StartFlows((spec,))
+    )
     world = World()
     world.at(1.0, world.network.come_back, world.resume)
     world.at(2.0, world.tells("datanode-r1"))

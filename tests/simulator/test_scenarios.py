@@ -1,6 +1,7 @@
 """What holds for one scheduler holds for all, whatever goes wrong: 2,000 schedules by seed.
 
-Most are small, with daemons that die at any event; some are large (``simulator.faults.schedules``).
+Most are small, with daemons that die at any event; some are large
+(``benchmarks._faults.schedules``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from railyard.benchmarks._faults import toys
+from railyard.benchmarks._faults.laws import Laws
 from railyard.benchmarks._faults.running import again, broken_law, named, schedule_of, schedulers
+from railyard.benchmarks._faults.scenarios import Scenario
+from railyard.benchmarks._faults.schedules import large_schedule, small_schedule
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messages.execution import (
     AttemptStarted,
@@ -22,10 +27,6 @@ from railyard.cluster.messages.execution import (
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.observed import LinkState
-from railyard.simulator.faults import toys
-from railyard.simulator.faults.laws import Laws
-from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.faults.schedules import large_schedule, small_schedule
 from railyard.simulator.nodes.attempt import SimulatedAttempt
 
 SCHEDULES = 2_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from railyard.benchmarks._faults.schedules import Schedule
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
@@ -13,7 +14,6 @@ from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.schedules import Schedule
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
 from railyard.simulator.nodes.behaviour import Behaviour

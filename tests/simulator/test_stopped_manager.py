@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from railyard.benchmarks._faults.running import broken_law, named
+from railyard.benchmarks._faults.scenarios import Scenario
+from railyard.benchmarks._faults.schedules import Schedule, small_schedule
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import rack_of
@@ -23,8 +25,6 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import WorkloadJob, WorkStage
-from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.faults.schedules import Schedule, small_schedule
 from railyard.simulator.nodes.behaviour import Behaviour
 from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 

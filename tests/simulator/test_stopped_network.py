@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from railyard.benchmarks._faults.scenarios import Scenario
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from railyard.simulator.faults.scenarios import Scenario
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.silence.daemons import DaemonDown, DaemonStopped
 from railyard.simulator.silence.network import FaultyNetwork

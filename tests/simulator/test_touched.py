@@ -6,6 +6,10 @@ from collections.abc import Callable, Container
 
 import pytest
 
+from railyard.benchmarks._faults.accounts import TimerAccount
+from railyard.benchmarks._faults.scenarios import Scenario
+from railyard.benchmarks._faults.schedules import large_schedule
+from railyard.benchmarks._faults.touched import touched_jobs
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId
 from railyard.cluster.messages.execution import (
@@ -19,10 +23,6 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.state.jobs import Job, Stage
 from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
-from railyard.simulator.faults.accounts import TimerAccount
-from railyard.simulator.faults.scenarios import Scenario
-from railyard.simulator.faults.schedules import large_schedule
-from railyard.simulator.faults.touched import touched_jobs
 
 
 def running() -> tuple[Core, Job]:

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId
-from railyard.netemu.circuits.lowerbound import lower_bound_s
+from railyard.oracles.lowerbound import lower_bound_s
 from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
     Schedule,

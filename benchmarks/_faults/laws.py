@@ -31,6 +31,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from railyard.benchmarks._faults.accounts import SlotAccount, TimerAccount
+from railyard.benchmarks._faults.drawing import CIRCUITS
+from railyard.benchmarks._faults.touched import touched_jobs
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId, job_of, task_of, task_place
 from railyard.cluster.messages.execution import AttemptSucceeded
@@ -42,9 +45,6 @@ from railyard.resourcemanager.core.output import success_file
 from railyard.resourcemanager.interface.commands import CommitJob
 from railyard.resourcemanager.interface.events import JobCommitFailed
 from railyard.simulator.cluster import Simulation
-from railyard.simulator.faults.accounts import SlotAccount, TimerAccount
-from railyard.simulator.faults.drawing import CIRCUITS
-from railyard.simulator.faults.touched import touched_jobs
 
 #: Events between two checks of everything that the core knows.
 _EVENTS_PER_FULL_CHECK = 8

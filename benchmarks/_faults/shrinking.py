@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from railyard.simulator.faults.schedules import Schedule
+from railyard.benchmarks._faults.schedules import Schedule
 
 #: ("f", place of a fault) or ("j", place of a job).
 Part = tuple[str, int]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from railyard.benchmarks._faults.laws import Laws
+from railyard.benchmarks._faults.schedules import Schedule, recipe_of
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.simulator.cluster import Simulation
-from railyard.simulator.faults.laws import Laws
-from railyard.simulator.faults.schedules import Schedule, recipe_of
 from railyard.simulator.restarts.driver import RestartableDriver
 from railyard.simulator.restarts.replay import Journaled
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from railyard.benchmarks._faults import drawing, toys
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import Topology
 from railyard.jobs.workloads.model import WorkloadJob
@@ -22,7 +23,6 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.simulator.faults import drawing, toys
 from railyard.simulator.faults.faultspec import random_fault, random_faults
 from railyard.simulator.network.ends import DATA_NODE, NODE_MANAGER
 from railyard.simulator.nodes.behaviour import Behaviour
@@ -48,7 +48,7 @@ _TRIED: dict[str, Option] = {
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """What runs, and what goes wrong."""
 
-    name: str  #: as ``simulator.faults.shrinking`` finds it again
+    name: str  #: as ``shrinking`` finds it again
     config: ClusterConfig
     jobs: tuple[WorkloadJob, ...]
     faults: tuple[Fault, ...]
