@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import CloseFlow, FinishCoflow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import network_of
 
 GB = 10**9
@@ -86,7 +86,7 @@ class Run:
         self.open = {}  # {flow: whether it has more to come}
         self.ends = {}
         for coflow in COFLOWS:
-            tell(self.fabric, RegisterCoflow(coflow=coflow))
+            carry_out(self.fabric, RegisterCoflow(coflow=coflow))
 
     def do(self, event):
         what, *how = event
@@ -112,25 +112,25 @@ class Run:
         flows = list(self.open)
         if flows:
             flow = flows[number % len(flows)]
-            tell(self.fabric, CloseFlow(flow=flow))
+            carry_out(self.fabric, CloseFlow(flow=flow))
             del self.open[flow]
 
     def grow(self, number, by_bytes, more):
         growing = [flow for flow, more in self.open.items() if more]
         if growing:
             flow = growing[number % len(growing)]
-            tell(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
+            carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
             self.open[flow] = more
 
     def finish_coflow(self, coflow):
         for flow in self.fabric.coflow(coflow).flows:
             del self.open[flow]
-        tell(self.fabric, FinishCoflow(coflow=coflow))
-        tell(self.fabric, RegisterCoflow(coflow=coflow))
+        carry_out(self.fabric, FinishCoflow(coflow=coflow))
+        carry_out(self.fabric, RegisterCoflow(coflow=coflow))
 
     def set_capacity(self, link, bytes_per_s):
         if ".ocs." not in link or bytes_per_s < math.inf:
-            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+            carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
     def wait(self, seconds):
         self.take(self.fabric.handle(None, self.fabric.now_s + seconds))
@@ -143,10 +143,10 @@ class Run:
     def finish(self):
         """Mend all links, let no flow wait for more, and let all of them end."""
         for link, bytes_per_s in self.usual.items():
-            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+            carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         for flow, more in self.open.items():
             if more:
-                tell(self.fabric, GrowFlow(flow=flow, by_bytes=0, more=False))
+                carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=0, more=False))
         for _ in range(200):
             if not self.open:
                 return

@@ -8,8 +8,8 @@ from railyard.netemu.circuits.policies.sunflow import SunflowCircuits
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.sunflow import Sunflow
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.circuit_events import GB, Run, a_moment, fabric
-from tests.netemu.telling import open_flows, tell
 
 
 def forgetting(run):
@@ -67,7 +67,7 @@ def test_coflows_that_wait_are_looked_at_once(monkeypatch):
 
 def test_a_port_that_carries_more_gives_those_who_wait_for_it_another_place():
     f = fabric(Sunflow())
-    tell(f, SetCapacity(link="r2.ocs.down", bytes_per_s=GB / 2))
+    carry_out(f, SetCapacity(link="r2.ocs.down", bytes_per_s=GB / 2))
     for flow, dst, size in (("A", "r1n0", 4), ("B", "r1n1", 5), ("C", "r2n0", 3)):
         open_flows(f, FlowSpec(flow=flow, src="r0n0", dst=dst, size_bytes=size * GB))
 
@@ -75,5 +75,5 @@ def test_a_port_that_carries_more_gives_those_who_wait_for_it_another_place():
         return {circuit.coflow for circuit in f.circuits()} - {None}
 
     assert served() == {"flow A", "flow B"}
-    tell(f, SetCapacity(link="r2.ocs.down", bytes_per_s=4 * GB))
+    carry_out(f, SetCapacity(link="r2.ocs.down", bytes_per_s=4 * GB))
     assert served() == {"flow A", "flow C"}

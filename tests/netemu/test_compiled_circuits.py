@@ -13,9 +13,9 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.sunflow import Sunflow
+from railyard.oracles.orders import carry_out, open_flows
 from railyard.simulator.coflows import CoflowRun
 from tests.netemu.circuit_events import GB, RACKS, Run, a_moment, topology
-from tests.netemu.telling import open_flows, tell
 
 #: The first test has the loops compiled if nobody has used them on this machine.
 pytestmark = pytest.mark.timeout(400)
@@ -78,7 +78,7 @@ def test_it_is_the_compiled_loops_that_decide():
         for run in (plain, fast):
             run.fabric.next_event_s()
             assert (run.fabric._store.loops.pairs is pairs) == (run is plain)
-            tell(run.fabric, SetCapacity(link="r0.ocs.up", bytes_per_s=GB))
+            carry_out(run.fabric, SetCapacity(link="r0.ocs.up", bytes_per_s=GB))
 
 
 def a_trace(dice, racks):

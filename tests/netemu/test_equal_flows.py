@@ -7,7 +7,7 @@ import pytest
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from tests.netemu.telling import open_flows
+from railyard.oracles.orders import open_flows
 from tests.netemu.topologies import network_of
 
 MB = 10**6

@@ -17,7 +17,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import GrowFlow, OpenFlow, RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import ends_of_all, network_of
 
 WEIGHTS = (5e-324, 1e-310, 1e-9, 1e-6, 1.0, 1e6, 1e9, 1e308, math.inf, math.nan)
@@ -61,7 +61,7 @@ def test_the_emulators_model_goes_on_whatever_was_admitted(scheduler: str, seed:
     dice, now_s = random.Random(seed), 0.0
     fabric = Fabric(topology(), flow_scheduler(scheduler))
     ledger = Ledger(fabric, scale=1000)
-    tell(fabric, RegisterCoflow(coflow="c"))
+    carry_out(fabric, RegisterCoflow(coflow="c"))
     orders = admitted()
     dice.shuffle(orders)
     links = sorted(fabric.capacities_bytes_per_s())
@@ -100,7 +100,7 @@ def test_the_rounding_of_a_large_weight_does_not_stay_in_a_row(
 ) -> None:
     network = network_of(2, 1, "unlimited", "8Gbps")
     fabric = Fabric(network, flow_scheduler(scheduler), compiled_from=compiled_from)
-    tell(fabric, RegisterCoflow(coflow="c"))
+    carry_out(fabric, RegisterCoflow(coflow="c"))
     for weight in (1.0, 1e-6, 1e6):
         ends = {"src": "r0n0", "dst": "r1n0", "size_bytes": 10**9}
         open_flows(fabric, FlowSpec(flow=f"{weight}", coflow="c", weight=weight, **ends))
@@ -120,7 +120,7 @@ def test_a_flow_on_what_others_leave_is_not_left_with_a_hundredth_of_a_byte(
     fabric = Fabric(
         network_of(2, 2, "8Gbps", "unlimited"), flow_scheduler("varys"), compiled_from=compiled_from
     )
-    tell(fabric, RegisterCoflow(coflow="c"))
+    carry_out(fabric, RegisterCoflow(coflow="c"))
     for src, dst, size in [("r0n1", "r1n1", 10**15), ("r1n0", "r1n1", 10**8)]:
         open_flows(fabric, FlowSpec(flow=f"{size}", src=src, dst=dst, size_bytes=size, coflow="c"))
     small = FlowSpec(flow="small", src="r0n1", dst="r1n0", size_bytes=30_000_098, coflow="c")
@@ -151,7 +151,7 @@ def test_a_flow_counts_its_bytes_beside_one_of_a_far_smaller_weight(
         flow_scheduler(scheduler),
         compiled_from=compiled_from,
     )
-    tell(fabric, RegisterCoflow(coflow="c"))
+    carry_out(fabric, RegisterCoflow(coflow="c"))
     pair = {"src": "r0n0", "dst": "r1n0", "coflow": "c"}
     open_flows(fabric, FlowSpec(flow="light", size_bytes=10**9, weight=1e-6, **pair))
     fabric.handle(None, fabric.now_s + 0.5)
@@ -171,5 +171,5 @@ def test_a_flow_that_grows_counts_once_where_service_is_counted_from_0_again():
     open_flows(fabric, FlowSpec(flow="small", size_bytes=19 * 10**6, weight=1e-6, **ends))
     open_flows(fabric, FlowSpec(flow="large", size_bytes=10**13, weight=0.5, more=True, **ends))
     fabric.handle(None, 9000.0)  # it has sent more than SERVICE_BYTES_MAX
-    tell(fabric, GrowFlow(flow="large", by_bytes=0, more=True))
+    carry_out(fabric, GrowFlow(flow="large", by_bytes=0, more=True))
     assert fabric.rate_bytes_per_s("large") == pytest.approx(1e9 * 0.5 / 0.500001)

@@ -17,7 +17,7 @@ from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan
 from railyard.netemu.schedulers.maxmin import MaxMin
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 
@@ -92,7 +92,7 @@ def test_weights_count_at_the_bottleneck_of_each_flow():
     2 and goes on at 1: ends at 2.75; c has sent .25 of .5 and goes on at 1/2: ends at 2.5.
     """
     f = fabric(racks=3, nodes=1, nic="unlimited", uplink="8Gbps")
-    tell(f, SetCapacity(link="r2.down", bytes_per_s=5e8))
+    carry_out(f, SetCapacity(link="r2.down", bytes_per_s=5e8))
     start(f, "a", "r0n0", "r1n0", 2 * 10**9, weight=1.0)
     start(f, "b", "r0n0", "r2n0", 75 * 10**7, weight=3.0)
     start(f, "c", "r1n0", "r2n0", 5 * 10**8, weight=1.0)
@@ -141,7 +141,7 @@ def test_a_cancelled_flow_leaves_its_bandwidth_and_what_it_sent_counts():
     start(f, "b", "r0n1", "r1n1", 10**9)
     f.handle(None, 1.0)
     for _ in range(2):
-        tell(f, CloseFlow(flow="a"))
+        carry_out(f, CloseFlow(flow="a"))
         assert not f.is_open("a")
     assert ends_of_all(f) == {"b": 1.5}
     assert f.bytes_by_category()["cross_rack"] == 1_500_000_000
@@ -164,11 +164,11 @@ def test_capacity_changes_while_flows_run():
     f = fabric()
     start(f, "a", "r0n0", "r1n0", 10**9)
     f.handle(None, 0.5)
-    tell(f, SetCapacity(link="r0.up", bytes_per_s=0))
+    carry_out(f, SetCapacity(link="r0.up", bytes_per_s=0))
     assert f.next_event_s() == math.inf
     f.handle(None, 10.0)
     assert f.sent_bytes("a") == 500_000_000
-    tell(f, SetCapacity(link="r0.up", bytes_per_s=2.5e8))
+    carry_out(f, SetCapacity(link="r0.up", bytes_per_s=2.5e8))
     assert ends_of_all(f) == {"a": 12.0}
 
 
@@ -176,23 +176,23 @@ def test_capacity_changes_while_flows_run():
 def test_where_no_link_carries_anything_nothing_will_happen(scheduler):
     """Rates that are taken away one by one leave no rounding at which somebody seems to send."""
     f = Fabric(topology(racks=9, nodes=1, nic="unlimited"), flow_scheduler(scheduler))
-    tell(f, RegisterCoflow(coflow="j0"))
+    carry_out(f, RegisterCoflow(coflow="j0"))
     for rack in range(9):
-        tell(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=1e8 / (rack + 3)))
+        carry_out(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=1e8 / (rack + 3)))
         start(f, f"f{rack}", f"r{rack}n0", f"r{(rack + 1) % 9}n0", 10**12, coflow="j0")
     for rack in range(9):
         assert f.next_event_s() < math.inf
         f.handle(None, f.now_s + 0.1)
-        tell(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=0.0))
+        carry_out(f, SetCapacity(link=f"r{rack}.up", bytes_per_s=0.0))
     assert f.next_event_s() == math.inf
 
 
 def test_coflows_own_their_flows():
     f = fabric()
-    tell(f, RegisterCoflow(coflow="j0"))
+    carry_out(f, RegisterCoflow(coflow="j0"))
     start(f, "a", "r0n0", "r1n0", 10**9, coflow="j0")
     start(f, "b", "r0n0", "r1n0", 10**9)
-    tell(f, FinishCoflow(coflow="j0"))
+    carry_out(f, FinishCoflow(coflow="j0"))
     assert not f.is_open("a")
     assert f.is_open("b")
     with pytest.raises(ValueError, match='coflow "j0" is not registered'):
@@ -215,7 +215,7 @@ def test_many_flows_started_at_once_go_like_those_started_one_by_one(scheduler):
     for all_at_once in (False, True):
         f = Fabric(topology(racks=4), flow_scheduler(scheduler))
         for coflow in ("j0", "j1"):
-            tell(f, RegisterCoflow(coflow=coflow))
+            carry_out(f, RegisterCoflow(coflow=coflow))
         if all_at_once:
             open_flows(f, *specs)
         else:
@@ -250,21 +250,27 @@ def test_flows_before_the_wrong_one_are_open():
         (lambda f: start(f, "b", "r9n0", "r1n0", 1), '"r9n0" is no node of this topology'),
         (lambda f: start(f, "b", "r0n0", "r1n0", -1), "need a size >= 0"),
         (lambda f: start(f, "b", "r0n0", "r1n0", 1, weight=0.0), "a weight > 0"),
-        (lambda f: tell(f, FinishCoflow(coflow="x")), 'coflow "x" is not registered'),
-        (lambda f: tell(f, SetCapacity(link="r0.left", bytes_per_s=1)), '"r0.left" is no link'),
+        (lambda f: carry_out(f, FinishCoflow(coflow="x")), 'coflow "x" is not registered'),
         (
-            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=math.nan)),
+            lambda f: carry_out(f, SetCapacity(link="r0.left", bytes_per_s=1)),
+            '"r0.left" is no link',
+        ),
+        (
+            lambda f: carry_out(f, SetCapacity(link="r0.up", bytes_per_s=math.nan)),
             "= nan bytes/s: need 0",
         ),
         (
-            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=1e-310)),
+            lambda f: carry_out(f, SetCapacity(link="r0.up", bytes_per_s=1e-310)),
             "= 1e-310 bytes/s: need 0",
         ),
         (
-            lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=1e308)),
+            lambda f: carry_out(f, SetCapacity(link="r0.up", bytes_per_s=1e308)),
             r"= 1e\+308 bytes/s: need 0",
         ),
-        (lambda f: tell(f, SetCapacity(link="r0.up", bytes_per_s=-1.0)), "= -1.0 bytes/s: need 0"),
+        (
+            lambda f: carry_out(f, SetCapacity(link="r0.up", bytes_per_s=-1.0)),
+            "= -1.0 bytes/s: need 0",
+        ),
     ],
 )
 def test_nonsense_is_refused_and_changes_nothing(change, message):
@@ -492,7 +498,7 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
     """1 GB and 3 GB of a coflow share 1 GB/s for a second; the larger is cancelled, 2 GB come."""
     watching = Watching(by_bytes)
     f = Fabric(network_of(2, 2, "unlimited", "8Gbps"), watching)
-    tell(f, RegisterCoflow(coflow="c"))
+    carry_out(f, RegisterCoflow(coflow="c"))
     for flow, size in (("a", 1), ("b", 3)):
         open_flows(
             f, FlowSpec(flow=flow, src="r0n0", dst="r1n0", size_bytes=size * 10**9, coflow="c")
@@ -500,7 +506,7 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
     f.next_event_s()
     assert watching.seen == [(0, 4e9)]
     f.handle(None, 1.0)
-    tell(f, CloseFlow(flow="b"))
+    carry_out(f, CloseFlow(flow="b"))
     f.next_event_s()
     seen_of_a = 0.25e9 if by_bytes else 0.5e9
     assert watching.seen[-1] == pytest.approx((1e9, 1e9 - seen_of_a))
@@ -512,12 +518,12 @@ def test_a_flow_scheduler_sees_what_coflows_have_sent(by_bytes):
 
 def test_flows_that_start_together_have_different_names():
     f = fabric()
-    tell(f, RegisterCoflow(coflow="c"))
+    carry_out(f, RegisterCoflow(coflow="c"))
     one, other, none = np.array([0, 0]), np.array([1, 2]), np.array([0, 0])
     with pytest.raises(ValueError, match='flow "7" is started twice'):
-        tell(f, FlowRows([7, 7], one, other, np.array([10, 20]), none, ["c"]))
+        carry_out(f, FlowRows([7, 7], one, other, np.array([10, 20]), none, ["c"]))
     assert f.open_flows == 0
-    tell(f, FlowRows([7, 8], one, other, np.array([10, 20]), none, ["c"]))
+    carry_out(f, FlowRows([7, 8], one, other, np.array([10, 20]), none, ["c"]))
     with pytest.raises(ValueError, match='flow "8" is open already'):
-        tell(f, FlowRows([9, 8], one, other, np.array([10, 20]), none, ["c"]))
+        carry_out(f, FlowRows([9, 8], one, other, np.array([10, 20]), none, ["c"]))
     assert f.open_flows == 2

@@ -11,7 +11,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
@@ -37,7 +37,7 @@ def run(scheduler, coflows, **shape):
             ends[ended.flow.split("/")[0]] = ended.finished_s
         while coming and coming[0][1][0] <= due_s:
             name, (_, flows) = coming.pop(0)
-            tell(f, RegisterCoflow(coflow=name))
+            carry_out(f, RegisterCoflow(coflow=name))
             for number, (src, dst, gigabytes) in enumerate(flows):
                 open_flows(
                     f,
@@ -128,11 +128,11 @@ def test_afap_gives_what_is_free_and_takes_nothing_back():
     assert [f.rate_bytes_per_s(flow) for flow in "abc"] == [GB, 0, 0]
     ends |= ends_by(f, 2.5)
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB, 0]
-    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB / 4))  # what b can no longer use is c's
+    carry_out(f, SetCapacity(link="r0.up", bytes_per_s=GB / 4))  # what b can no longer use is c's
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB * 3 / 4]
-    tell(f, SetCapacity(link="r1.down", bytes_per_s=GB / 2))  # c gives way
+    carry_out(f, SetCapacity(link="r1.down", bytes_per_s=GB / 2))  # c gives way
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
-    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB))
+    carry_out(f, SetCapacity(link="r0.up", bytes_per_s=GB))
     assert [f.rate_bytes_per_s(flow) for flow in "bc"] == [GB / 4, GB / 4]
     ends |= ends_by(f, 10.0)
     assert ends == pytest.approx({"a": 2, "b": 4.5, "c": 5.5})
@@ -155,11 +155,11 @@ def test_varys_serves_the_earlier_of_coflows_with_equal_bottlenecks(compiled_fro
         f = fabric("varys", compiled_from=compiled_from)
         left_mb, sent_ms = dice.randint(1, 500), dice.randint(1, 500)
         for name in ("z", "a"):  # which goes by arrival, not by name
-            tell(f, RegisterCoflow(coflow=name))
+            carry_out(f, RegisterCoflow(coflow=name))
         begin(f, "z", 0, 1, (left_mb + sent_ms) * 10**6)
         for moment in sorted(dice.sample(range(1, sent_ms + 1), min(sent_ms, 3))):
             f.handle(None, moment / 1000)
-            tell(
+            carry_out(
                 f, SetCapacity(link="r2.up", bytes_per_s=GB / moment)
             )  # which is of no interest to them
             f.next_event_s()
@@ -182,7 +182,7 @@ def test_aalo_serves_who_has_sent_least():
     """
     f = fabric("aalo")
     for name in "AB":
-        tell(f, RegisterCoflow(coflow=name))
+        carry_out(f, RegisterCoflow(coflow=name))
         open_flows(f, FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=GB, coflow=name))
     changes = []
     while f.open_flows:
@@ -207,7 +207,7 @@ def test_aalo_with_weights_starves_nobody():
     f = fabric("aalo+weighted")
     for name, start_s in (("old", 0), ("new", 2)):
         f.handle(None, start_s)
-        tell(f, RegisterCoflow(coflow=name))
+        carry_out(f, RegisterCoflow(coflow=name))
         open_flows(f, FlowSpec(flow=name, src="r0n0", dst="r1n0", size_bytes=5 * GB, coflow=name))
     parts = []
     for _ in range(3):
@@ -224,11 +224,11 @@ def test_aalo_with_weights_starves_nobody():
 def test_aalo_with_weights_leaves_no_link_idle():
     """The first queue's part of downlink 1 is more than A can use, as uplink 0 is slow."""
     f = fabric("aalo+weighted", racks=4)
-    tell(f, SetCapacity(link="r0.up", bytes_per_s=GB / 10))
-    tell(f, RegisterCoflow(coflow="B"))
+    carry_out(f, SetCapacity(link="r0.up", bytes_per_s=GB / 10))
+    carry_out(f, RegisterCoflow(coflow="B"))
     open_flows(f, FlowSpec(flow="B", src="r2n0", dst="r1n0", size_bytes=5 * GB, coflow="B"))
     f.handle(None, 1.0)
-    tell(f, RegisterCoflow(coflow="A"))
+    carry_out(f, RegisterCoflow(coflow="A"))
     open_flows(f, FlowSpec(flow="A", src="r0n0", dst="r1n0", size_bytes=GB, coflow="A"))
     assert f.rate_bytes_per_s("A") == pytest.approx(GB / 10)
     assert f.rate_bytes_per_s("B") == pytest.approx(GB * 9 / 10)
@@ -239,7 +239,7 @@ def test_a_coflow_arrives_with_its_first_flow(scheduler):
     """A and Z want the same link.  A was registered first, but Z came first."""
     f = fabric(scheduler)
     for name in ("empty", "A", "Z"):
-        tell(f, RegisterCoflow(coflow=name))
+        carry_out(f, RegisterCoflow(coflow=name))
     f.handle(None, 1.0)
     open_flows(f, FlowSpec(flow="z", src="r0n0", dst="r1n0", size_bytes=GB, coflow="Z"))
     f.handle(None, 1.001)
@@ -285,7 +285,7 @@ class World:
         self.sent = dict.fromkeys(self.f.network.number, 0.0)
         self.done = {}
         for coflow in ("j0", "j1", "j2"):
-            tell(self.f, RegisterCoflow(coflow=coflow))
+            carry_out(self.f, RegisterCoflow(coflow=coflow))
 
     def do(self, event):
         getattr(self, event[0])(*event[1:])
@@ -305,7 +305,7 @@ class World:
     def grow(self, number, size, more):
         flow = f"f{number}"
         if flow in self.growing and self.f.is_open(flow):
-            tell(self.f, GrowFlow(flow=flow, by_bytes=size, more=more))
+            carry_out(self.f, GrowFlow(flow=flow, by_bytes=size, more=more))
             self.size[flow] += size
             if not more:
                 del self.growing[flow]
@@ -314,12 +314,12 @@ class World:
         flow = f"f{number}"
         if self.f.is_open(flow):
             sent = self.f.sent_bytes(flow)
-            tell(self.f, CloseFlow(flow=flow))
+            carry_out(self.f, CloseFlow(flow=flow))
             self.size[flow] = sent
             self.growing.pop(flow, None)
 
     def set_capacity(self, link, bytes_per_s):
-        tell(self.f, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+        carry_out(self.f, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         self.capacity[link] = bytes_per_s
 
     def wait(self, seconds):
@@ -367,7 +367,7 @@ class World:
                 self.set_capacity(link, 1e9)
         for flow in list(self.growing):
             if self.f.is_open(flow):
-                tell(self.f, GrowFlow(flow=flow, by_bytes=0, more=False))
+                carry_out(self.f, GrowFlow(flow=flow, by_bytes=0, more=False))
         self.growing.clear()
         while self.f.open_flows:
             assert self.f.next_event_s() < math.inf, "flows are stuck"
@@ -412,7 +412,7 @@ def test_the_order_of_simultaneous_coflows_does_not_matter(scheduler, coflows, o
         for at_s, name, flows in sorted(coflows, key=lambda item: item[0]):
             if at_s > f.now_s:  # what comes at one time is decided on once
                 done |= ends_by(f, float(at_s))
-            tell(f, RegisterCoflow(coflow=name))
+            carry_out(f, RegisterCoflow(coflow=name))
             for number, (src, dst, size) in enumerate(flows):
                 open_flows(
                     f,
@@ -432,17 +432,17 @@ def test_a_growing_flow_waits_for_its_last_bytes(scheduler):
     assert f.handle(None, 3.0) == []
     assert f.sent_bytes("a") == GB
     assert f.rate_bytes_per_s("a") == 0
-    tell(f, GrowFlow(flow="a", by_bytes=GB, more=True))
+    carry_out(f, GrowFlow(flow="a", by_bytes=GB, more=True))
     f.handle(None, 3.5)
     assert f.sent_bytes("a") == 1_500_000_000
-    tell(f, GrowFlow(flow="a", by_bytes=GB, more=False))
+    carry_out(f, GrowFlow(flow="a", by_bytes=GB, more=False))
     assert [ended.finished_s for ended in f.handle(None, 10.0)] == pytest.approx([5.0])
     with pytest.raises(ValueError, match='flow "a" is not open'):
-        tell(f, GrowFlow(flow="a", by_bytes=1, more=False))
+        carry_out(f, GrowFlow(flow="a", by_bytes=1, more=False))
 
 
 def test_only_a_flow_that_said_so_grows():
     f = fabric("maxmin")
     open_flows(f, FlowSpec(flow="a", src="r0n0", dst="r1n0", size_bytes=GB))
     with pytest.raises(ValueError, match='flow "a" is complete'):
-        tell(f, GrowFlow(flow="a", by_bytes=1, more=False))
+        carry_out(f, GrowFlow(flow="a", by_bytes=1, more=False))

@@ -11,7 +11,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import ends_by, ends_of_all, network_of
 
 GB = 10**9
@@ -53,7 +53,7 @@ def one_after_the_other(scheduler, uplink_bytes_per_s, sizes_bytes, coflows=math
         came_s.append(float(at_s))
         ends_s |= ends_by(f, came_s[-1])
         if number < coflows:
-            tell(f, RegisterCoflow(coflow=f"c{number}"))
+            carry_out(f, RegisterCoflow(coflow=f"c{number}"))
         start(f, f"f{number}", 0, 1, size_bytes, coflow=f"c{number % coflows:.0f}")
         at_s += Fraction(size_bytes, uplink_bytes_per_s)
     ends_s |= ends_of_all(f)
@@ -98,9 +98,9 @@ def test_a_circuit_that_carries_is_kept_for_who_comes_as_its_user_ends():
     """a's circuit from rack 0 to 1 carries; next, which is shorter than other, can go on on it."""
     f = optical()
     for coflow, dst, megabytes in (("a", 1, 1000), ("other", 2, 2000)):
-        tell(f, RegisterCoflow(coflow=coflow))
+        carry_out(f, RegisterCoflow(coflow=coflow))
         start(f, coflow, 0, dst, megabytes * MB, coflow=coflow)
-    tell(f, RegisterCoflow(coflow="next"))
+    carry_out(f, RegisterCoflow(coflow="next"))
     assert [ended.flow for ended in f.handle(None, 1.0 + DELTA_S)] == ["a"]
     start(f, "next", 0, 1, 100 * MB, coflow="next")
     circuits = [(c.src, c.dst, c.coflow, c.ready_s) for c in f.circuits()]

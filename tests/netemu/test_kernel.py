@@ -15,7 +15,7 @@ from railyard.netemu.model.filling import fill
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import stack
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import network_of
 
 NAMES = sorted(FLOW_SCHEDULERS.keys() - {"sunflow"})
@@ -32,7 +32,7 @@ class Busy:
         self.growing: list[str] = []
         self.started = 0
         for number in range(3):
-            tell(self.fabric, RegisterCoflow(coflow=f"c{number}"))
+            carry_out(self.fabric, RegisterCoflow(coflow=f"c{number}"))
 
     def step(self) -> None:
         dice, fabric = self.dice, self.fabric
@@ -40,14 +40,14 @@ class Busy:
         if kind < 0.4 or not fabric.open_flows:
             self.start()
         elif kind < 0.5:
-            tell(fabric, CloseFlow(flow=f"f{dice.randrange(self.started)}"))
+            carry_out(fabric, CloseFlow(flow=f"f{dice.randrange(self.started)}"))
         elif kind < 0.6:
             capacity = dice.choice([0.0, 1e8, 5e8, 1e9, math.inf])
-            tell(fabric, SetCapacity(link=dice.choice(self.links), bytes_per_s=capacity))
+            carry_out(fabric, SetCapacity(link=dice.choice(self.links), bytes_per_s=capacity))
         elif kind < 0.7 and self.growing:
             flow = self.growing.pop()
             if fabric.is_open(flow):
-                tell(fabric, GrowFlow(flow=flow, by_bytes=dice.randrange(10**9), more=False))
+                carry_out(fabric, GrowFlow(flow=flow, by_bytes=dice.randrange(10**9), more=False))
         elif fabric.next_event_s() < math.inf:
             fabric.handle(None, fabric.next_event_s() + dice.choice([0.0, 0.0, 1.0]))
         fabric.next_event_s()  # sets rates
@@ -83,7 +83,7 @@ def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
             busy.step()
             _check(busy.fabric)
         for flow in list(busy.fabric.rates_bytes_per_s()):
-            tell(busy.fabric, CloseFlow(flow=flow))
+            carry_out(busy.fabric, CloseFlow(flow=flow))
         _check(busy.fabric)
         store = busy.fabric._store
         assert not store._row_of

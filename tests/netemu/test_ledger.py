@@ -18,7 +18,7 @@ from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.maxmin import MaxMin
-from tests.netemu.telling import tell
+from railyard.oracles.orders import carry_out
 from tests.netemu.topologies import network_of
 
 ANN, BOB = b"ann", b"bob"
@@ -230,7 +230,7 @@ def test_closing_forgets_a_flow_in_every_state(ledger):
 
 
 def test_finishing_a_coflow_forgets_all_its_flows(ledger):
-    tell(ledger.fabric, RegisterCoflow(coflow="j0"))
+    carry_out(ledger.fabric, RegisterCoflow(coflow="j0"))
     ledger.open(spec("a", size_bytes=1, coflow="j0"), None)
     ledger.open(spec("b", coflow="j0"), ANN)
     run(ledger, 0.5)

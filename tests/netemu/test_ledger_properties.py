@@ -15,7 +15,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import tell
+from railyard.oracles.orders import carry_out
 
 MB = 10**6
 DATA = {
@@ -126,13 +126,13 @@ class LedgerRun:
         return msgspec.structs.replace(self.spec[flow], size_bytes=self.size[flow], more=more)
 
     def restart(self, order, told_before):
-        """Another emulator: senders tell their flows, some before the coflows are told."""
+        """Another emulator: senders carry_out their flows, some before the coflows are told."""
         before, pasts = self.fabric.now_s, self.ledger.pasts()
         self.fabric = self.new_fabric()
         self.ledger = Ledger(self.fabric, 1, pasts)
         self.ledger.advance(before)
         for link, bytes_per_s in self.capacity.items():
-            tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+            carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         of_jobs = [flow for flow in self.size if self.spec[flow].coflow is not None]
         for flow in self.size.keys() - self.own:
             if flow not in of_jobs:  # the ResourceManager opens flows of coflows only
@@ -174,7 +174,7 @@ class LedgerRun:
     def set_capacity(self, link, bytes_per_s):
         if ".ocs." in link and bytes_per_s == math.inf:
             return  # a port without limit is none that exists
-        tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+        carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
         self.capacity[link] = bytes_per_s
 
     def wait(self, seconds):
@@ -216,7 +216,7 @@ class LedgerRun:
     def finish(self):
         """Mend all links and end all growing; then every flow with a sender ends."""
         for link in self.capacity:
-            tell(self.fabric, SetCapacity(link=link, bytes_per_s=1e6))
+            carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=1e6))
         for flow in self.growing & self.size.keys():
             if self.fabric.is_open(flow):
                 self.ledger.grow(flow, 0, False)

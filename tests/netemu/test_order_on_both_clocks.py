@@ -15,9 +15,9 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import OpenFlow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.orders import carry_out
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.network.network import SimulatedNetwork
-from tests.netemu.telling import tell
 
 RATE = 10e9
 #: Of each flow, in bytes of the model, and as it is stored.
@@ -53,11 +53,11 @@ def ends_in_virtual_time(script):
     """The same in the simulator's network."""
     ended, heap, fabric = [], EventHeap(), Fabric(SWITCH, flow_scheduler("afap"))
     network = SimulatedNetwork(fabric, heap)
-    tell(fabric, SetCapacity(link=OFF.link, bytes_per_s=OFF.bytes_per_s))
+    carry_out(fabric, SetCapacity(link=OFF.link, bytes_per_s=OFF.bytes_per_s))
     for flow, priority in script.items():
         spec = FlowSpec(flow=flow, src="r0n0", dst="r0n1", size_bytes=SIZE, priority=priority)
         network.carry_all([(spec, lambda missing, _, of=flow: ended.append((of, missing)))])
-    tell(fabric, SetCapacity(link=ON.link, bytes_per_s=ON.bytes_per_s))
+    carry_out(fabric, SetCapacity(link=ON.link, bytes_per_s=ON.bytes_per_s))
     while len(ended) < len(script):
         heap.now_s = network.next_s()
         network.advance()

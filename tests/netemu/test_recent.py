@@ -11,7 +11,7 @@ from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers.base import FlowScheduler, Plan
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.test_fabric import topology
 
 
@@ -30,7 +30,7 @@ def test_an_error_of_a_flow_scheduler_shows_the_last_changes():
     open_flows(fabric, FlowSpec(flow="f0", src="r0n0", dst="r1n0", size_bytes=10**10))
     fabric.next_event_s()
     fabric.handle(None, 1.5)
-    tell(fabric, SetCapacity(link="r0.up", bytes_per_s=1e8))
+    carry_out(fabric, SetCapacity(link="r0.up", bytes_per_s=1e8))
     with pytest.raises(InvariantError, match="late's order") as caught:
         fabric.next_event_s()
     _, started, changed = str(caught.value).splitlines()

@@ -30,7 +30,7 @@ from railyard.netemu.model.circuits import CIRCUITS_OF_ONE, CircuitChange
 from railyard.netemu.model.flows import CoflowPast, FlowSpec
 from railyard.netemu.record.circuits import CircuitLog
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.test_ledger import ANN, BOB, run, spec
 from tests.netemu.test_order_times import World
 from tests.netemu.test_statistics import stats
@@ -70,10 +70,10 @@ a_flow = st.tuples(
     seed=st.integers(0, 9),
 )
 def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, flows, dies_s, seed):
-    """Whatever the order in which their senders tell them."""
+    """Whatever the order in which their senders carry_out them."""
     first = fabric_of(scheduler)
     for coflow in "abc":
-        tell(first, RegisterCoflow(coflow=coflow))
+        carry_out(first, RegisterCoflow(coflow=coflow))
     begun = sorted((each[0] * 0.25, number) for number, each in enumerate(flows))
     specs = {}
     for at_s, number in begun:
@@ -90,11 +90,11 @@ def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, fl
     pasts = first.pasts()
     for coflow in "cab":
         past = pasts.get(coflow)
-        tell(later, TakeUpCoflow(coflow, past) if past else RegisterCoflow(coflow=coflow))
+        carry_out(later, TakeUpCoflow(coflow, past) if past else RegisterCoflow(coflow=coflow))
     still_open = [name for name in specs if first.is_open(name)]
     random.Random(seed).shuffle(still_open)
     for name in still_open:
-        tell(later, TakeUpFlow(specs[name], first.sent_by(name)))
+        carry_out(later, TakeUpFlow(specs[name], first.sent_by(name)))
     expected = ends_of_all(first)
     assert ends_of_all(later) == pytest.approx(expected, abs=1e-5)
     carried = sum(specs[name].size_bytes for name in specs)
@@ -112,23 +112,23 @@ def test_what_no_link_limits_does_not_count_as_sent():
         "other": spec("other", 8 * MB, coflow="d"),
     }
     for coflow in "cd":
-        tell(first, RegisterCoflow(coflow=coflow))
+        carry_out(first, RegisterCoflow(coflow=coflow))
     open_flows(first, *specs.values())
     assert [ended.flow for ended in first.handle(None, 0.1)] == ["local"]
     later.handle(None, 0.1)
     for coflow, past in first.pasts().items():
         assert past.ended_bytes == 0
-        tell(later, TakeUpCoflow(coflow, past))
+        carry_out(later, TakeUpCoflow(coflow, past))
     for flow in ("grows", "far", "other"):
-        tell(later, TakeUpFlow(specs[flow], first.sent_by(flow)))
+        carry_out(later, TakeUpFlow(specs[flow], first.sent_by(flow)))
     assert ends_by(later, 2.0) == {"far": pytest.approx(0.8), "other": pytest.approx(1.6)}
 
 
 def test_a_flow_has_sent_no_more_than_it_has():
     fabric = fabric_of("maxmin")
     with pytest.raises(ValueError, match='"a" has sent 1000001 bytes: need 0 to its size, 1000000'):
-        tell(fabric, TakeUpFlow(spec("a"), 1_000_001))
-    tell(fabric, TakeUpFlow(spec("a"), 1_000_000))
+        carry_out(fabric, TakeUpFlow(spec("a"), 1_000_001))
+    carry_out(fabric, TakeUpFlow(spec("a"), 1_000_000))
     assert [ended.flow for ended in fabric.handle(None, 0.0)] == ["a"]
     assert fabric.bytes_by_category()["cross_rack"] == 0
 

@@ -9,7 +9,7 @@ from railyard.netemu.messages import CloseFlow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.maxmin import MaxMin
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 
 GBPS = 1e9 / 8
 
@@ -119,7 +119,7 @@ def test_unequal_sites_are_limited_by_their_own_links():
     open_flows(fabric, FlowSpec(flow="a", src="r0n0", dst="r7n0", size_bytes=10**9))
     open_flows(fabric, FlowSpec(flow="b", src="r0n0", dst="r1n0", size_bytes=10**9))
     assert fabric.rate_bytes_per_s("a") == pytest.approx(0.15 * GBPS)
-    tell(fabric, CloseFlow(flow="b"))
+    carry_out(fabric, CloseFlow(flow="b"))
     assert fabric.rate_bytes_per_s("a") == pytest.approx(0.2 * GBPS)
 
 

@@ -12,7 +12,7 @@ from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCap
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.lowerbound import lower_bound_s
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 from tests.netemu.topologies import ends_of_all, network_of
 
 GB = 10**9
@@ -53,7 +53,7 @@ def start(f, coflow, src, dst, size_bytes, name="", **more):
 
 
 def begin(f, coflow, sizes):
-    tell(f, RegisterCoflow(coflow=coflow))
+    carry_out(f, RegisterCoflow(coflow=coflow))
     for (src, dst), size_bytes in sizes.items():
         start(f, coflow, src, dst, size_bytes)
 
@@ -168,7 +168,7 @@ def test_small_pairs_go_by_packets():
     """Two flows of .6 GB each are an elephant of 1 GB together; one is none."""
     f = fabric(nodes=2, elephant="1GB")
     for coflow in "AB":
-        tell(f, RegisterCoflow(coflow=coflow))
+        carry_out(f, RegisterCoflow(coflow=coflow))
     start(f, "A", "r0n0", "r1n0", 600_000_000, "1")
     start(f, "A", "r0n1", "r1n1", 600_000_000, "2")
     start(f, "B", "r0n0", "r2n0", 600_000_000)
@@ -191,13 +191,13 @@ def test_small_pairs_go_by_packets():
 def test_what_grows_to_an_elephant_changes_to_a_circuit_and_stays_there():
     """.5 GB by packets until .25 s; then .25 + .75 left, by circuit from .35 s on."""
     f = fabric(delta_s=0.1, elephant="1GB")
-    tell(f, RegisterCoflow(coflow="A"))
+    carry_out(f, RegisterCoflow(coflow="A"))
     start(f, "A", 0, 1, 500_000_000, more=True)
     f.handle(None, 0.25)
-    tell(f, GrowFlow(flow="A/0>1", by_bytes=750_000_000, more=True))
+    carry_out(f, GrowFlow(flow="A/0>1", by_bytes=750_000_000, more=True))
     assert f.circuits()[0].ready_s == pytest.approx(0.35)
     f.handle(None, 0.85)
-    tell(
+    carry_out(
         f, GrowFlow(flow="A/0>1", by_bytes=100_000_000, more=False)
     )  # a little more: it goes by the circuit, too
     assert ends_of_all(f) == {"A/0>1": pytest.approx(1.45)}
@@ -212,11 +212,11 @@ def test_a_failed_port_s_bytes_go_by_packets_and_come_back():
     f = fabric(delta_s=0.5, elephant="1GB")
     begin(f, "A", {(0, 1): 4 * GB})
     f.handle(None, 1.0)
-    tell(f, SetCapacity(link="r1.ocs.down", bytes_per_s=0))
+    carry_out(f, SetCapacity(link="r1.ocs.down", bytes_per_s=0))
     assert f.rate_bytes_per_s("A/0>1") == GB
     assert f.circuits() == []
     f.handle(None, 2.0)
-    tell(
+    carry_out(
         f, SetCapacity(link="r1.ocs.down", bytes_per_s=2 * GB)
     )  # the other port still carries 1 GB/s
     assert f.rate_bytes_per_s("A/0>1") == 0
@@ -229,9 +229,9 @@ def test_what_is_no_elephant_any_more_stays_with_packets():
     f = fabric(elephant="1GB")
     begin(f, "A", {(0, 1): 2 * GB})
     f.handle(None, 0.5)
-    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=0))
+    carry_out(f, SetCapacity(link="r0.ocs.up", bytes_per_s=0))
     f.handle(None, 1.5)
-    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB))
+    carry_out(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB))
     ends_of_all(f)
     assert f.bytes_by_category()["ocs"] == 500_000_000
 
@@ -240,7 +240,7 @@ def test_a_slower_port_slows_its_circuit():
     f = fabric()
     begin(f, "A", {(0, 1): 2 * GB})
     f.handle(None, 1.0)
-    tell(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB / 2))
+    carry_out(f, SetCapacity(link="r0.ocs.up", bytes_per_s=GB / 2))
     assert ends_of_all(f) == {"A/0>1": pytest.approx(3.0)}
 
 
@@ -267,8 +267,8 @@ def test_nics_are_shared_by_packets_and_circuits():
     The latter end at .3 s; then the circuit has all: .9 GB left of 1 GB.
     """
     f = fabric(racks=4, nic="8Gbps", elephant="1GB")
-    tell(f, RegisterCoflow(coflow="A"))
-    tell(f, RegisterCoflow(coflow="B"))
+    carry_out(f, RegisterCoflow(coflow="A"))
+    carry_out(f, RegisterCoflow(coflow="B"))
     start(f, "A", 0, 1, GB)
     start(f, "B", 0, 2, 100_000_000)
     start(f, "B", 0, 3, 100_000_000)
@@ -285,10 +285,10 @@ def test_a_nic_that_gets_a_limit_slows_its_circuit():
     f = fabric()
     begin(f, "A", {(0, 1): 2 * GB})
     f.handle(None, 1.0)
-    tell(f, SetCapacity(link="r0n0.up", bytes_per_s=GB / 4))
+    carry_out(f, SetCapacity(link="r0n0.up", bytes_per_s=GB / 4))
     assert f.rate_bytes_per_s("A/0>1") == pytest.approx(GB / 4)
     f.handle(None, 3.0)
-    tell(f, SetCapacity(link="r0n0.up", bytes_per_s=math.inf))
+    carry_out(f, SetCapacity(link="r0n0.up", bytes_per_s=math.inf))
     assert ends_of_all(f) == {"A/0>1": pytest.approx(3.5)}
 
 
@@ -318,7 +318,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
     for _ in range(2):
         f = fabric(racks=5, delta_s=0.25, elephant=elephant)
         for number in range(len(coflows)):
-            tell(f, RegisterCoflow(coflow=str(number)))
+            carry_out(f, RegisterCoflow(coflow=str(number)))
         numbers = list(range(len(coflows)))
         order.shuffle(numbers)
         for number in numbers:
@@ -332,7 +332,7 @@ def test_simultaneous_coflows_come_in_any_order(coflows, order, elephant):
 def test_flows_on_a_circuit_end_as_their_nodes_links_let_them():
     """Two senders of one rack share a circuit that neither NIC fills; one of them ends first."""
     f = fabric(nodes=3, nic="2Gbps")
-    tell(f, RegisterCoflow(coflow="a"))
+    carry_out(f, RegisterCoflow(coflow="a"))
     start(f, "a", "r0n0", "r1n0", GB // 4)
     start(f, "a", "r0n1", "r1n1", GB // 2)
     ends = ends_of_all(f)
@@ -375,6 +375,6 @@ def test_a_gap_is_used_after_all_if_who_was_to_end_it_gives_up():
     f.next_event_s()
     for flow in list(f.coflow("first").flows):
         if "2" in flow.split("/")[1]:
-            tell(f, CloseFlow(flow=flow))
+            carry_out(f, CloseFlow(flow=flow))
     ends = ends_of_coflows(f)
     assert ends["other"] <= 1.1 + 0.1 + 5.0 + 1e-9

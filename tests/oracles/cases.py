@@ -18,7 +18,7 @@ from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.flows import Finished, FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
-from tests.netemu.telling import open_flows, tell
+from railyard.oracles.orders import carry_out, open_flows
 
 #: Ends may differ by what rounding makes of them: of bandwidth that others leave, among the rest.
 CLOSE_S = 1e-6
@@ -119,15 +119,15 @@ class Run:
                 case Start(spec):
                     if spec.coflow is not None and spec.coflow not in self._known:
                         self._known.add(spec.coflow)
-                        tell(self.fabric, RegisterCoflow(coflow=spec.coflow))
+                        carry_out(self.fabric, RegisterCoflow(coflow=spec.coflow))
                     open_flows(self.fabric, spec)
                 case Grow(flow, by_bytes, more):
                     if self.fabric.is_open(flow):
-                        tell(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
+                        carry_out(self.fabric, GrowFlow(flow=flow, by_bytes=by_bytes, more=more))
                 case Cancel(flow):
-                    tell(self.fabric, CloseFlow(flow=flow))
+                    carry_out(self.fabric, CloseFlow(flow=flow))
                 case Limit(link, bytes_per_s):
-                    tell(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
+                    carry_out(self.fabric, SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
     def look(self) -> None:
         """Nothing, for subclasses: rates are set, and time is about to pass."""

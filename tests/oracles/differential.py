@@ -17,6 +17,7 @@ from railyard.cluster.tomlfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.cases import (
     CLOSE_S,
@@ -114,11 +115,19 @@ def _random_flow(
 def _next_moment_s(
     scheduler: str, case: Case[Fraction], after_s: Fraction, dice: random.Random
 ) -> Fraction:
-    """Some time later, now, or as a flow ends by what has happened so far."""
+    """Some time later, now, or as a flow ends by what has happened so far.
+
+    Not as one ends that is one instant with another's end on the clock, but not by exact fractions.
+    """
     kind = dice.random()
     if kind < 0.5:
         later_s = sorted(set(exact_ends_s(scheduler, case).values()))
-        later_s = [end_s for end_s in later_s if end_s > after_s]
+        later_s = [
+            end_s
+            for end_s in later_s
+            if end_s > after_s
+            and not any(0 < abs(end_s - other_s) <= instant_s(float(end_s)) for other_s in later_s)
+        ]
         if later_s:
             return later_s[dice.randrange(min(3, len(later_s)))]
     if kind < 0.6:

@@ -17,11 +17,11 @@ from railyard.dfs.reading import DfsFile, ReadServices
 from railyard.jobs.workloads.model import Workload, WorkStage
 from railyard.netemu.messages import RegisterCoflow
 from railyard.nodemanager.attempt.pace import paced_s
+from railyard.oracles.orders import carry_out
 from railyard.simulator.cluster import Simulation
 from railyard.simulator.heap import EventHeap
 from railyard.simulator.nodes.blockstore import BlockStore
 from railyard.simulator.nodes.jobwork import StageWork
-from tests.netemu.telling import tell
 
 
 def topology(**compute: object) -> Topology:
@@ -114,7 +114,7 @@ def test_a_fetch_keeps_the_priority_that_the_core_gave_it():
         )
         for flow, priority in [("a", (2.0,)), ("b", (1.0,))]
     ]
-    tell(run.network.fabric, RegisterCoflow(coflow="c"))
+    carry_out(run.network.fabric, RegisterCoflow(coflow="c"))
     for fetch in fetches:
         run.workers.start_flow(fetch)
     rates = [run.network.fabric.rate_bytes_per_s(flow) for flow in "ab"]

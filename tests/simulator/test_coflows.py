@@ -11,8 +11,8 @@ from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.messages import SetCapacity
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.oracles.orders import carry_out
 from railyard.simulator.coflows import CoflowRun
-from tests.netemu.telling import tell
 
 MB = 10**6  #: 8 ms of a port of 1 Gbps
 
@@ -117,6 +117,6 @@ def test_a_topology_that_is_too_small_is_refused():
 def test_flows_that_never_finish_are_reported():
     trace = CoflowTrace(name="t", racks=4, coflows=(coflow("a", 0.0, [0], [(1, 1)]),))
     stuck = CoflowRun(trace, load_topology("ports-150x1,racks.count=4"), MaxMin())
-    tell(stuck.fabric, SetCapacity(link="r0.up", bytes_per_s=0.0))
+    carry_out(stuck.fabric, SetCapacity(link="r0.up", bytes_per_s=0.0))
     with pytest.raises(InvariantError, match="maxmin never lets coflow a finish"):
         stuck.run()

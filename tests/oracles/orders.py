@@ -7,11 +7,11 @@ from railyard.netemu.fabric.orders import Order, StartFlows
 from railyard.netemu.model.flows import FlowSpec
 
 
-def tell(fabric: Fabric, order: Order) -> None:
+def carry_out(fabric: Fabric, order: Order) -> None:
     """Have this order carried out now."""
     fabric.handle(order, fabric.now_s)
 
 
 def open_flows(fabric: Fabric, *flows: FlowSpec) -> None:
     """Have these flows opened now, in this order."""
-    tell(fabric, StartFlows(flows))
+    carry_out(fabric, StartFlows(flows))
