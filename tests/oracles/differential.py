@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import pairwise
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.tomlfile import build
@@ -45,8 +46,20 @@ _NEVER = Fraction(-1)
 
 
 def random_case(scheduler: str, seed: int) -> Case[Fraction]:
-    """The same seed, the same case."""
+    """The same seed, the same case: one in which no two events are one instant on the clock alone.
+
+    Of two that are at different times by exact fractions, the clock would not say which is first.
+    """
     dice = random.Random(seed)
+    while True:
+        case = _any_case(scheduler, dice)
+        _, events_s = exact_ends_s(scheduler, case)
+        gaps_s = pairwise(events_s)
+        if not any(0 < later_s - at_s <= instant_s(float(at_s)) for at_s, later_s in gaps_s):
+            return case
+
+
+def _any_case(scheduler: str, dice: random.Random) -> Case[Fraction]:
     racks, nodes = dice.randint(2, 3), dice.randint(1, 2)
     data = {
         "name": "case",
@@ -115,19 +128,11 @@ def _random_flow(
 def _next_moment_s(
     scheduler: str, case: Case[Fraction], after_s: Fraction, dice: random.Random
 ) -> Fraction:
-    """Some time later, now, or as a flow ends by what has happened so far.
-
-    Not as one ends that is one instant with another's end on the clock, but not by exact fractions.
-    """
+    """Some time later, now, or as a flow ends by what has happened so far."""
     kind = dice.random()
     if kind < 0.5:
-        later_s = sorted(set(exact_ends_s(scheduler, case).values()))
-        later_s = [
-            end_s
-            for end_s in later_s
-            if end_s > after_s
-            and not any(0 < abs(end_s - other_s) <= instant_s(float(end_s)) for other_s in later_s)
-        ]
+        later_s = sorted(set(exact_ends_s(scheduler, case)[0].values()))
+        later_s = [end_s for end_s in later_s if end_s > after_s]
         if later_s:
             return later_s[dice.randrange(min(3, len(later_s)))]
     if kind < 0.6:
@@ -136,8 +141,10 @@ def _next_moment_s(
 
 
 # When flows end -----------------------------------------------------------------------------------
-def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
-    """When each flow ends by exact fractions."""
+def exact_ends_s(
+    scheduler: str, case: Case[Fraction]
+) -> tuple[dict[str, Fraction], list[Fraction]]:
+    """When each flow ends by exact fractions, and when rates were set."""
     fabric = Fabric(case.topology, flow_scheduler("maxmin"))  # for its links and ways only
     named = {number: name for name, number in fabric.network.number.items()}
     capacities = {n: _exact(rate) for n, rate in fabric.capacities_bytes_per_s().items()}
@@ -171,7 +178,7 @@ def exact_ends_s(scheduler: str, case: Case[Fraction]) -> dict[str, Fraction]:
 def disagreements(scheduler: str, seed: int, *, is_compiled: bool) -> Iterator[str]:
     """Where the network differs from exact fractions; nothing, if all is well."""
     case = random_case(scheduler, seed)
-    yield from _differences(scheduler, case, exact_ends_s(scheduler, case), seed, is_compiled)
+    yield from _differences(scheduler, case, exact_ends_s(scheduler, case)[0], seed, is_compiled)
 
 
 def _differences(

@@ -220,13 +220,13 @@ EXACT: dict[str, Callable[[ExactNetwork], Rates]] = {
 
 def ends_s(
     scheduler: str, capacities: Mapping[str, Exact], moments: Iterable[tuple[Exact, list[Act]]]
-) -> dict[str, Fraction]:
-    """When each flow ends; flows that never do are left out.
+) -> tuple[dict[str, Fraction], list[Fraction]]:
+    """When each flow ends, and the times of all events; flows that never end are left out.
 
     ``moments`` are times, ascending, and what happens then, after the flows that end then have.
     """
     network, ends, now_s = ExactNetwork(dict(capacities)), dict[str, Fraction](), ZERO
-    decide = EXACT[scheduler]
+    decide, events_s = EXACT[scheduler], list[Fraction]()
     for until_s, acts in [*moments, (inf, [])]:
         while True:
             network.rates = decide(network)
@@ -236,15 +236,17 @@ def ends_s(
             assert isinstance(due_s, Fraction)
             _pass(network, due_s - now_s, ends, due_s)
             now_s = due_s
+            events_s.append(now_s)
         if until_s == inf:
-            return ends
+            return ends, events_s
         assert isinstance(until_s, Fraction)
         _pass(network, until_s - now_s, ends, until_s)
         now_s = until_s
+        events_s.append(now_s)
         for act in acts:
             act(network, now_s)
         _pass(network, ZERO, ends, now_s)  # those that have nothing to send
-    return ends
+    return ends, events_s
 
 
 #: Something that happens to a network at a time.
