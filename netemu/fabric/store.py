@@ -24,8 +24,9 @@ from railyard.netemu.kernel.state import (
     NONE,
     SENDING,
     State,
+    copied,
+    empty_state,
     grown,
-    new_state,
     views,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
@@ -167,6 +168,9 @@ class Store:
 
     def close_all(self, closing: Numbers) -> None:
         """The same for many."""
+        if len(closing) == 1:
+            self.close(int(closing[0]))
+            return
         flows, work = self.state.flows, self.state.work
         sent = flows.sent[closing] - flows.booked[closing]
         self._add_sent(closing, sent, work.carried, work.carried_out, work.carried_in)
@@ -274,15 +278,12 @@ class Store:
         one_by_one = self.serves in (Serves.SHORTEST, Serves.PRIORITIES)
         listed = 0 if one_by_one else 1 if self.by_bytes else longest
         has_keys = self.serves is Serves.PRIORITIES
-        return new_state(
-            capacity,
-            longest,
-            listed,
-            routes=self.routes.local + 1,
-            nodes=len(self.network.up),
-            by_bytes=self.by_bytes,
-            has_keys=has_keys,
+        routes, nodes = self.routes.local + 1, len(self.network.up)
+        state = copied(
+            empty_state(len(capacity), longest, listed, routes, nodes, self.by_bytes, has_keys)
         )
+        state.work.capacity[:] = capacity
+        return state
 
     def _longest(self) -> int:
         """How many limited links a path has at most."""

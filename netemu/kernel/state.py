@@ -13,8 +13,6 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, cast, get_typ
 
 import numpy as np
 
-from railyard.netemu.model.arrays import Floats
-
 NONE = -1
 #: Instead of a moment.
 NOT_KNOWN = -1.0
@@ -181,20 +179,16 @@ NO_END = -1
 SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, ENTRIES, SERVED = range(7)
 
 
-def new_state(
-    capacity: Floats,
-    longest: int,
-    listed: int,
-    *,
-    routes: int,
-    nodes: int,
-    by_bytes: bool,
-    has_keys: bool,
+@functools.lru_cache(maxsize=64)
+def empty_state(
+    links: int, longest: int, listed: int, routes: int, nodes: int, by_bytes: bool, has_keys: bool
 ) -> State:
-    """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
-    links, shift = len(capacity), (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
-    of_links = "left unused load summed share rising begin end queue line waiting heap heap_key"
+    """To be ``copied``: without flows, for links of no capacity; the last stands for none."""
+    shift = (longest - 1).bit_length()
+    work = table_of(Work, 0)._replace(counts=np.zeros(7, np.int64))
+    of_links = (
+        "capacity left unused load summed share rising begin end queue line waiting heap heap_key"
+    )
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
     )
@@ -222,7 +216,7 @@ def new_state(
         lines=table_of(Lines, 0),
         work=work,
     )
-    return grown(state, flows=64, rows=64, cells=64, groups=4, ways=64)
+    return grown(state, flows=16, rows=16, cells=32, groups=4, ways=16)
 
 
 def grown(
@@ -297,6 +291,14 @@ def table_of(kind: type[Table], many: int, **each: int) -> Table:
     return kind(*(np.zeros(many * each.get(of, 1), dtype) for dtype, of in _kinds(kind)))
 
 
+def copied(table: Table) -> Table:
+    """The same numbers in other arrays."""
+    made: list[Any] = [
+        copied(v) if isinstance(v, tuple) else v if isinstance(v, int) else v.copy() for v in table
+    ]
+    return type(table)(*made)
+
+
 def longer_table(table: Table, many: int, **each: int) -> Table:
     """The same with room for that many things, or for twice as many as it had."""
     made = table_of(type(table), max(many, 2 * len(table[0])), **each)
@@ -309,8 +311,7 @@ def with_longer(table: Table, names: tuple[str, ...], many: int) -> Table:
     """A table in which these arrays have room for that many, or for twice as many as they had."""
     many = max(many, 2 * len(getattr(table, names[0])))
     longer = {name: _longer(getattr(table, name), many) for name in names}
-    made: Table = cast("Any", table)._replace(**longer)
-    return made
+    return cast("Table", cast("Any", table)._replace(**longer))
 
 
 @functools.cache

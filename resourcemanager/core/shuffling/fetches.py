@@ -210,9 +210,9 @@ class StageShuffle:
             asked, arrived = asked[place : place + 1], arrived[place : place + 1]
         if reader is not None:
             asked, arrived = asked[:, reader : reader + 1], arrived[:, reader : reader + 1]
-        places, readers = (asked != arrived).nonzero()  # unused room is 0 in both
-        if not len(places):
+        if asked.tobytes() == arrived.tobytes():  # the common case; unused room is 0 in both
             return []
+        places, readers = (asked != arrived).nonzero()
         places, readers = places + (place or 0), readers + (reader or 0)
         numbers = self._base | places << READER_BITS | readers
         found: list[int] = numbers[orders[places, readers].argsort()].tolist()

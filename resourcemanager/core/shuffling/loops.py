@@ -74,7 +74,7 @@ def new_arrays(tasks: int, racks: int) -> Arrays:
         for name, shape in _SHAPES.items()
     }
     moved, sent, received = (np.zeros(length, np.int64) for length in (3, racks, racks))
-    ended_s = np.full(1, np.nan)
+    ended_s = np.array([np.nan])
     return Arrays(
         **shaped, moved_bytes=moved, sent_bytes=sent, received_bytes=received, ended_s=ended_s
     )
