@@ -147,7 +147,7 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways([flow]) != [NONE]:
+        if self._by_coflow and self._store.ways([flow])[0][0] != NONE:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send([flow])
 
@@ -394,7 +394,7 @@ class Fabric:
         numbers = np.array([self._open.known(name) for name in names], np.int32)
         going, store = self._going(), self._store
         of_open = np.zeros(len(store.state.groups.sent))
-        ways = store.ways(going.tolist())
+        ways, _ = store.ways(going.tolist())
         limited = [flow for flow, way in zip(going.tolist(), ways, strict=True) if way != NONE]
         sent = [store.sent_bytes(flow) for flow in limited]
         np.add.at(of_open, store.state.flows.coflow[limited], sent)
@@ -474,26 +474,22 @@ class Fabric:
         if going:
             self._send_by_packets(going)
 
-    def _send_by_packets(self, new: list[int]) -> None:
-        flows, store = self._store.view.flows, self._store
-        ways = store.ways(new)
-        there = [
-            flow
-            for flow, way in zip(new, ways, strict=True)
-            if way == NONE or flows.sent[flow] >= flows.size[flow]
-        ]
-        for flow in there:
-            if flows.more[flow]:
-                flows.sent[flow] = flows.size[flow]
-            else:
-                self._instant[flow] = None
-        if there:  # seldom
-            others = set(there)
-            sends = [at for at, flow in enumerate(new) if flow not in others]
+    def _send_by_packets(self, new: Sequence[int]) -> None:
+        if not new:
+            return
+        flows, store, sends = self._store.view.flows, self._store, list[int]()
+        ways, idle = store.ways(new)
+        if idle:  # seldom
+            for at, flow in enumerate(new):
+                if ways[at] != NONE and flows.sent[flow] < flows.size[flow]:
+                    sends.append(at)
+                elif flows.more[flow]:
+                    flows.sent[flow] = flows.size[flow]
+                else:
+                    self._instant[flow] = None
             new, ways = [new[at] for at in sends], [ways[at] for at in sends]
         if new:
-            groups = [flows.coflow[f] for f in new] if self._by_coflow else [0] * len(new)
-            store.send(new, ways, groups)
+            store.send(new, ways)
             self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:

@@ -5,7 +5,7 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from railyard.netemu.circuits import pairs, switch
 from railyard.netemu.circuits.policies import sunflow
-from railyard.netemu.fabric.ways import Routes, Ways
-from railyard.netemu.kernel import filling, levels, lines, rows
+from railyard.netemu.fabric.ways import Routes, WayTable
+from railyard.netemu.kernel import filling, levels, lines, rows, ways
 from railyard.netemu.kernel.compiled import compiled
 from railyard.netemu.kernel.state import (
     ENDED,
@@ -27,18 +27,16 @@ from railyard.netemu.kernel.state import (
     grown,
     new_state,
     views,
+    with_longer,
 )
+from railyard.netemu.kernel.ways import FREE, ROWS, WAYS
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
-#: A row is known by its path and its group: path << _GROUPS | group.
-_GROUPS = 24
-
-
 #: The modules of loops, each after those that it calls.
-_LOOPS = (rows, filling, levels, lines, sunflow, switch, pairs)
+_LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -62,12 +60,11 @@ class Store:
         )
         self.view = views(self.state)
         self.on: Any = self.view
+        self._on_ways: Any = None
         self._ways = self._new_ways()
         self.started = 0  #: flows so far
-        self._flows_made = self._rows_made = self._reserved = 0
+        self._flows_made = self._reserved = 0
         self._free_flows: list[int] = []
-        self._free_rows: list[int] = []  #: a heap: those that are used lie close together
-        self._row_of: dict[int, int] = {}
 
     # Flows ---------------------------------------------------------------------------------------
     def add(
@@ -103,35 +100,47 @@ class Store:
         flows.number[new] = np.arange(self.started - len(new), self.started)
         return new
 
-    def ways(self, flows: list[int]) -> list[int]:
+    def ways(self, going: Sequence[int]) -> tuple[Sequence[int], int]:
         """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
-        That is another one once a link has got a limit, or has lost it.
+        That is another one once a link has got a limit, or has lost it.  Also returns how many
+        flows have none, or nothing to send.
         """
-        return self._ways.of(flows, self.view.flows)
+        known, before = self._ways, self._ways.table
+        known.know(self.state.flows.route[going])
+        there = known.view.counts[WAYS] + len(going)
+        self._take(grown(self.state, ways=there))
+        if there > len(known.table.key):
+            known.take(with_longer(known.table, ("next", "key"), there))
+            buckets = np.full(2 * len(known.table.key) + 1, NONE, np.int32)
+            known.take(known.table._replace(bucket=buckets))
+            self._on_ways = None
+            self.loops.ways.put_all(self._w)
+        elif known.table is not before:
+            self._on_ways = None
+        found: Any = [NONE] * len(going)
+        if self.loops is not _PLAIN:
+            going, found = np.array(going, np.int32), np.array(found, np.int32)
+        return found, self.loops.ways.find_all(going, found, self.on, self._w)
 
-    def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
-        """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
-        self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
-        flows = self.view.flows
-        if self.by_bytes:
-            for flow, group in zip(new, groups, strict=True):
-                flows.weight[flow] = flows.size[flow] - flows.sent[flow]
-                self.view.groups.sent[group] += flows.weight[flow]
-        if self.state.listed == 0:
-            into = self._new_rows(ways, groups)
-            for flow, row in zip(new, into, strict=True):
-                self.view.rows.key[row] = flows.key[flow]
-        else:
-            into = self._rows_of(ways, groups)
-        self.make_room(len(new) * self.state.listed)
-        if len(new) == 1:
-            self.loops.rows.join(new[0], into[0], self.now_s, self.on)
-            return
-        needs = [(flows.size[flow] - flows.sent[flow]) / flows.weight[flow] for flow in new]
-        order = np.lexsort((needs, into))
-        joining = np.array((new, into), np.int32)[:, order]
-        self.loops.rows.join_all(joining[0].copy(), joining[1].copy(), self.now_s, self.on)
+    def send(self, new: Sequence[int], into: Sequence[int]) -> None:
+        """Let flows that send nothing, and have bytes for limited links, join rows of ways."""
+        known, counts, many = self._ways, self._ways.view.counts, len(new)
+        self._take(grown(self.state, rows=counts[ROWS] + max(many - counts[FREE], 0)))
+        if len(self.state.rows.way) > len(known.table.free):
+            known.take(with_longer(known.table, ("free",), len(self.state.rows.way)))
+            self._on_ways = None
+        self.make_room(many * self.state.listed)
+        if many > 1 and self.state.listed:
+            flows, going, found = self.state.flows, np.array(new, np.int32), np.array(into)
+            first = self.state.lines.link[found << self.state.shift]  # loops go from link to link
+            needs = (flows.size[going] - flows.sent[going]) / flows.weight[going]
+            order = np.lexsort((needs, found, first))
+            new, into = going[order].tolist(), found[order].tolist()
+        if self.loops is not _PLAIN:
+            new, into = np.array(new, np.int32), np.array(into, np.int32)
+        by_group = self.serves is Serves.COFLOWS
+        self.loops.ways.join_all(new, into, by_group, self.now_s, self.on, self._w)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -141,17 +150,8 @@ class Store:
 
     def free_rows(self) -> None:
         """Have rows that have no flows any more for others."""
-        counts = self.view.work.counts
-        if not counts[FREED]:
-            return
-        freed = self.state.work.freed[: counts[FREED]]
-        counts[FREED] = 0
-        for row in freed.tolist():
-            heappush(self._free_rows, row)
-        if self.state.listed:
-            of = self.state.rows
-            for key in (of.way[freed].astype(np.int64) << _GROUPS | of.group[freed]).tolist():
-                del self._row_of[key]
+        if self.view.work.counts[FREED]:
+            self.loops.ways.free_rows(self.on, self._w)
 
     def take_ended(self) -> list[int]:
         """The flows that have ended since this was asked."""
@@ -199,7 +199,7 @@ class Store:
 
     def load(self) -> Floats:
         """[link]: bytes/s of all flows on each link."""
-        rows, many = self.state.rows, self._rows_made
+        rows, many = self.state.rows, self._ways.view.counts[ROWS]
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
         return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
@@ -223,7 +223,7 @@ class Store:
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
             self._begin_anew()
-        self._ways = self._new_ways()
+        self._ways = self._new_ways(self._ways)
         return sending
 
     def keep(self, sending: list[int]) -> None:
@@ -237,7 +237,8 @@ class Store:
 
     def reserve_rows(self, rows: int) -> None:
         """Have no rows but so many first ones, of circuits, and room for all cells of a group."""
-        self._rows_made = self._reserved = rows
+        self._ways.table.counts[ROWS], self._ways.table.counts[FREE] = rows, 0
+        self._reserved = rows
         if rows:
             self._take(grown(self.state, rows=rows, cells=self.state.none + 2))
 
@@ -253,7 +254,7 @@ class Store:
         """Have compiled loops from now on."""
         if self.loops is _PLAIN:
             self.loops = compiled(_LOOPS)
-            self.on = self.loops.pointers(self.state)
+            self.on, self._on_ways = self.loops.pointers(self.state), None
 
     def open_group(self, group: int) -> None:
         """Have a group that has sent nothing yet."""
@@ -297,7 +298,6 @@ class Store:
             carried_in=before.work.carried_in,
         )
         self._take(fresh._replace(flows=before.flows, groups=groups, work=work))
-        self._free_rows = []
         self.reserve_rows(self._reserved)
 
     def _take(self, state: State) -> None:
@@ -311,9 +311,21 @@ class Store:
         if self.by_bytes:
             self.view.groups.sent[group] -= flows.size[flow] - flows.sent[flow]
 
-    def _new_ways(self) -> Ways:
-        state = self.state
-        return Ways(self.network, self.routes, self.is_limited, state.longest, state.none)
+    def _new_ways(self, before: WayTable | None = None) -> WayTable:
+        self._on_ways = None
+        made = WayTable(self.network, self.routes, self.is_limited, self.state)
+        if before is not None:  # rows stay
+            made.take(made.table._replace(free=before.table.free))
+            made.table.counts[ROWS:] = before.table.counts[ROWS:]
+        return made
+
+    @property
+    def _w(self) -> Any:
+        """What loops get of ways."""
+        if self._on_ways is None:
+            known, is_plain = self._ways, self.loops is _PLAIN
+            self._on_ways = known.view if is_plain else self.loops.pointers(known.table)
+        return self._on_ways
 
     def _add_sent(
         self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
@@ -334,32 +346,6 @@ class Store:
         self._take(grown(self.state, flows=self._flows_made))
         return new + list(range(first, self._flows_made))
 
-    def _rows_of(self, ways: list[int], groups: list[int]) -> list[int]:
-        """The rows of groups on these ways; new ones lie side by side by their first link.
-
-        Loops go from link to link.
-        """
-        keys = [way << _GROUPS | group for way, group in zip(ways, groups, strict=True)]
-        row_of, links = self._row_of, self._ways.links
-        if new := {key for key in keys if key not in row_of}:
-            by_link = sorted(new, key=lambda key: (links[key >> _GROUPS][0], key))
-            groups = [key & (1 << _GROUPS) - 1 for key in by_link]
-            rows = self._new_rows([key >> _GROUPS for key in by_link], groups)
-            row_of.update(zip(by_link, rows, strict=True))
-        return [row_of[key] for key in keys]
-
-    def _new_rows(self, ways: list[int], groups: list[int]) -> list[int]:
-        free, many = self._free_rows, len(ways)
-        new = [heappop(free) for _ in range(min(many, len(free)))]
-        first, self._rows_made = self._rows_made, self._rows_made + many - len(new)
-        new += range(first, self._rows_made)
-        self._take(grown(self.state, rows=self._rows_made))
-        of, links, longest = self.view.rows, self._ways.links, self.state.longest
-        for row, way, group in zip(new, ways, groups, strict=True):
-            of.group[row], of.way[row], of.flows[row] = group, way, 0
-            of.link[row << self.state.shift : (row << self.state.shift) + longest] = links[way]
-        return new
-
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.
 
@@ -368,7 +354,7 @@ class Store:
         missing = more - self.view.work.counts[FREE_CELLS]
         if missing > 0:
             self._take(grown(self.state, cells=len(self.view.cells.link) + missing))
-        there = self._rows_made * self.state.listed + more
+        there = self._ways.view.counts[ROWS] * self.state.listed + more
         room, work = 4 * there + 4 * len(self.view.cells.link), self.state.work
         if there and work.counts[ENTRIES] + room > len(work.entries):
             entries = np.zeros(2 * room + there, np.int32)

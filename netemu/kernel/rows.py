@@ -336,8 +336,6 @@ def line_up(row: int, now_s: float, s: State) -> None:
     rows.before[row], rows.after[row] = before, after
     if before == NONE:
         lines.head[way] = row
-        for at in range(s.longest):
-            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
     else:
         rows.after[before] = row
     if after != NONE:

@@ -10,6 +10,7 @@ import pytest
 
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.kernel.state import NONE
+from railyard.netemu.kernel.ways import FREE, ROWS
 from railyard.netemu.model.filling import fill
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import stack
@@ -84,8 +85,9 @@ def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
             busy.fabric.cancel(flow)
         _check(busy.fabric)
         store = busy.fabric._store
-        assert not store._row_of
-        assert len(set(store._free_rows)) == store._rows_made
+        ways = store._ways.table
+        assert (store.state.lines.head == NONE).all()
+        assert len(set(ways.free[: ways.counts[FREE]].tolist())) == ways.counts[ROWS]
 
 
 def _check(fabric: Fabric) -> None:
@@ -121,7 +123,8 @@ def _check(fabric: Fabric) -> None:
     )
     used = [cell for cell in state.cell_of[: len(state.groups.cell) * state.none] if cell != NONE]
     assert sum(int(cells.many[cell]) for cell in used) == listed_entries
-    assert not set(store._free_rows) & members.keys()
+    ways = store._ways.table
+    assert not set(ways.free[: ways.counts[FREE]].tolist()) & members.keys()
     assert state.groups.rows.sum() == len(members)
 
 
