@@ -39,7 +39,7 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.events import JobKilled
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.simulator.coarsening import mean_fetches
+from railyard.simulator.coarsening import fetches
 from railyard.simulator.driver import BatchDriver, VirtualDriver
 from railyard.simulator.faults.daemonfaults import DaemonFaults
 from railyard.simulator.faults.faults import Faults
@@ -60,8 +60,9 @@ from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
-#: With so many fetches in a stage on average, compiled loops are cheaper.
-_COMPILED_FROM_FETCHES = 1_000
+#: With so many fetches in a stage on average, compiled loops are cheaper; with so many in all, the
+#: network need not wait until it has seen them.
+_COMPILED_FROM_FETCHES, _MANY_FETCHES = 1_000, 100_000
 
 
 class Simulation:
@@ -100,7 +101,10 @@ class Simulation:
         self.heap = EventHeap()
 
         if compiled is None:
-            compiled = mean_fetches(workload) >= _COMPILED_FROM_FETCHES
+            many = fetches(workload)
+            compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
+            if compiled_from is None and compiled and sum(many) >= _MANY_FETCHES:
+                compiled_from = 0
 
         def make_core() -> Core:
             options = config.scheduler_options

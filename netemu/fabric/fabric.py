@@ -107,10 +107,11 @@ class Fabric:
         """
         coflows = [self._registered(coflow) for coflow in rows.coflows]
         names = cast("Sequence[FlowId]", rows.names)
-        if not self._flows.keys().isdisjoint(names):
+        fresh = dict.fromkeys(names)
+        if not self._flows.keys().isdisjoint(fresh):
             open_already = next(name for name in names if name in self._flows)
             raise ValueError(f'flow "{open_already}" is open already')
-        if len(set(names)) < len(names):
+        if len(fresh) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f'flow "{twice}" is started twice')
         weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
@@ -125,8 +126,10 @@ class Fabric:
             self._names[flow] = name
         self._flows.update(zip(names, flows, strict=True))
         for place, coflow in enumerate(coflows):
-            there = np.flatnonzero(rows.coflow == place).tolist()
-            coflow.flows.update((names[at], None) for at in there)
+            if len(coflows) > 1:
+                there = np.flatnonzero(rows.coflow == place).tolist()
+                fresh = dict.fromkeys([names[at] for at in there])
+            coflow.flows.update(fresh)
             if coflow.started_s is None:
                 coflow.started_s = store.now_s
         self._recent.add((store.now_s, "start", list(names), None))
@@ -180,7 +183,7 @@ class Fabric:
         self._store.stop(found)
         if self._optics is not None:
             self._optics.forget(found)
-        self._leave_coflow(flow, int(self._store.view.flows.coflow[found]), None)
+        self._leave_coflows([flow], [self._store.view.flows.coflow[found]], [None])
         self._recent.add((self._store.now_s, "cancel", flow, None))
         self._store.close(found)
         self._changed()
@@ -519,34 +522,37 @@ class Fabric:
         flows, names = self._store.state.flows, self._names
         flows.sent[ended] = flows.size[ended]
         self.finished_bytes += int(flows.size[ended].sum())
-        found = ended.tolist()
         if self._optics is not None:
-            for flow in found:
-                self._optics.forget(flow)
-        leave = self._leave_coflow
-        done = [
-            Finished(names[flow], at_s, leave(names[flow], coflow, at_s))
-            for flow, coflow, at_s in zip(found, flows.coflow[ended].tolist(), end_s, strict=True)
-        ]
+            self._optics.forget_all(ended)
+        found = [names[flow] for flow in ended.tolist()]
+        coflows = self._leave_coflows(found, flows.coflow[ended].tolist(), end_s)
+        done = list(map(Finished, found, end_s, coflows))
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
         self._store.close_all(ended)
         return done
 
-    def _leave_coflow(self, name: FlowId, number: int, end_s: float | None) -> CoflowId | None:
-        """Forget an open flow of the coflow of this number; it sends nothing.
+    def _leave_coflows(
+        self, names: Sequence[FlowId], numbers: Sequence[int], end_s: Sequence[float | None]
+    ) -> list[CoflowId | None]:
+        """Forget open flows of the coflows of these numbers; they send nothing.
 
-        Returns its coflow, if it is one.  ``end_s``: when the flow finished, if it did.
+        Returns the coflow of each, if it is of one.  ``end_s``: when it finished, if it did.
         """
-        del self._flows[name]
-        key = self._open.key_of(number)
-        if key is None:
-            return None
-        coflow = self._coflows.get(CoflowId(key))
-        if coflow is None or name not in coflow.flows:
-            self._open.forget(key)
-            return None
-        del coflow.flows[name]
-        if end_s is not None:
-            coflow.finished_s = end_s
-        return CoflowId(key)
+        left, flows, registered = list[CoflowId | None](), self._flows, self._coflows
+        number, key, coflow = NONE, None, None
+        for name, of, at_s in zip(names, numbers, end_s, strict=True):
+            del flows[name]
+            if of != number:  # mostly it is the same as of the one before
+                number, key = of, cast("CoflowId | None", self._open.key_of(of))
+                coflow = None if key is None else registered.get(key)
+            if coflow is not None and name in coflow.flows:
+                del coflow.flows[name]
+                if at_s is not None:
+                    coflow.finished_s = at_s
+                left.append(key)
+                continue
+            if key is not None:  # it was of no coflow, but had a number by itself
+                self._open.forget(key)
+            left.append(None)
+        return left
