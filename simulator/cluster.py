@@ -100,11 +100,9 @@ class Simulation:
         self.workload = workload
         self.heap = EventHeap()
 
+        many = fetches(workload)
         if compiled is None:
-            many = fetches(workload)
             compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
-            if compiled_from is None and compiled and sum(many) >= _MANY_FETCHES:
-                compiled_from = 0
 
         def make_core() -> Core:
             options = config.scheduler_options
@@ -118,7 +116,7 @@ class Simulation:
             self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
         else:
             self.driver = BatchDriver(make_core(), self.heap, stopwatch)
-        self.network = self._make_network(behaviour.fetch_s, compiled_from)
+        self.network = self._make_network(behaviour.fetch_s, compiled_from, sum(many))
         fabric = self.network.fabric
         fabric.together_s = max(fabric.together_s, behaviour.together_s)
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
@@ -225,9 +223,12 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
-    def _make_network(self, fetch_s: float, compiled_from: int | None) -> SimulatedNetwork:
+    def _make_network(
+        self, fetch_s: float, compiled_from: int | None, fetches: int
+    ) -> SimulatedNetwork:
         topology, name = self.config.topology, self.config.flow_scheduler
-        from_flows = MANY_FLOWS if compiled_from is None else compiled_from
+        usual = 0 if fetches >= _MANY_FETCHES else MANY_FLOWS
+        from_flows = usual if compiled_from is None else compiled_from
 
         def make_fabric() -> Fabric:
             return Fabric(topology, flow_scheduler(name), compiled_from=from_flows)

@@ -119,8 +119,7 @@ class Fabric:
             raise ValueError("flows: need sizes >= 0 and weights > 0")
         groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
         store, weights = self._store, np.broadcast_to(weights, len(names))
-        new = store.add_all(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
-        flows = new.tolist()
+        flows = store.add(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
         self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
         for flow, name in zip(flows, names, strict=True):
             self._names[flow] = name
@@ -185,7 +184,7 @@ class Fabric:
             self._optics.forget(found)
         self._leave_coflows([flow], [self._store.view.flows.coflow[found]], [None])
         self._recent.add((self._store.now_s, "cancel", flow, None))
-        self._store.close(found)
+        self._store.close([found])
         self._changed()
         return True
 
@@ -370,7 +369,7 @@ class Fabric:
         There is also "client" once clients outside the racks have sent or got bytes over a link.
         """
         totals = dict.fromkeys(_CATEGORIES, 0.0)
-        by_route, _ = self._store.carried(self._going())
+        by_route, _ = self._store.carried(list(self._flows.values()))
         for route in np.flatnonzero(by_route).tolist():
             for category in self._store.routes.between(route).counted_as:
                 totals[category] = totals.get(category, 0.0) + by_route[route]
@@ -378,7 +377,7 @@ class Fabric:
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        by_link = self._store.carried(self._going())[1].tolist()
+        by_link = self._store.carried(list(self._flows.values()))[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
 
     # Inside --------------------------------------------------------------------------------------
@@ -441,7 +440,7 @@ class Fabric:
         number = NONE
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
-        flow = self._store.add(src, dst, number, size_bytes, weight, spec.more)
+        [flow] = self._store.add([src], [dst], [number], [size_bytes], [weight], more=spec.more)
         if flow == len(self._names):
             self._names.append(name)
         else:
@@ -524,12 +523,13 @@ class Fabric:
         self.finished_bytes += int(flows.size[ended].sum())
         if self._optics is not None:
             self._optics.forget_all(ended)
-        found = [names[flow] for flow in ended.tolist()]
+        going = ended.tolist()
+        found = [names[flow] for flow in going]
         coflows = self._leave_coflows(found, flows.coflow[ended].tolist(), end_s)
         done = list(map(Finished, found, end_s, coflows))
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
-        self._store.close_all(ended)
+        self._store.close(going)
         return done
 
     def _leave_coflows(

@@ -23,6 +23,7 @@ from railyard.netemu.kernel.state import (
     FREED,
     NONE,
     SENDING,
+    Array,
     State,
     grown,
     new_state,
@@ -30,7 +31,7 @@ from railyard.netemu.kernel.state import (
     with_longer,
 )
 from railyard.netemu.kernel.ways import FREE, ROWS, WAYS
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
@@ -51,7 +52,7 @@ class Store:
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
-        self.routes, self._racks = Routes(network), np.array(network.racks)
+        self.routes = Routes(network)
         self.now_s = 0.0
         self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops get
@@ -68,36 +69,26 @@ class Store:
 
     # Flows ---------------------------------------------------------------------------------------
     def add(
-        self, src: int, dst: int, coflow: int, size_bytes: int, weight: float, more: bool
-    ) -> int:
-        """The number of a new flow, which sends nothing yet."""
-        flow, flows = self._new_flows(1)[0], self.view.flows
-        racks, routes = self.network.racks, self.routes
-        flows.row[flow], flows.coflow[flow], flows.src[flow], flows.dst[flow] = (
-            NONE,
-            coflow,
-            src,
-            dst,
-        )
-        between = racks[src] * routes.racks + racks[dst]
-        flows.route[flow] = routes.local if src == dst else between
-        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes, weight, more
-        flows.sent[flow] = flows.booked[flow] = 0.0
-        flows.number[flow] = self.started - 1
-        return flow
-
-    def add_all(
-        self, src: Numbers, dst: Numbers, coflow: Numbers, size_bytes: Numbers, weight: Floats
-    ) -> Numbers:
-        """The same for many, none of which will grow; [flow] each."""
-        new, racks = np.array(self._new_flows(len(src)), np.int32), self._racks
-        flows, routes = self.state.flows, self.routes
-        flows.row[new], flows.coflow[new], flows.src[new], flows.dst[new] = NONE, coflow, src, dst
-        between = racks[src] * routes.racks + racks[dst]
-        flows.route[new] = np.where(src == dst, routes.local, between)
-        flows.size[new], flows.weight[new], flows.more[new] = size_bytes, weight, False
-        flows.sent[new] = flows.booked[new] = 0.0
-        flows.number[new] = np.arange(self.started - len(new), self.started)
+        self,
+        src: Array,
+        dst: Array,
+        coflow: Array,
+        size_bytes: Array,
+        weight: Array,
+        *,
+        more: bool = False,
+    ) -> list[int]:
+        """The numbers of new flows, which send nothing yet; [flow] each."""
+        first, new = self.started, self._new_flows(len(src))
+        loops, on = self.loops, self.on
+        if len(new) == 1:  # sooner done than handed over
+            loops, on = _PLAIN, self.view
+        columns: list[Any] = [new, src, dst, coflow, size_bytes, weight]
+        if loops is not _PLAIN:
+            kinds = (*[np.int32] * 4, np.float64, np.float64)
+            columns = [np.array(each, kind) for each, kind in zip(columns, kinds, strict=True)]
+        w = self._ways.view if loops is _PLAIN else self._w
+        loops.ways.open_all(*columns, more, first, self.routes.racks, on, w)
         return new
 
     def ways(self, going: Sequence[int]) -> tuple[Sequence[int], int]:
@@ -160,17 +151,10 @@ class Store:
         counts[ENDED] = 0
         return ended
 
-    def close(self, flow: int) -> None:
-        """Count what a flow that sends nothing has sent, and have its number for others."""
-        rows.book(flow, self.view)
-        self._free_flows.append(flow)
-
-    def close_all(self, closing: Numbers) -> None:
-        """The same for many."""
-        flows, work = self.state.flows, self.state.work
-        sent = flows.sent[closing] - flows.booked[closing]
-        self._add_sent(closing, sent, work.carried, work.carried_out, work.carried_in)
-        self._free_flows += closing.tolist()
+    def close(self, closing: list[int]) -> None:
+        """Count what flows that send nothing have sent, and have their numbers for others."""
+        self._book(closing)
+        self._free_flows += closing
 
     # What can be asked ---------------------------------------------------------------------------
     def sent_bytes(self, flow: int) -> float:
@@ -183,15 +167,13 @@ class Store:
         rate = 0.0 if row == NONE else self.view.rows.rate[row] * self.view.flows.weight[flow]
         return float(rate)
 
-    def carried(self, going: Numbers) -> tuple[Floats, Floats]:
+    def carried(self, going: list[int]) -> tuple[Floats, Floats]:
         """Bytes carried so far by routes, and by links; ``going``: the flows that are open."""
-        work, network, flows = self.state.work, self.network, self.state.flows
-        by_route, out, into = (a.copy() for a in (work.carried, work.carried_out, work.carried_in))
-        sent = np.array([self.sent_bytes(flow) for flow in going.tolist()])
-        self._add_sent(going, sent - flows.booked[going], by_route, out, into)
-        by_link = np.zeros(len(network.capacities))
-        np.add.at(by_link, network.up, out)
-        np.add.at(by_link, network.down, into)
+        self._book(going)
+        work, network = self.state.work, self.network
+        by_route, by_link = work.carried, np.zeros(len(network.capacities))
+        np.add.at(by_link, network.up, work.carried_out)
+        np.add.at(by_link, network.down, work.carried_in)
         for route in np.flatnonzero(by_route).tolist():
             for link in self.routes.between(route).links:
                 by_link[link] += by_route[route]
@@ -327,15 +309,12 @@ class Store:
             self._on_ways = known.view if is_plain else self.loops.pointers(known.table)
         return self._on_ways
 
-    def _add_sent(
-        self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
-    ) -> None:
-        """Add what flows have sent to what routes, and nodes' links, have carried."""
-        of = self.state.flows
-        np.add.at(by_route, of.route[flows], sent)
-        sent = np.where(of.src[flows] == of.dst[flows], 0.0, sent)
-        np.add.at(out, of.src[flows], sent)
-        np.add.at(into, of.dst[flows], sent)
+    def _book(self, flows: list[int]) -> None:
+        """Count what flows have sent since that was last done."""
+        if len(flows) == 1 or self.loops is _PLAIN:
+            rows.book_all(flows, self.now_s, self.view)
+        else:
+            self.loops.rows.book_all(np.array(flows, np.int32), self.now_s, self.on)
 
     def _new_flows(self, many: int) -> list[int]:
         """Numbers for so many flows."""

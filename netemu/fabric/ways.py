@@ -42,10 +42,12 @@ class WayTable:
     """The arrays of ways, while the same links have limits; see ``kernel.ways``."""
 
     def __init__(self, network: Network, routes: Routes, is_limited: Bools, s: State) -> None:
-        self._routes, self._is_limited, self._shift, self._none = routes, is_limited, s.shift, s.none
+        self._routes, self._is_limited = routes, is_limited
+        self._shift, self._none = s.shift, s.none
         self._number_of: dict[tuple[int, ...], int] = {}
         made: Any = table_of(Ways, 0)
         self.table: Ways = made._replace(
+            rack=np.array(network.racks, np.int32),
             up=np.where(is_limited[network.up], network.up, s.none).astype(np.int32),
             down=np.where(is_limited[network.down], network.down, s.none).astype(np.int32),
             middle=np.full(routes.local + 1, NONE, np.int32),

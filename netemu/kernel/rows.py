@@ -386,12 +386,17 @@ def is_done(row: int, sent: float, s: State) -> bool:
     return lacks <= sent * SAME_SHARE and lacks * s.rows.weight[row] <= SAME_BYTES
 
 
-def book(flow: int, s: State) -> None:
-    """Count what a flow that is in no row has sent since that was last done."""
-    flows, work = s.flows, s.work
-    sent = flows.sent[flow] - flows.booked[flow]
-    flows.booked[flow] = flows.sent[flow]
+def book(flow: int, now_s: float, s: State) -> None:
+    """Count what a flow has sent since that was last done."""
+    flows, work, by_now = s.flows, s.work, sent_by(flow, now_s, s)
+    sent, flows.booked[flow] = by_now - flows.booked[flow], by_now
     work.carried[flows.route[flow]] += sent
     if flows.src[flow] != flows.dst[flow]:
         work.carried_out[flows.src[flow]] += sent
         work.carried_in[flows.dst[flow]] += sent
+
+
+def book_all(going: Array, now_s: float, s: State) -> None:
+    """``book`` for each of these flows."""
+    for at in range(len(going)):
+        book(going[at], now_s, s)

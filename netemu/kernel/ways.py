@@ -19,6 +19,7 @@ WAYS, ROWS, FREE = range(3)
 class Ways(NamedTuple):
     """Ways by their ends and what is between; there are more buckets than ways."""
 
+    rack: Ids  #: [node]
     up: Ids  #: [node]: its link up, if that has a limit, else ``State.none``
     down: Ids
     middle: Ids  #: [route]: the number of its links with limits; NONE: it is not known yet
@@ -28,6 +29,32 @@ class Ways(NamedTuple):
     key: Counts  #: [way]
     free: Ids  #: rows without flows
     counts: Counts
+
+
+def open_all(
+    new: Array,
+    src: Array,
+    dst: Array,
+    coflow: Array,
+    size_bytes: Array,
+    weight: Array,
+    more: bool,
+    first: int,
+    racks: int,
+    s: State,
+    w: Ways,
+) -> None:
+    """Have flows that send nothing yet; ``first``: how many there were before."""
+    flows = s.flows
+    for at in range(len(new)):
+        flow = new[at]
+        flows.row[flow], flows.coflow[flow], flows.number[flow] = NONE, coflow[at], first + at
+        flows.src[flow], flows.dst[flow] = src[at], dst[at]
+        flows.route[flow] = 2 * racks * racks
+        if src[at] != dst[at]:
+            flows.route[flow] = w.rack[src[at]] * racks + w.rack[dst[at]]
+        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes[at], weight[at], more
+        flows.sent[flow] = flows.booked[flow] = 0.0
 
 
 def find_all(going: Array, found: Array, s: State, w: Ways) -> int:
