@@ -119,7 +119,7 @@ class Fabric:
             raise ValueError("flows: need sizes >= 0 and weights > 0")
         groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
         store, weights = self._store, np.broadcast_to(weights, len(names))
-        flows = store.add(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
+        flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
         self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
         for flow, name in zip(flows, names, strict=True):
             self._names[flow] = name
@@ -440,7 +440,8 @@ class Fabric:
         number = NONE
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
-        [flow] = self._store.add([src], [dst], [number], [size_bytes], [weight], more=spec.more)
+        columns = [src], [dst], [number], [size_bytes], [weight]
+        [flow] = self._store.add(columns, more=spec.more)
         if flow == len(self._names):
             self._names.append(name)
         else:

@@ -20,17 +20,18 @@ from railyard.netemu.kernel.state import (
     ENDED,
     ENTRIES,
     FREE_CELLS,
+    FREE_ROWS,
     FREED,
     NONE,
+    ROWS,
     SENDING,
+    WAYS,
     Array,
     State,
     grown,
     new_state,
     views,
-    with_longer,
 )
-from railyard.netemu.kernel.ways import FREE, ROWS, WAYS
 from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
@@ -38,6 +39,8 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
 #: The modules of loops, each after those that it calls.
 _LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
+#: What loops get of new flows.
+_COLUMNS = (*[np.int32] * 4, np.float64, np.float64)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -61,66 +64,43 @@ class Store:
         )
         self.view = views(self.state)
         self.on: Any = self.view
-        self._on_ways: Any = None
-        self._ways = self._new_ways()
+        self._see_ways()
         self.started = 0  #: flows so far
         self._flows_made = self._reserved = 0
         self._free_flows: list[int] = []
 
     # Flows ---------------------------------------------------------------------------------------
-    def add(
-        self,
-        src: Array,
-        dst: Array,
-        coflow: Array,
-        size_bytes: Array,
-        weight: Array,
-        *,
-        more: bool = False,
-    ) -> list[int]:
-        """The numbers of new flows, which send nothing yet; [flow] each."""
-        first, new = self.started, self._new_flows(len(src))
-        loops, on = self.loops, self.on
+    def add(self, columns: Sequence[Array], *, more: bool = False) -> list[int]:
+        """The numbers of new flows, which send nothing yet.
+
+        ``columns``: their src, dst, coflow, size in bytes and weight; [flow] each.
+        """
+        first, new = self.started, self._new_flows(len(columns[0]))
+        loops, on, w, given = self.loops, self.on, self._w, [new, *columns]
         if len(new) == 1:  # sooner done than handed over
-            loops, on = _PLAIN, self.view
-        columns: list[Any] = [new, src, dst, coflow, size_bytes, weight]
+            loops, on, w = _PLAIN, self.view, self._ways.view
         if loops is not _PLAIN:
-            kinds = (*[np.int32] * 4, np.float64, np.float64)
-            columns = [np.array(each, kind) for each, kind in zip(columns, kinds, strict=True)]
-        w = self._ways.view if loops is _PLAIN else self._w
-        loops.ways.open_all(*columns, more, first, self.routes.racks, on, w)
+            given = [np.array(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
+        loops.ways.open_all(*given, more, first, self.routes.racks, on, w)
         return new
 
-    def ways(self, going: Sequence[int]) -> tuple[Sequence[int], int]:
+    def ways(self, going: Array) -> tuple[Array, int]:
         """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
         That is another one once a link has got a limit, or has lost it.  Also returns how many
         flows have none, or nothing to send.
         """
-        known, before = self._ways, self._ways.table
-        known.know(self.state.flows.route[going])
-        there = known.view.counts[WAYS] + len(going)
-        self._take(grown(self.state, ways=there))
-        if there > len(known.table.key):
-            known.take(with_longer(known.table, ("next", "key"), there))
-            buckets = np.full(2 * len(known.table.key) + 1, NONE, np.int32)
-            known.take(known.table._replace(bucket=buckets))
-            self._on_ways = None
-            self.loops.ways.put_all(self._w)
-        elif known.table is not before:
-            self._on_ways = None
+        self._ways.know(self.state.flows.route[going])
+        self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
         found: Any = [NONE] * len(going)
         if self.loops is not _PLAIN:
             going, found = np.array(going, np.int32), np.array(found, np.int32)
         return found, self.loops.ways.find_all(going, found, self.on, self._w)
 
-    def send(self, new: Sequence[int], into: Sequence[int]) -> None:
+    def send(self, new: Array, into: Array) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of ways."""
-        known, counts, many = self._ways, self._ways.view.counts, len(new)
-        self._take(grown(self.state, rows=counts[ROWS] + max(many - counts[FREE], 0)))
-        if len(self.state.rows.way) > len(known.table.free):
-            known.take(with_longer(known.table, ("free",), len(self.state.rows.way)))
-            self._on_ways = None
+        counts, many = self.view.work.counts, len(new)
+        self._take(grown(self.state, rows=counts[ROWS] + max(many - counts[FREE_ROWS], 0)))
         self.make_room(many * self.state.listed)
         if many > 1 and self.state.listed:
             flows, going, found = self.state.flows, np.array(new, np.int32), np.array(into)
@@ -131,7 +111,7 @@ class Store:
         if self.loops is not _PLAIN:
             new, into = np.array(new, np.int32), np.array(into, np.int32)
         by_group = self.serves is Serves.COFLOWS
-        self.loops.ways.join_all(new, into, by_group, self.now_s, self.on, self._w)
+        self.loops.ways.join_all(new, into, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -142,7 +122,7 @@ class Store:
     def free_rows(self) -> None:
         """Have rows that have no flows any more for others."""
         if self.view.work.counts[FREED]:
-            self.loops.ways.free_rows(self.on, self._w)
+            self.loops.ways.free_rows(self.on)
 
     def take_ended(self) -> list[int]:
         """The flows that have ended since this was asked."""
@@ -181,7 +161,7 @@ class Store:
 
     def load(self) -> Floats:
         """[link]: bytes/s of all flows on each link."""
-        rows, many = self.state.rows, self._ways.view.counts[ROWS]
+        rows, many = self.state.rows, self.view.work.counts[ROWS]
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
         return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
@@ -205,7 +185,7 @@ class Store:
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
             self._begin_anew()
-        self._ways = self._new_ways(self._ways)
+        self._see_ways()
         return sending
 
     def keep(self, sending: list[int]) -> None:
@@ -219,8 +199,7 @@ class Store:
 
     def reserve_rows(self, rows: int) -> None:
         """Have no rows but so many first ones, of circuits, and room for all cells of a group."""
-        self._ways.table.counts[ROWS], self._ways.table.counts[FREE] = rows, 0
-        self._reserved = rows
+        self.view.work.counts[ROWS] = self._reserved = rows
         if rows:
             self._take(grown(self.state, rows=rows, cells=self.state.none + 2))
 
@@ -236,7 +215,8 @@ class Store:
         """Have compiled loops from now on."""
         if self.loops is _PLAIN:
             self.loops = compiled(_LOOPS)
-            self.on, self._on_ways = self.loops.pointers(self.state), None
+            self.on = self.loops.pointers(self.state)
+            self._w = self.loops.pointers(self._ways.table)
 
     def open_group(self, group: int) -> None:
         """Have a group that has sent nothing yet."""
@@ -293,21 +273,12 @@ class Store:
         if self.by_bytes:
             self.view.groups.sent[group] -= flows.size[flow] - flows.sent[flow]
 
-    def _new_ways(self, before: WayTable | None = None) -> WayTable:
-        self._on_ways = None
-        made = WayTable(self.network, self.routes, self.is_limited, self.state)
-        if before is not None:  # rows stay
-            made.take(made.table._replace(free=before.table.free))
-            made.table.counts[ROWS:] = before.table.counts[ROWS:]
-        return made
-
-    @property
-    def _w(self) -> Any:
-        """What loops get of ways."""
-        if self._on_ways is None:
-            known, is_plain = self._ways, self.loops is _PLAIN
-            self._on_ways = known.view if is_plain else self.loops.pointers(known.table)
-        return self._on_ways
+    def _see_ways(self) -> None:
+        """Tell ways by the links that have limits now; no row has flows."""
+        self.view.work.counts[WAYS] = 0
+        self._ways = WayTable(self.network, self.routes, self.is_limited, self.state)
+        is_plain = self.loops is _PLAIN
+        self._w = self._ways.view if is_plain else self.loops.pointers(self._ways.table)
 
     def _book(self, flows: list[int]) -> None:
         """Count what flows have sent since that was last done."""
@@ -333,7 +304,7 @@ class Store:
         missing = more - self.view.work.counts[FREE_CELLS]
         if missing > 0:
             self._take(grown(self.state, cells=len(self.view.cells.link) + missing))
-        there = self._ways.view.counts[ROWS] * self.state.listed + more
+        there = self.view.work.counts[ROWS] * self.state.listed + more
         room, work = 4 * there + 4 * len(self.view.cells.link), self.state.work
         if there and work.counts[ENTRIES] + room > len(work.entries):
             entries = np.zeros(2 * room + there, np.int32)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from railyard.netemu.kernel.state import NONE, State, table_of, views, with_longer
+from railyard.netemu.kernel.state import NONE, State, views
 from railyard.netemu.kernel.ways import Ways
 from railyard.netemu.model.arrays import Bools, Numbers
 from railyard.netemu.model.links import Route, unpack
 from railyard.netemu.model.network import Network
 
+#: For each node; a node sends to many others.
+_BUCKETS = 64
 _LOCAL = Route(b"", ("local",))
 
 
@@ -45,13 +45,14 @@ class WayTable:
         self._routes, self._is_limited = routes, is_limited
         self._shift, self._none = s.shift, s.none
         self._number_of: dict[tuple[int, ...], int] = {}
-        made: Any = table_of(Ways, 0)
-        self.table: Ways = made._replace(
+        up, down = network.up, network.down
+        self.table = Ways(
             rack=np.array(network.racks, np.int32),
-            up=np.where(is_limited[network.up], network.up, s.none).astype(np.int32),
-            down=np.where(is_limited[network.down], network.down, s.none).astype(np.int32),
+            up=np.where(is_limited[up], up, s.none).astype(np.int32),
+            down=np.where(is_limited[down], down, s.none).astype(np.int32),
             middle=np.full(routes.local + 1, NONE, np.int32),
-            counts=np.zeros(3, np.int64),
+            middle_link=np.zeros(routes.local + 1 << s.shift, np.int32),
+            bucket=np.full(_BUCKETS * len(up) + 1, NONE, np.int32),
         )
         self.view = views(self.table)
 
@@ -62,12 +63,5 @@ class WayTable:
             links = unpack(self._routes.between(route).path)
             limited = tuple(link for link in links if self._is_limited[link])
             middle[route] = number = self._number_of.setdefault(limited, len(self._number_of))
-            end = number + 1 << self._shift
-            if end > len(self.table.middle_link):
-                self.take(with_longer(self.table, ("middle_link",), end))
-            entries = self.table.middle_link[number << self._shift : end]
+            entries = self.table.middle_link[number << self._shift :][: 1 << self._shift]
             entries[:], entries[: len(limited)] = self._none, limited
-
-    def take(self, table: Ways) -> None:
-        """Have other arrays."""
-        self.table, self.view = table, views(table, self.table, self.view)

@@ -115,6 +115,8 @@ class Lines(NamedTuple):
     moving: Ids
     moving_key: Reals
     link: EntryIds  #: [path * longest]: its links
+    ends: Counts  #: what tells the path from others, see ``ways``
+    beside: Ids  #: the path before it in its bucket
 
 
 class Work(NamedTuple):
@@ -126,10 +128,11 @@ class Work(NamedTuple):
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
     carried_out: Reals  #: [node]: the same over its link up
     carried_in: Reals
-    counts: Counts  #: see ``SENDING`` to ``FREED``
+    counts: Counts  #: see ``SENDING`` to ``FREE_ROWS``
     sending: Ids  #: rows with a rate above 0, where all rates are set anew
     ended: Ids  #: flows that have sent all
     freed: Ids  #: rows without flows
+    free_rows: Ids  #: those of them that have left their lines
     free_cells: Ids
     entries: Ids  #: rows, as row << shift | position on its path, cell by cell
     load: Reals  #: [link]
@@ -170,7 +173,7 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 #: Instead of a number of events: what is due does not end.
 NO_END = -1
 #: Places in ``Work.counts``.
-SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES = range(7)
+SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, LINES, ENTRIES, WAYS, ROWS, FREE_ROWS = range(10)
 
 
 def new_state(
@@ -185,7 +188,7 @@ def new_state(
 ) -> State:
     """Arrays without flows, for links of these bytes/s, the last of which stands for none."""
     links, shift = len(capacity), (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(7, np.int64))
+    work = table_of(Work, 0)._replace(capacity=capacity.copy(), counts=np.zeros(10, np.int64))
     of_links = "left unused load summed share rising begin end queue"
     work = work._replace(
         **{name: _longer(getattr(work, name), links) for name in of_links.split(" ")}
@@ -229,7 +232,7 @@ def grown(
         made["work"] = work = with_longer(work, ("ended",), flows)
     if rows > len(state.rows.group):
         made["rows"] = longer_table(state.rows, rows, entries=1 << state.shift, two=2)
-        scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
+        scratch = ("sending", "freed", "free_rows", "rows", "wanted", "other", "is_frozen")
         work = with_longer(work, scratch, len(made["rows"].group))
         made["work"] = work = with_longer(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):

@@ -10,25 +10,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from railyard.netemu.kernel.rows import join
-from railyard.netemu.kernel.state import FREED, NONE, Array, Counts, EntryIds, Ids, State
-
-#: Places in ``Ways.counts``: how many ways there are, rows, and rows that are free.
-WAYS, ROWS, FREE = range(3)
+from railyard.netemu.kernel.state import FREE_ROWS, FREED, NONE, ROWS, WAYS, Array, Ids, State
 
 
 class Ways(NamedTuple):
-    """Ways by their ends and what is between; there are more buckets than ways."""
+    """What tells ways from each other: their ends, and what is between."""
 
     rack: Ids  #: [node]
     up: Ids  #: [node]: its link up, if that has a limit, else ``State.none``
     down: Ids
     middle: Ids  #: [route]: the number of its links with limits; NONE: it is not known yet
-    middle_link: EntryIds  #: [middle, position]: these, then ``State.none``
+    middle_link: Ids  #: [middle, position]: these, then ``State.none``
     bucket: Ids  #: the last way that fell there
-    next: Ids  #: [way]: the way before it in its bucket
-    key: Counts  #: [way]
-    free: Ids  #: rows without flows
-    counts: Counts
 
 
 def open_all(
@@ -80,17 +73,17 @@ def find(flow: int, s: State, w: Ways) -> int:
     down = dst if src != dst and w.down[dst] != s.none else nodes - 1
     if up == down == nodes - 1 and w.middle_link[middle << s.shift] == s.none:
         return NONE
-    key = (middle * nodes + up) * nodes + down
-    way = w.bucket[key % len(w.bucket)]
-    while way != NONE and w.key[way] != key:
-        way = w.next[way]
+    ends, lines, links = (middle * nodes + up) * nodes + down, s.lines, s.lines.link
+    bucket = ends % len(w.bucket)
+    way = w.bucket[bucket]
+    while way != NONE and lines.ends[way] != ends:
+        way = lines.beside[way]
     if way != NONE:
         return way
-    way = w.counts[WAYS]
-    w.counts[WAYS] += 1
-    w.key[way] = key
-    put(way, w)
-    at, links = way << s.shift, s.lines.link
+    way = s.work.counts[WAYS]
+    s.work.counts[WAYS] += 1
+    lines.ends[way], lines.beside[way], w.bucket[bucket] = ends, w.bucket[bucket], way
+    at = way << s.shift
     if up < nodes - 1:
         links[at] = w.up[src]
         at += 1
@@ -107,19 +100,7 @@ def find(flow: int, s: State, w: Ways) -> int:
     return way
 
 
-def put(way: int, w: Ways) -> None:
-    """Put a way into its bucket."""
-    bucket = w.key[way] % len(w.bucket)
-    w.next[way], w.bucket[bucket] = w.bucket[bucket], way
-
-
-def put_all(w: Ways) -> None:
-    """Put all ways into buckets, which are empty."""
-    for way in range(w.counts[WAYS]):
-        put(way, w)
-
-
-def join_all(new: Array, ways: Array, by_group: bool, now_s: float, s: State, w: Ways) -> None:
+def join_all(new: Array, ways: Array, by_group: bool, now_s: float, s: State) -> None:
     """Let flows, which have something to send, join rows; of one row, the first to end come first.
 
     There is room for as many new rows.
@@ -135,21 +116,21 @@ def join_all(new: Array, ways: Array, by_group: bool, now_s: float, s: State, w:
         while row != NONE and s.rows.group[row] != group:
             row = s.rows.after[row]
         if row == NONE:
-            row = new_row(way, group, s, w)
+            row = new_row(way, group, s)
         if s.listed == 0:
             s.rows.key[row] = flows.key[flow]
         join(flow, row, now_s, s)
 
 
-def new_row(way: int, group: int, s: State, w: Ways) -> int:
+def new_row(way: int, group: int, s: State) -> int:
     """A row without flows."""
-    rows, head = s.rows, s.lines.head
-    if w.counts[FREE] > 0:
-        w.counts[FREE] -= 1
-        row = w.free[w.counts[FREE]]
+    rows, head, work = s.rows, s.lines.head, s.work
+    if work.counts[FREE_ROWS] > 0:
+        work.counts[FREE_ROWS] -= 1
+        row = work.free_rows[work.counts[FREE_ROWS]]
     else:
-        row = w.counts[ROWS]
-        w.counts[ROWS] += 1
+        row = work.counts[ROWS]
+        work.counts[ROWS] += 1
     rows.group[row], rows.way[row], rows.flows[row] = group, way, 0
     for at in range(s.longest):
         rows.link[(row << s.shift) + at] = s.lines.link[(way << s.shift) + at]
@@ -161,11 +142,12 @@ def new_row(way: int, group: int, s: State, w: Ways) -> int:
     return row
 
 
-def free_rows(s: State, w: Ways) -> None:
+def free_rows(s: State) -> None:
     """Have rows that have no flows any more for others."""
-    rows, head, freed = s.rows, s.lines.head, s.work.counts[FREED]
+    rows, head, work = s.rows, s.lines.head, s.work
+    freed = work.counts[FREED]
     for at in range(freed):
-        row = s.work.freed[freed - 1 - at]
+        row = work.freed[freed - 1 - at]
         if s.listed > 0:
             before, after = rows.before[row], rows.after[row]
             if before == NONE:
@@ -174,6 +156,6 @@ def free_rows(s: State, w: Ways) -> None:
                 rows.after[before] = after
             if after != NONE:
                 rows.before[after] = before
-        w.free[w.counts[FREE]] = row
-        w.counts[FREE] += 1
-    s.work.counts[FREED] = 0
+        work.free_rows[work.counts[FREE_ROWS]] = row
+        work.counts[FREE_ROWS] += 1
+    work.counts[FREED] = 0

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.kernel.state import NONE
-from railyard.netemu.kernel.ways import FREE, ROWS
+from railyard.netemu.kernel.state import FREE_ROWS, NONE, ROWS
 from railyard.netemu.model.filling import fill
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.model.links import stack
@@ -85,9 +84,9 @@ def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
             busy.fabric.cancel(flow)
         _check(busy.fabric)
         store = busy.fabric._store
-        ways = store._ways.table
+        work = store.state.work
         assert (store.state.lines.head == NONE).all()
-        assert len(set(ways.free[: ways.counts[FREE]].tolist())) == ways.counts[ROWS]
+        assert len(set(work.free_rows[: work.counts[FREE_ROWS]].tolist())) == work.counts[ROWS]
 
 
 def _check(fabric: Fabric) -> None:
@@ -123,8 +122,8 @@ def _check(fabric: Fabric) -> None:
     )
     used = [cell for cell in state.cell_of[: len(state.groups.cell) * state.none] if cell != NONE]
     assert sum(int(cells.many[cell]) for cell in used) == listed_entries
-    ways = store._ways.table
-    assert not set(ways.free[: ways.counts[FREE]].tolist()) & members.keys()
+    work = store.state.work
+    assert not set(work.free_rows[: work.counts[FREE_ROWS]].tolist()) & members.keys()
     assert state.groups.rows.sum() == len(members)
 
 
