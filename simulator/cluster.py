@@ -40,7 +40,7 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.events import JobKilled
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.simulator.coarsening import mean_fetches
+from railyard.simulator.coarsening import fetches
 from railyard.simulator.driver import BatchDriver, VirtualDriver
 from railyard.simulator.faults.daemonfaults import DaemonFaults
 from railyard.simulator.faults.faults import Faults
@@ -61,8 +61,9 @@ from railyard.simulator.standstill import Standstill
 from railyard.simulator.submissions import Submissions
 
 _IDEAL = Behaviour()
-#: With so many fetches in a stage on average, compiled loops are cheaper.
-_COMPILED_FROM_FETCHES = 1_000
+#: With so many fetches in a stage on average, compiled loops are cheaper; with so many in all, the
+#: network need not wait until it has seen them.
+_COMPILED_FROM_FETCHES, _MANY_FETCHES = 1_000, 100_000
 
 
 class Simulation:
@@ -100,8 +101,9 @@ class Simulation:
         self.workload = workload
         self.heap = EventHeap()
 
+        many = fetches(workload)
         if compiled is None:
-            compiled = mean_fetches(workload) >= _COMPILED_FROM_FETCHES
+            compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
 
         def make_core() -> Core:
             options = config.scheduler_options
@@ -115,7 +117,7 @@ class Simulation:
             self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
         else:
             self.driver = BatchDriver(make_core(), self.heap, stopwatch)
-        self.network = self._make_network(behaviour, compiled_from)
+        self.network = self._make_network(behaviour, compiled_from, sum(many))
         self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
         feed, block_bytes = self.driver.feed, topology.storage.block
         common = (self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed)
@@ -220,14 +222,17 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
-    def _make_network(self, behaviour: Behaviour, compiled_from: int | None) -> SimulatedNetwork:
+    def _make_network(
+        self, behaviour: Behaviour, compiled_from: int | None, fetches: int
+    ) -> SimulatedNetwork:
         scheduler = partial(flow_scheduler, self.config.flow_scheduler)
+        usual = 0 if fetches >= _MANY_FETCHES else MANY_FLOWS
 
         def make_fabric() -> Fabric:
             return Fabric(
                 self.config.topology,
                 scheduler(),
-                compiled_from=MANY_FLOWS if compiled_from is None else compiled_from,
+                compiled_from=usual if compiled_from is None else compiled_from,
                 together_s=behaviour.together_s,
             )
 

@@ -94,15 +94,14 @@ def with_larger_tasks(behaviour: Behaviour, topology: Topology, tasks_in_one: in
     )
 
 
-def mean_fetches(workload: Workload) -> float:
-    """How many fetches a stage that reads others has, on average: each task, each output."""
-    many = [
+def fetches(workload: Workload) -> list[int]:
+    """How many fetches each stage that reads others has: each task, each output."""
+    return [
         stage.tasks * sum(source.needed or source.tasks for source in _sources(job, stage))
         for job in workload.jobs
         for stage in job.stages
         if stage.reads
     ]
-    return sum(many) / max(1, len(many))
 
 
 # Inside ------------------------------------------------------------------------------------------

@@ -222,7 +222,7 @@ def choose_way(pair: int, elephant_bytes: float, now_s: float, s: State, c: Circ
 def take_way(flow: int, by_circuit: bool, s: State, c: Circuits) -> None:
     """Have a flow, which is in no row or goes that way already, go by circuit or by packets."""
     if (s.flows.route[flow] >= c.packets) != by_circuit:
-        book(flow, s)
+        book(flow, 0.0, s)  # it is in no row
         s.flows.route[flow] += c.packets if by_circuit else -c.packets
 
 

@@ -208,7 +208,7 @@ class Fabric:
         There is also "client" once clients outside the racks have sent or got bytes over a link.
         """
         totals = dict.fromkeys(_CATEGORIES, 0.0)
-        by_route, _ = self._store.carried(self._going())
+        by_route, _ = self._store.carried(list(self._flows.values()))
         for route in np.flatnonzero(by_route).tolist():
             for category in self._store.routes.between(route).counted_as:
                 totals[category] = totals.get(category, 0.0) + by_route[route]
@@ -216,7 +216,7 @@ class Fabric:
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
-        by_link = self._store.carried(self._going())[1].tolist()
+        by_link = self._store.carried(list(self._flows.values()))[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
 
     def stats(self, opened: int = 0, finished: int = 0, cancelled: int = 0) -> NetworkStats:
@@ -288,10 +288,11 @@ class Fabric:
     def _start_rows(self, rows: FlowRows) -> None:
         coflows = [self._registered(coflow) for coflow in rows.coflows]
         names = cast("Sequence[FlowId]", rows.names)
-        if not self._flows.keys().isdisjoint(names):
+        fresh = dict.fromkeys(names)
+        if not self._flows.keys().isdisjoint(fresh):
             open_already = next(name for name in names if name in self._flows)
             raise ValueError(f'flow "{open_already}" is open already')
-        if len(set(names)) < len(names):
+        if len(fresh) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f'flow "{twice}" is started twice')
         weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
@@ -299,15 +300,16 @@ class Fabric:
             raise ValueError("flows: need sizes >= 0 and weights > 0")
         groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
         store, weights = self._store, np.broadcast_to(weights, len(names))
-        new = store.add_all(rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights)
-        flows = new.tolist()
+        flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
         self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
         for flow, name in zip(flows, names, strict=True):
             self._names[flow] = name
         self._flows.update(zip(names, flows, strict=True))
         for place, coflow in enumerate(coflows):
-            there = np.flatnonzero(rows.coflow == place).tolist()
-            coflow.flows.update((names[at], None) for at in there)
+            if len(coflows) > 1:
+                there = np.flatnonzero(rows.coflow == place).tolist()
+                fresh = dict.fromkeys([names[at] for at in there])
+            coflow.flows.update(fresh)
             if coflow.started_s is None:
                 coflow.started_s = store.now_s
         self._recent.add((store.now_s, "start", list(names), None))
@@ -325,7 +327,7 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways([flow]) != [NONE]:
+        if self._by_coflow and self._store.ways([flow])[0][0] != NONE:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send([flow])
 
@@ -355,9 +357,9 @@ class Fabric:
         self._store.stop(found)
         if self._optics is not None:
             self._optics.forget(found)
-        self._leave_coflow(flow, int(self._store.view.flows.coflow[found]), None)
+        self._leave_coflows([flow], [self._store.view.flows.coflow[found]], [None])
         self._recent.add((self._store.now_s, "cancel", flow, None))
-        self._store.close(found)
+        self._store.close([found])
         self._changed()
 
     def _set_capacity(self, order: SetCapacity) -> None:
@@ -423,7 +425,7 @@ class Fabric:
         numbers = np.array([self._open.known(name) for name in names], np.int32)
         going, store = self._going(), self._store
         of_open = np.zeros(len(store.state.groups.sent))
-        ways = store.ways(going.tolist())
+        ways, _ = store.ways(going.tolist())
         limited = [flow for flow, way in zip(going.tolist(), ways, strict=True) if way != NONE]
         sent = [store.sent_bytes(flow) for flow in limited]
         np.add.at(of_open, store.state.flows.coflow[limited], sent)
@@ -467,7 +469,8 @@ class Fabric:
         number = NONE
         if spec.coflow is not None or self._by_coflow or self._optics is not None:
             number = self._open.number_of(spec.coflow or f"flow {name}")
-        flow = self._store.add(src, dst, number, size_bytes, weight, spec.more)
+        columns = [src], [dst], [number], [size_bytes], [weight]
+        [flow] = self._store.add(columns, more=spec.more)
         if flow == len(self._names):
             self._names.append(name)
         else:
@@ -503,26 +506,22 @@ class Fabric:
         if going:
             self._send_by_packets(going)
 
-    def _send_by_packets(self, new: list[int]) -> None:
-        flows, store = self._store.view.flows, self._store
-        ways = store.ways(new)
-        there = [
-            flow
-            for flow, way in zip(new, ways, strict=True)
-            if way == NONE or flows.sent[flow] >= flows.size[flow]
-        ]
-        for flow in there:
-            if flows.more[flow]:
-                flows.sent[flow] = flows.size[flow]
-            else:
-                self._instant[flow] = None
-        if there:  # seldom
-            others = set(there)
-            sends = [at for at, flow in enumerate(new) if flow not in others]
+    def _send_by_packets(self, new: Sequence[int]) -> None:
+        if not new:
+            return
+        flows, store, sends = self._store.view.flows, self._store, list[int]()
+        ways, idle = store.ways(new)
+        if idle:  # seldom
+            for at, flow in enumerate(new):
+                if ways[at] != NONE and flows.sent[flow] < flows.size[flow]:
+                    sends.append(at)
+                elif flows.more[flow]:
+                    flows.sent[flow] = flows.size[flow]
+                else:
+                    self._instant[flow] = None
             new, ways = [new[at] for at in sends], [ways[at] for at in sends]
         if new:
-            groups = [flows.coflow[f] for f in new] if self._by_coflow else [0] * len(new)
-            store.send(new, ways, groups)
+            store.send(new, ways)
             self._changed()
 
     def _registered(self, name: CoflowId) -> Coflow:
@@ -552,34 +551,38 @@ class Fabric:
         flows, names = self._store.state.flows, self._names
         flows.sent[ended] = flows.size[ended]
         self.finished_bytes += int(flows.size[ended].sum())
-        found = ended.tolist()
         if self._optics is not None:
-            for flow in found:
-                self._optics.forget(flow)
-        leave = self._leave_coflow
-        done = [
-            Finished(names[flow], at_s, leave(names[flow], coflow, at_s))
-            for flow, coflow, at_s in zip(found, flows.coflow[ended].tolist(), end_s, strict=True)
-        ]
+            self._optics.forget_all(ended)
+        going = ended.tolist()
+        found = [names[flow] for flow in going]
+        coflows = self._leave_coflows(found, flows.coflow[ended].tolist(), end_s)
+        done = list(map(Finished, found, end_s, coflows))
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
-        self._store.close_all(ended)
+        self._store.close(going)
         self._finished += done
 
-    def _leave_coflow(self, name: FlowId, number: int, end_s: float | None) -> CoflowId | None:
-        """Forget an open flow of the coflow of this number; it sends nothing.
+    def _leave_coflows(
+        self, names: Sequence[FlowId], numbers: Sequence[int], end_s: Sequence[float | None]
+    ) -> list[CoflowId | None]:
+        """Forget open flows of the coflows of these numbers; they send nothing.
 
-        Returns its coflow, if it is one.  ``end_s``: when the flow finished, if it did.
+        Returns the coflow of each, if it is of one.  ``end_s``: when it finished, if it did.
         """
-        del self._flows[name]
-        key = self._open.key_of(number)
-        if key is None:
-            return None
-        coflow = self._coflows.get(CoflowId(key))
-        if coflow is None or name not in coflow.flows:
-            self._open.forget(key)
-            return None
-        del coflow.flows[name]
-        if end_s is not None:
-            coflow.finished_s = end_s
-        return CoflowId(key)
+        left, flows, registered = list[CoflowId | None](), self._flows, self._coflows
+        number, key, coflow = NONE, None, None
+        for name, of, at_s in zip(names, numbers, end_s, strict=True):
+            del flows[name]
+            if of != number:  # mostly it is the same as of the one before
+                number, key = of, cast("CoflowId | None", self._open.key_of(of))
+                coflow = None if key is None else registered.get(key)
+            if coflow is not None and name in coflow.flows:
+                del coflow.flows[name]
+                if at_s is not None:
+                    coflow.finished_s = at_s
+                left.append(key)
+                continue
+            if key is not None:  # it was of no coflow, but had a number by itself
+                self._open.forget(key)
+            left.append(None)
+        return left

@@ -38,7 +38,7 @@ from railyard.netemu.circuits.policies.base import (
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
-from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
 from railyard.netemu.model.instants import instant_s
 from railyard.netemu.model.network import Network
@@ -153,6 +153,13 @@ class OpticalPlane:
         store = self._store
         if flow < len(self.view.flows.pair) and self.view.flows.pair[flow] != NONE:
             pairs.forget(flow, store.now_s, store.view, self.view)
+
+    def forget_all(self, flows: Numbers) -> None:
+        """The same for many; those that a circuit has carried to their end are forgotten."""
+        pair = self.state.flows.pair
+        known = flows[flows < len(pair)]
+        for flow in known[pair[known] != NONE].tolist():
+            self.forget(flow)
 
     def resend(self, flows: list[int]) -> list[int]:
         """Have flows, which were in rows, be in rows again: links have got limits, or lost them.

@@ -5,7 +5,7 @@ Not here: names, who is served first (``planning``), and time (``fabric``).
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,33 +13,35 @@ import numpy as np
 
 from railyard.netemu.circuits import pairs, switch
 from railyard.netemu.circuits.policies import sunflow
-from railyard.netemu.fabric.ways import Routes, Ways
-from railyard.netemu.kernel import filling, levels, lines, rows
+from railyard.netemu.fabric.ways import Routes, WayTable
+from railyard.netemu.kernel import filling, levels, lines, rows, ways
 from railyard.netemu.kernel.compiled import compiled
 from railyard.netemu.kernel.state import (
     ENDED,
     ENTRIES,
     FREE_CELLS,
+    FREE_ROWS,
     FREED,
     NONE,
+    ROWS,
     SENDING,
+    WAYS,
+    Array,
     State,
     copied,
     empty_state,
     grown,
     views,
 )
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
-#: A row is known by its path and its group: path << _GROUPS | group.
-_GROUPS = 24
-
-
 #: The modules of loops, each after those that it calls.
-_LOOPS = (rows, filling, levels, lines, sunflow, switch, pairs)
+_LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
+#: What loops get of new flows.
+_COLUMNS = (*[np.int32] * 4, np.float64, np.float64)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -54,7 +56,7 @@ class Store:
         self.serves = scheduler.serves
         self.by_bytes = scheduler.by_bytes
         self.is_limited = np.isfinite(network.capacities)  #: [link]
-        self.routes, self._racks = Routes(network), np.array(network.racks)
+        self.routes = Routes(network)
         self.now_s = 0.0
         self.loops: Any = _PLAIN
         #: arrays, a view of each that is quick to read and write by Python, and what loops get
@@ -63,76 +65,54 @@ class Store:
         )
         self.view = views(self.state)
         self.on: Any = self.view
-        self._ways = self._new_ways()
+        self._see_ways()
         self.started = 0  #: flows so far
-        self._flows_made = self._rows_made = self._reserved = 0
+        self._flows_made = self._reserved = 0
         self._free_flows: list[int] = []
-        self._free_rows: list[int] = []  #: a heap: those that are used lie close together
-        self._row_of: dict[int, int] = {}
 
     # Flows ---------------------------------------------------------------------------------------
-    def add(
-        self, src: int, dst: int, coflow: int, size_bytes: int, weight: float, more: bool
-    ) -> int:
-        """The number of a new flow, which sends nothing yet."""
-        flow, flows = self._new_flows(1)[0], self.view.flows
-        racks, routes = self.network.racks, self.routes
-        flows.row[flow], flows.coflow[flow], flows.src[flow], flows.dst[flow] = (
-            NONE,
-            coflow,
-            src,
-            dst,
-        )
-        between = racks[src] * routes.racks + racks[dst]
-        flows.route[flow] = routes.local if src == dst else between
-        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes, weight, more
-        flows.sent[flow] = flows.booked[flow] = 0.0
-        flows.number[flow] = self.started - 1
-        return flow
+    def add(self, columns: Sequence[Array], *, more: bool = False) -> list[int]:
+        """The numbers of new flows, which send nothing yet.
 
-    def add_all(
-        self, src: Numbers, dst: Numbers, coflow: Numbers, size_bytes: Numbers, weight: Floats
-    ) -> Numbers:
-        """The same for many, none of which will grow; [flow] each."""
-        new, racks = np.array(self._new_flows(len(src)), np.int32), self._racks
-        flows, routes = self.state.flows, self.routes
-        flows.row[new], flows.coflow[new], flows.src[new], flows.dst[new] = NONE, coflow, src, dst
-        between = racks[src] * routes.racks + racks[dst]
-        flows.route[new] = np.where(src == dst, routes.local, between)
-        flows.size[new], flows.weight[new], flows.more[new] = size_bytes, weight, False
-        flows.sent[new] = flows.booked[new] = 0.0
-        flows.number[new] = np.arange(self.started - len(new), self.started)
+        ``columns``: their src, dst, coflow, size in bytes and weight; [flow] each.
+        """
+        first, new = self.started, self._new_flows(len(columns[0]))
+        loops, on, w, given = self.loops, self.on, self._w, [new, *columns]
+        if len(new) == 1:  # sooner done than handed over
+            loops, on, w = _PLAIN, self.view, self._ways.view
+        if loops is not _PLAIN:
+            given = [np.array(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
+        loops.ways.open_all(*given, more, first, self.routes.racks, on, w)
         return new
 
-    def ways(self, flows: list[int]) -> list[int]:
+    def ways(self, going: Array) -> tuple[Array, int]:
         """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
-        That is another one once a link has got a limit, or has lost it.
+        That is another one once a link has got a limit, or has lost it.  Also returns how many
+        flows have none, or nothing to send.
         """
-        return self._ways.of(flows, self.view.flows)
+        self._ways.know(self.state.flows.route[going])
+        self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
+        found: Any = [NONE] * len(going)
+        if self.loops is not _PLAIN:
+            going, found = np.array(going, np.int32), np.array(found, np.int32)
+        return found, self.loops.ways.find_all(going, found, self.on, self._w)
 
-    def send(self, new: list[int], ways: list[int], groups: list[int]) -> None:
-        """Let flows that send nothing, and have bytes for limited links, join rows of groups."""
-        self._take(grown(self.state, groups=max(groups) + 1, ways=len(self._ways.links)))
-        flows = self.view.flows
-        if self.by_bytes:
-            for flow, group in zip(new, groups, strict=True):
-                flows.weight[flow] = flows.size[flow] - flows.sent[flow]
-                self.view.groups.sent[group] += flows.weight[flow]
-        if self.state.listed == 0:
-            into = self._new_rows(ways, groups)
-            for flow, row in zip(new, into, strict=True):
-                self.view.rows.key[row] = flows.key[flow]
-        else:
-            into = self._rows_of(ways, groups)
-        self.make_room(len(new) * self.state.listed)
-        if len(new) == 1:
-            self.loops.rows.join(new[0], into[0], self.now_s, self.on)
-            return
-        needs = [(flows.size[flow] - flows.sent[flow]) / flows.weight[flow] for flow in new]
-        order = np.lexsort((needs, into))
-        joining = np.array((new, into), np.int32)[:, order]
-        self.loops.rows.join_all(joining[0].copy(), joining[1].copy(), self.now_s, self.on)
+    def send(self, new: Array, into: Array) -> None:
+        """Let flows that send nothing, and have bytes for limited links, join rows of ways."""
+        counts, many = self.view.work.counts, len(new)
+        self._take(grown(self.state, rows=counts[ROWS] + max(many - counts[FREE_ROWS], 0)))
+        self.make_room(many * self.state.listed)
+        if many > 1 and self.state.listed:
+            flows, going, found = self.state.flows, np.array(new, np.int32), np.array(into)
+            first = self.state.lines.link[found << self.state.shift]  # loops go from link to link
+            needs = (flows.size[going] - flows.sent[going]) / flows.weight[going]
+            order = np.lexsort((needs, found, first))
+            new, into = going[order].tolist(), found[order].tolist()
+        if self.loops is not _PLAIN:
+            new, into = np.array(new, np.int32), np.array(into, np.int32)
+        by_group = self.serves is Serves.COFLOWS
+        self.loops.ways.join_all(new, into, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -142,17 +122,8 @@ class Store:
 
     def free_rows(self) -> None:
         """Have rows that have no flows any more for others."""
-        counts = self.view.work.counts
-        if not counts[FREED]:
-            return
-        freed = self.state.work.freed[: counts[FREED]]
-        counts[FREED] = 0
-        for row in freed.tolist():
-            heappush(self._free_rows, row)
-        if self.state.listed:
-            of = self.state.rows
-            for key in (of.way[freed].astype(np.int64) << _GROUPS | of.group[freed]).tolist():
-                del self._row_of[key]
+        if self.view.work.counts[FREED]:
+            self.loops.ways.free_rows(self.on)
 
     def take_ended(self) -> list[int]:
         """The flows that have ended since this was asked."""
@@ -161,20 +132,10 @@ class Store:
         counts[ENDED] = 0
         return ended
 
-    def close(self, flow: int) -> None:
-        """Count what a flow that sends nothing has sent, and have its number for others."""
-        rows.book(flow, self.view)
-        self._free_flows.append(flow)
-
-    def close_all(self, closing: Numbers) -> None:
-        """The same for many."""
-        if len(closing) == 1:
-            self.close(int(closing[0]))
-            return
-        flows, work = self.state.flows, self.state.work
-        sent = flows.sent[closing] - flows.booked[closing]
-        self._add_sent(closing, sent, work.carried, work.carried_out, work.carried_in)
-        self._free_flows += closing.tolist()
+    def close(self, closing: list[int]) -> None:
+        """Count what flows that send nothing have sent, and have their numbers for others."""
+        self._book(closing)
+        self._free_flows += closing
 
     # What can be asked ---------------------------------------------------------------------------
     def sent_bytes(self, flow: int) -> float:
@@ -187,15 +148,13 @@ class Store:
         rate = 0.0 if row == NONE else self.view.rows.rate[row] * self.view.flows.weight[flow]
         return float(rate)
 
-    def carried(self, going: Numbers) -> tuple[Floats, Floats]:
+    def carried(self, going: list[int]) -> tuple[Floats, Floats]:
         """Bytes carried so far by routes, and by links; ``going``: the flows that are open."""
-        work, network, flows = self.state.work, self.network, self.state.flows
-        by_route, out, into = (a.copy() for a in (work.carried, work.carried_out, work.carried_in))
-        sent = np.array([self.sent_bytes(flow) for flow in going.tolist()])
-        self._add_sent(going, sent - flows.booked[going], by_route, out, into)
-        by_link = np.zeros(len(network.capacities))
-        np.add.at(by_link, network.up, out)
-        np.add.at(by_link, network.down, into)
+        self._book(going)
+        work, network = self.state.work, self.network
+        by_route, by_link = work.carried, np.zeros(len(network.capacities))
+        np.add.at(by_link, network.up, work.carried_out)
+        np.add.at(by_link, network.down, work.carried_in)
         for route in np.flatnonzero(by_route).tolist():
             for link in self.routes.between(route).links:
                 by_link[link] += by_route[route]
@@ -203,7 +162,7 @@ class Store:
 
     def load(self) -> Floats:
         """[link]: bytes/s of all flows on each link."""
-        rows, many = self.state.rows, self._rows_made
+        rows, many = self.state.rows, self.view.work.counts[ROWS]
         rates = rows.rate[:many] * rows.weight[:many] * (rows.flows[:many] > 0)
         links = rows.link.reshape(-1, 1 << self.state.shift)[:many, : self.state.longest]
         return sum_by_link(links.T, rates, self.state.none + 1)[:-1]
@@ -228,7 +187,7 @@ class Store:
         self.is_limited[link] = np.isfinite(bytes_per_s)
         if self._longest() != self.state.longest:
             self._begin_anew()
-        self._ways = self._new_ways()
+        self._see_ways()
         return sending
 
     def keep(self, sending: list[int]) -> None:
@@ -242,7 +201,7 @@ class Store:
 
     def reserve_rows(self, rows: int) -> None:
         """Have no rows but so many first ones, of circuits, and room for all cells of a group."""
-        self._rows_made = self._reserved = rows
+        self.view.work.counts[ROWS] = self._reserved = rows
         if rows:
             self._take(grown(self.state, rows=rows, cells=self.state.none + 2))
 
@@ -261,6 +220,7 @@ class Store:
         if self.loops is _PLAIN:
             self.loops = compiled(_LOOPS)
             self.on = self.loops.pointers(self.state)
+            self._w = self.loops.pointers(self._ways.table)
 
     def open_group(self, group: int) -> None:
         """Have a group that has sent nothing yet."""
@@ -301,7 +261,6 @@ class Store:
             carried_in=before.work.carried_in,
         )
         self._take(fresh._replace(flows=before.flows, groups=groups, work=work))
-        self._free_rows = []
         self.reserve_rows(self._reserved)
 
     def _take(self, state: State) -> None:
@@ -315,19 +274,19 @@ class Store:
         if self.by_bytes:
             self.view.groups.sent[group] -= flows.size[flow] - flows.sent[flow]
 
-    def _new_ways(self) -> Ways:
-        state = self.state
-        return Ways(self.network, self.routes, self.is_limited, state.longest, state.none)
+    def _see_ways(self) -> None:
+        """Tell ways by the links that have limits now; no row has flows."""
+        self.view.work.counts[WAYS] = 0
+        self._ways = WayTable(self.network, self.routes, self.is_limited, self.state)
+        is_plain = self.loops is _PLAIN
+        self._w = self._ways.view if is_plain else self.loops.pointers(self._ways.table)
 
-    def _add_sent(
-        self, flows: Numbers, sent: Floats, by_route: Floats, out: Floats, into: Floats
-    ) -> None:
-        """Add what flows have sent to what routes, and nodes' links, have carried."""
-        of = self.state.flows
-        np.add.at(by_route, of.route[flows], sent)
-        sent = np.where(of.src[flows] == of.dst[flows], 0.0, sent)
-        np.add.at(out, of.src[flows], sent)
-        np.add.at(into, of.dst[flows], sent)
+    def _book(self, flows: list[int]) -> None:
+        """Count what flows have sent since that was last done."""
+        if len(flows) == 1 or self.loops is _PLAIN:
+            rows.book_all(flows, self.now_s, self.view)
+        else:
+            self.loops.rows.book_all(np.array(flows, np.int32), self.now_s, self.on)
 
     def _new_flows(self, many: int) -> list[int]:
         """Numbers for so many flows."""
@@ -338,32 +297,6 @@ class Store:
         self._take(grown(self.state, flows=self._flows_made))
         return new + list(range(first, self._flows_made))
 
-    def _rows_of(self, ways: list[int], groups: list[int]) -> list[int]:
-        """The rows of groups on these ways; new ones lie side by side by their first link.
-
-        Loops go from link to link.
-        """
-        keys = [way << _GROUPS | group for way, group in zip(ways, groups, strict=True)]
-        row_of, links = self._row_of, self._ways.links
-        if new := {key for key in keys if key not in row_of}:
-            by_link = sorted(new, key=lambda key: (links[key >> _GROUPS][0], key))
-            groups = [key & (1 << _GROUPS) - 1 for key in by_link]
-            rows = self._new_rows([key >> _GROUPS for key in by_link], groups)
-            row_of.update(zip(by_link, rows, strict=True))
-        return [row_of[key] for key in keys]
-
-    def _new_rows(self, ways: list[int], groups: list[int]) -> list[int]:
-        free, many = self._free_rows, len(ways)
-        new = [heappop(free) for _ in range(min(many, len(free)))]
-        first, self._rows_made = self._rows_made, self._rows_made + many - len(new)
-        new += range(first, self._rows_made)
-        self._take(grown(self.state, rows=self._rows_made))
-        of, links, longest = self.view.rows, self._ways.links, self.state.longest
-        for row, way, group in zip(new, ways, groups, strict=True):
-            of.group[row], of.way[row], of.flows[row] = group, way, 0
-            of.link[row << self.state.shift : (row << self.state.shift) + longest] = links[way]
-        return new
-
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.
 
@@ -372,7 +305,7 @@ class Store:
         missing = more - self.view.work.counts[FREE_CELLS]
         if missing > 0:
             self._take(grown(self.state, cells=len(self.view.cells.link) + missing))
-        there = self._rows_made * self.state.listed + more
+        there = self.view.work.counts[ROWS] * self.state.listed + more
         room, work = 4 * there + 4 * len(self.view.cells.link), self.state.work
         if there and work.counts[ENTRIES] + room > len(work.entries):
             entries = np.zeros(2 * room + there, np.int32)

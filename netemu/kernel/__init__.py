@@ -5,6 +5,7 @@ stands in arrays.  They are written in what both can run: scalars, loops, and ar
 
     state      the arrays
     rows       flows join rows and leave them
+    ways       which links limit flows, and which rows they join there
     filling    groups in order, each in proportion to the bytes that its rows have left
     levels     rates kept up to date: groups in order, each max-min
     lines      flows one by one, in the order of bytes or of priority

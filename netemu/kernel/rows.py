@@ -350,9 +350,7 @@ def line_up(row: int, now_s: float, s: State) -> None:
         return
     is_new, lines.head[way] = lines.head[way] == NONE, row
     if is_new:
-        for at in range(s.longest):
-            lines.link[(way << s.shift) + at] = rows.link[(row << s.shift) + at]
-        link_line(way, NONE, s.work.line[rows.link[row << s.shift]], s)
+        link_line(way, NONE, s.work.line[lines.link[way << s.shift]], s)
     move_line(way, key, s)
 
 
@@ -442,12 +440,17 @@ def lacking(row: int, rows: Rows, flows: Flows) -> float:
     return flows.needs[rows.first[row]] - rows.served[row]
 
 
-def book(flow: int, s: State) -> None:
-    """Count what a flow that is in no row has sent since that was last done."""
-    flows, work = s.flows, s.work
-    sent = flows.sent[flow] - flows.booked[flow]
-    flows.booked[flow] = flows.sent[flow]
+def book(flow: int, now_s: float, s: State) -> None:
+    """Count what a flow has sent since that was last done."""
+    flows, work, by_now = s.flows, s.work, sent_by(flow, now_s, s)
+    sent, flows.booked[flow] = by_now - flows.booked[flow], by_now
     work.carried[flows.route[flow]] += sent
     if flows.src[flow] != flows.dst[flow]:
         work.carried_out[flows.src[flow]] += sent
         work.carried_in[flows.dst[flow]] += sent
+
+
+def book_all(going: Array, now_s: float, s: State) -> None:
+    """``book`` for each of these flows."""
+    for at in range(len(going)):
+        book(going[at], now_s, s)

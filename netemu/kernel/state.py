@@ -115,6 +115,8 @@ class Lines(NamedTuple):
     before: Ids  #: among those that begin on the same link, by key
     after: Ids
     link: EntryIds  #: [path * longest]: its links
+    ends: Counts  #: what tells the path from others, see ``ways``
+    beside: Ids  #: the path before it in its bucket
 
 
 class Work(NamedTuple):
@@ -126,10 +128,11 @@ class Work(NamedTuple):
     carried: Reals  #: [route]: bytes of flows that are closed, or take another route now
     carried_out: Reals  #: [node]: the same over its link up
     carried_in: Reals
-    counts: Counts  #: see ``SENDING`` to ``SERVED``
+    counts: Counts  #: see ``SENDING`` to ``FREE_ROWS``
     sending: Ids  #: rows with a rate above 0, where all rates are set anew
     ended: Ids  #: flows that have sent all
     freed: Ids  #: rows without flows
+    free_rows: Ids  #: those of them that have left their lines
     free_cells: Ids
     entries: Ids  #: rows, as row << shift | position on its path, cell by cell
     load: Reals  #: [link]
@@ -176,7 +179,7 @@ AT_ARRIVALS, AT_GROUPS, AT_ENDS = range(3)
 #: Instead of a number of events: what is due does not end.
 NO_END = -1
 #: Places in ``Work.counts``.
-SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, ENTRIES, SERVED = range(7)
+SENDING, ENDED, FREED, FREE_CELLS, EMPTIED, ENTRIES, SERVED, WAYS, ROWS, FREE_ROWS = range(10)
 
 
 @functools.lru_cache(maxsize=64)
@@ -185,7 +188,7 @@ def empty_state(
 ) -> State:
     """To be ``copied``: without flows, for links of no capacity; the last stands for none."""
     shift = (longest - 1).bit_length()
-    work = table_of(Work, 0)._replace(counts=np.zeros(7, np.int64))
+    work = table_of(Work, 0)._replace(counts=np.zeros(10, np.int64))
     of_links = (
         "capacity left unused load summed share rising begin end queue line waiting heap heap_key"
     )
@@ -236,7 +239,7 @@ def grown(
         made["work"] = work = with_longer(work, ("ended",), flows)
     if rows > len(state.rows.group):
         made["rows"] = longer_table(state.rows, rows, entries=1 << state.shift, two=2)
-        scratch = ("sending", "freed", "rows", "wanted", "other", "is_frozen")
+        scratch = ("sending", "freed", "free_rows", "rows", "wanted", "other", "is_frozen")
         work = with_longer(work, scratch, len(made["rows"].group))
         made["work"] = work = with_longer(work, ("through",), len(made["rows"].link))
     if cells > len(state.cells.link):

@@ -162,7 +162,9 @@ class SimulatedNetwork:
             names = [start.stages[number >> STAGE_SHIFT].name(number) for number in numbers]
             self._numbers.update(zip(cast("list[FlowId]", names), numbers, strict=True))
         asks = [start.asks[at] for at in crossing.tolist()] if start.asks else ()
-        there, coflow = np.unique(stages, return_inverse=True)
+        there, coflow = stages[:1], np.zeros(len(stages), np.int64)
+        if len(start.stages) > 1:
+            there, coflow = np.unique(stages, return_inverse=True)
         coflows = [start.stages[stage].coflow for stage in there.tolist()]
         self._order(FlowRows(names, src, dst, size_bytes, coflow, coflows, asks))
 

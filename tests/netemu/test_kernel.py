@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.kernel.state import NONE
+from railyard.netemu.kernel.state import FREE_ROWS, NONE, ROWS
 from railyard.netemu.messages import CloseFlow, GrowFlow, RegisterCoflow, SetCapacity
 from railyard.netemu.model.filling import fill
 from railyard.netemu.model.flows import FlowSpec
@@ -86,8 +86,9 @@ def test_arrays_have_each_flow_and_row_once(scheduler: str) -> None:
             carry_out(busy.fabric, CloseFlow(flow=flow))
         _check(busy.fabric)
         store = busy.fabric._store
-        assert not store._row_of
-        assert len(set(store._free_rows)) == store._rows_made
+        work = store.state.work
+        assert (store.state.lines.head == NONE).all()
+        assert len(set(work.free_rows[: work.counts[FREE_ROWS]].tolist())) == work.counts[ROWS]
 
 
 def _check(fabric: Fabric) -> None:
@@ -123,7 +124,8 @@ def _check(fabric: Fabric) -> None:
     )
     used = [cell for cell in state.cell_of[: len(state.groups.cell) * state.none] if cell != NONE]
     assert sum(int(cells.many[cell]) for cell in used) == listed_entries
-    assert not set(store._free_rows) & members.keys()
+    work = store.state.work
+    assert not set(work.free_rows[: work.counts[FREE_ROWS]].tolist()) & members.keys()
     assert state.groups.rows.sum() == len(members)
 
 

@@ -294,7 +294,7 @@ class Shuffle:
         """Start the flows of fetches that begin; the first opens its stage's coflow."""
         fetches, src, dst = found[loops.FETCH], found[loops.SRC], found[loops.DST]
         numbers, crossing = fetches >> loops.STAGE_SHIFT, src != dst
-        stages = {number: self._by_number[number] for number in numbers.tolist()}
+        stages = {number: self._by_number[number] for number in dict.fromkeys(numbers.tolist())}
         for number, shuffle in stages.items():
             if shuffle.started_s is None and crossing[numbers == number].any():
                 shuffle.started_s = self._state.now_s

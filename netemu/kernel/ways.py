@@ -1,0 +1,161 @@
+"""Which links limit flows, and which rows they join there.
+
+A *way* is the links with limits on a route, and among the nodes' own links: flows of one way are
+alike to the loops.  Ways have numbers, as they are first asked for.  A way's rows, one for each
+group or, where flows are served one by one, for each flow, stand in its line.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from railyard.netemu.kernel.rows import join
+from railyard.netemu.kernel.state import FREE_ROWS, FREED, NONE, ROWS, WAYS, Array, Ids, State
+
+
+class Ways(NamedTuple):
+    """What tells ways from each other: their ends, and what is between."""
+
+    rack: Ids  #: [node]
+    up: Ids  #: [node]: its link up, if that has a limit, else ``State.none``
+    down: Ids
+    middle: Ids  #: [route]: the number of its links with limits; NONE: it is not known yet
+    middle_link: Ids  #: [middle, position]: these, then ``State.none``
+    bucket: Ids  #: the last way that fell there
+
+
+def open_all(
+    new: Array,
+    src: Array,
+    dst: Array,
+    coflow: Array,
+    size_bytes: Array,
+    weight: Array,
+    more: bool,
+    first: int,
+    racks: int,
+    s: State,
+    w: Ways,
+) -> None:
+    """Have flows that send nothing yet; ``first``: how many there were before."""
+    flows = s.flows
+    for at in range(len(new)):
+        flow = new[at]
+        flows.row[flow], flows.coflow[flow], flows.number[flow] = NONE, coflow[at], first + at
+        flows.src[flow], flows.dst[flow] = src[at], dst[at]
+        flows.route[flow] = 2 * racks * racks
+        if src[at] != dst[at]:
+            flows.route[flow] = w.rack[src[at]] * racks + w.rack[dst[at]]
+        flows.size[flow], flows.weight[flow], flows.more[flow] = size_bytes[at], weight[at], more
+        flows.sent[flow] = flows.booked[flow] = 0.0
+
+
+def find_all(going: Array, found: Array, s: State, w: Ways) -> int:
+    """Find the way of each flow by packets; NONE: no link limits it.
+
+    What is between its racks must be known, and there must be room for as many new ways.  Returns
+    how many flows have no way, or nothing to send.
+    """
+    idle, flows = 0, s.flows
+    for at in range(len(going)):
+        flow = going[at]
+        found[at] = find(flow, s, w)
+        if found[at] == NONE or flows.sent[flow] >= flows.size[flow]:
+            idle += 1
+    return idle
+
+
+def find(flow: int, s: State, w: Ways) -> int:
+    """The way of one flow."""
+    src, dst, middle, nodes = s.flows.src[flow], s.flows.dst[flow], w.middle[s.flows.route[flow]], 1
+    nodes += len(w.up)
+    up = src if src != dst and w.up[src] != s.none else nodes - 1
+    down = dst if src != dst and w.down[dst] != s.none else nodes - 1
+    if up == down == nodes - 1 and w.middle_link[middle << s.shift] == s.none:
+        return NONE
+    ends, lines, links = (middle * nodes + up) * nodes + down, s.lines, s.lines.link
+    bucket = ends % len(w.bucket)
+    way = w.bucket[bucket]
+    while way != NONE and lines.ends[way] != ends:
+        way = lines.beside[way]
+    if way != NONE:
+        return way
+    way = s.work.counts[WAYS]
+    s.work.counts[WAYS] += 1
+    lines.ends[way], lines.beside[way], w.bucket[bucket] = ends, w.bucket[bucket], way
+    at = way << s.shift
+    if up < nodes - 1:
+        links[at] = w.up[src]
+        at += 1
+    entry = middle << s.shift
+    while entry < (middle + 1) << s.shift and w.middle_link[entry] != s.none:
+        links[at] = w.middle_link[entry]
+        at, entry = at + 1, entry + 1
+    if down < nodes - 1:
+        links[at] = w.down[dst]
+        at += 1
+    while at < (way + 1) << s.shift:
+        links[at] = s.none
+        at += 1
+    return way
+
+
+def join_all(new: Array, ways: Array, by_group: bool, now_s: float, s: State) -> None:
+    """Let flows, which have something to send, join rows; of one row, the first to end come first.
+
+    There is room for as many new rows.
+    """
+    flows = s.flows
+    for at in range(len(new)):
+        flow, way = new[at], ways[at]
+        group = flows.coflow[flow] if by_group else 0
+        if s.by_bytes:
+            flows.weight[flow] = flows.size[flow] - flows.sent[flow]
+            s.groups.sent[group] += flows.weight[flow]
+        row = s.lines.head[way] if s.listed > 0 else NONE
+        while row != NONE and s.rows.group[row] != group:
+            row = s.rows.after[row]
+        if row == NONE:
+            row = new_row(way, group, s)
+        if s.listed == 0:
+            s.rows.key[row] = flows.key[flow]
+        join(flow, row, now_s, s)
+
+
+def new_row(way: int, group: int, s: State) -> int:
+    """A row without flows."""
+    rows, head, work = s.rows, s.lines.head, s.work
+    if work.counts[FREE_ROWS] > 0:
+        work.counts[FREE_ROWS] -= 1
+        row = work.free_rows[work.counts[FREE_ROWS]]
+    else:
+        row = work.counts[ROWS]
+        work.counts[ROWS] += 1
+    rows.group[row], rows.way[row], rows.flows[row] = group, way, 0
+    for at in range(s.longest):
+        rows.link[(row << s.shift) + at] = s.lines.link[(way << s.shift) + at]
+    if s.listed > 0:  # else it gets its place in the line with its flow
+        rows.before[row], rows.after[row] = NONE, head[way]
+        if head[way] != NONE:
+            rows.before[head[way]] = row
+        head[way] = row
+    return row
+
+
+def free_rows(s: State) -> None:
+    """Have rows that have no flows any more for others."""
+    rows, head, work = s.rows, s.lines.head, s.work
+    freed = work.counts[FREED]
+    for at in range(freed):
+        row = work.freed[freed - 1 - at]
+        if s.listed > 0:
+            before, after = rows.before[row], rows.after[row]
+            if before == NONE:
+                head[rows.way[row]] = after
+            else:
+                rows.after[before] = after
+            if after != NONE:
+                rows.before[after] = before
+        work.free_rows[work.counts[FREE_ROWS]] = row
+        work.counts[FREE_ROWS] += 1
+    work.counts[FREED] = 0
