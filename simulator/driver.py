@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from railyard.cluster.messages.execution import AttemptProgressed
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.model.arrays import Numbers
+from railyard.resourcemanager.core.attempts.attempts import AttemptsProgressed
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.shuffling.fetches import Arriving
 from railyard.resourcemanager.core.shuffling.messages import FetchesEnded
@@ -65,13 +67,23 @@ class BatchDriver(VirtualDriver):
         As after each event, policies may want something after each of the first ones at a time,
         and after each one if they look at fetches.
         """
-        alone = len(fetches) if self.core.shuffle.looks_at_each else 1
-        if self.core.state.now_s == self.now_s and alone == 1:
-            alone = 0
-        for number in range(min(alone, len(fetches))):
+        alone = self._alone(len(fetches), self.core.shuffle.looks_at_each)
+        for number in range(alone):
             self.feed(FetchesEnded(fetches=fetches[number : number + 1]))
         if len(fetches) > alone:
             self.feed(FetchesEnded(fetches=fetches[alone:]))
+
+    def feed_progress(self, reports: Sequence[AttemptProgressed]) -> None:
+        """Feed reports of progress, in this order, in the same way."""
+        alone = self._alone(len(reports), self.core.state.policies.look_at_progress)
+        for report in reports[:alone]:
+            self.feed(report)
+        if len(reports) > alone:
+            self.feed(AttemptsProgressed(reports=reports[alone:]))
+
+    def _alone(self, many: int, each: bool) -> int:
+        """How many of so many events come by themselves."""
+        return many if each else min(many, int(self.core.state.now_s != self.now_s))
 
     def _ask(self, event: Event, at_s: float) -> list[Command]:
         return self.core.handle_together(event, at_s)

@@ -33,7 +33,7 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts.attempts import Attempts
+from railyard.resourcemanager.core.attempts.attempts import Attempts, AttemptsProgressed
 from railyard.resourcemanager.core.attempts.blame import ROOM, Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns
@@ -126,6 +126,7 @@ class Core:
             TimerFired: self._timer_fired,
             AttemptStarted: self._attempts.started,
             AttemptProgressed: self._attempts.progressed,
+            AttemptsProgressed: self._attempts.all_progressed,
             AttemptReady: self._attempts.ready,
             AttemptSucceeded: self._attempts.succeeded,
             AttemptFailed: self._attempts.failed,

@@ -5,7 +5,7 @@ Not here: nodes that may fail (``nodemanagers``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class IdealWorkers(Workers):
         if len(here):
             self.heap.after(0.0, self._fetched_here, here)
         self.network.carry_fetches(command)
+
+    def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
+        """Have attempts, none of which is over, report how far they are."""
+        reports = [attempt.progressed() for attempt in attempts]
+        self._driver.feed_progress([report for report in reports if report is not None])
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         """Cancel the flow of a fetch."""

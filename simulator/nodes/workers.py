@@ -5,7 +5,7 @@ Not here: fetches, reported in batches (``idealworkers``) or one by one (``nodem
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of
 from railyard.cluster.messages.execution import (
@@ -107,6 +107,13 @@ class Workers:
         attempt.over = True
         del self.running[attempt.id]
 
+    def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
+        """Have attempts, as long as they are not over, report how far they are."""
+        for attempt in attempts:
+            report = None if attempt.over else attempt.progressed()
+            if report is not None:
+                self.report(report)
+
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
         """Have an attempt report its progress from time to time."""
         self.heap.look_after(self.behaviour.progress_s, self._progressed, (attempt,))
@@ -114,13 +121,11 @@ class Workers:
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
         """Attempts report their progress, in this order."""
-        again_s, plan = self.behaviour.progress_s, self.heap.look_after
-        for attempt in attempts:
-            if not attempt.over:
-                report = attempt.progressed()
-                if report is not None:
-                    self.report(report)
-                plan(again_s, self._progressed, (attempt,))
+        going = [attempt for attempt in attempts if not attempt.over]
+        self.report_progress(going)
+        going = [attempt for attempt in going if not attempt.over]
+        if going:
+            self.heap.look_after(self.behaviour.progress_s, self._progressed, going)
 
     def _killed(self, attempt: AttemptId) -> None:
         if self.dying.pop(attempt, None) is not None:

@@ -11,7 +11,7 @@ Never here: which task runs where (``offers.py``), when a job is over (``joblife
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from railyard.cluster.bounded import BYTES_MAX
 from railyard.cluster.errors import PeerError
@@ -25,6 +25,7 @@ from railyard.cluster.messages.execution import (
     AttemptSucceeded,
     FlowFailed,
 )
+from railyard.cluster.messaging.wire import Event
 from railyard.resourcemanager.core.attempts.blame import Blame
 from railyard.resourcemanager.core.attempts.launches import Launches
 from railyard.resourcemanager.core.attempts.reruns import Reruns, fetched_bytes
@@ -39,6 +40,12 @@ from railyard.resourcemanager.core.state.records import (
     counted_too_far,
 )
 from railyard.resourcemanager.interface.policies import CopyPolicy
+
+
+class AttemptsProgressed(Event, frozen=True, kw_only=True):
+    """Attempts report how far they are, in this order; it never leaves the process."""
+
+    reports: Sequence[AttemptProgressed]
 
 
 class Attempts:
@@ -77,6 +84,11 @@ class Attempts:
             if attempt.state != "reserved":
                 attempt.task.stage.progress_sum += attempt.progress - before
                 self._state.policies.notify("attempt_progressed", attempt)
+
+    def all_progressed(self, event: AttemptsProgressed) -> None:
+        """They report how far they are."""
+        for report in event.reports:
+            self.progressed(report)
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""
