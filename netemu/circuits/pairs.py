@@ -42,7 +42,7 @@ from railyard.netemu.circuits.switch import (
     next_ready_s,
     spare,
 )
-from railyard.netemu.kernel.levels import end_due, serve, sum_up
+from railyard.netemu.kernel.levels import end_due, relevel, sum_up
 from railyard.netemu.kernel.rows import book, instant_s, join, leave, sent_by, served_at
 from railyard.netemu.kernel.state import ENDED, NO_END, NONE, Array, State
 
@@ -458,11 +458,9 @@ def decide(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits
 def set_rates(now_s: float, order: Array, is_new_order: bool, s: State, c: Circuits) -> bool:
     """Decide, and bring rates up to date; returns whether they could be."""
     decide(now_s, order, is_new_order, s, c)
-    cell = s.groups.cell[0]
-    while cell != NONE:  # all flows are one group
-        s.work.left[s.cells.link[cell]] = s.work.capacity[s.cells.link[cell]]
-        cell = s.cells.next[cell]
-    if not serve(0, 1, now_s, s):
+    for number in range(s.none):  # all flows are one group
+        s.work.left[number] = s.work.capacity[number]
+    if not relevel(0, 1, now_s, s):
         return False
     if s.groups.next_s[0] <= now_s:
         sum_up(0, now_s, s)

@@ -89,6 +89,7 @@ class Fabric:
         self._instant: dict[int, None] = {}
         self._finished: list[Finished] = []  #: not reported yet
         self._active_s = self._room_bytes = 0.0  #: see ``NetworkStats``
+        self._cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         self._recent = RecentChanges()
 
     # What happens to it --------------------------------------------------------------------------
@@ -269,8 +270,7 @@ class Fabric:
         """Count time in which a flow was open."""
         if ended_s > began_s:
             self._active_s += ended_s - began_s
-            room_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
-            self._room_bytes += (ended_s - began_s) * room_bytes_per_s
+            self._room_bytes += (ended_s - began_s) * self._cross_rack_bytes_per_s
 
     def _start(self, order: StartFlows) -> None:
         opened: list[int] = []
@@ -378,6 +378,7 @@ class Fabric:
             self._send_by_packets([*sending, *instant])
             if self._places is not None:
                 store.keep(sending)
+        self._cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
         if self._optics is not None:
             self._optics.limits_changed()
         self._changed()

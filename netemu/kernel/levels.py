@@ -87,15 +87,9 @@ def serve_queues(order: Array, share: Array, queue: Array, now_s: float, s: Stat
 
 def serve(group: int, part: int, now_s: float, s: State) -> bool:
     """Bring one pass of a group up to date, and take what it uses from ``work.left``."""
-    cells, work, is_wrong = s.cells, s.work, False
-    cell = s.groups.cell[group]
-    while cell != NONE and not is_wrong:
-        is_wrong = cells.many[cell] > 0 and is_amiss(cell, part, s)
-        cell = cells.next[cell]
-    if is_wrong:
-        if not relevel(group, part, now_s, s):
-            return False
-        s.groups.next_s[group] = now_s
+    cells, work = s.cells, s.work
+    if not relevel(group, part, now_s, s):
+        return False
     cell = s.groups.cell[group]
     while cell != NONE:
         link = cells.link[cell]
@@ -114,7 +108,10 @@ def is_amiss(cell: int, part: int, s: State) -> bool:
 
 
 def relevel(group: int, part: int, now_s: float, s: State) -> bool:
-    """Give new levels to a group's links that are amiss, and to those that this puts amiss."""
+    """Give new levels to a group's links that are amiss, and to those that this puts amiss.
+
+    Returns whether that came to an end.
+    """
     cells, work, most = s.cells, s.work, len(s.work.queue)
     many = first = links = 0
     cell = s.groups.cell[group]
@@ -124,6 +121,8 @@ def relevel(group: int, part: int, now_s: float, s: State) -> bool:
             work.queue[many], cells.is_queued[cell] = cell, True
             many += 1
         cell = cells.next[cell]
+    if many > 0:
+        s.groups.next_s[group] = now_s
     turns = _TURNS * (links + 1) * (links + 1)
     while many > 0:
         turns -= 1
