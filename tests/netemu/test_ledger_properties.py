@@ -126,7 +126,7 @@ class LedgerRun:
         return msgspec.structs.replace(self.spec[flow], size_bytes=self.size[flow], more=more)
 
     def restart(self, order, told_before):
-        """Another emulator: senders carry_out their flows, some before the coflows are told."""
+        """Another emulator: senders report their flows, some before it knows the coflows."""
         before, pasts = self.fabric.now_s, self.ledger.pasts()
         self.fabric = self.new_fabric()
         self.ledger = Ledger(self.fabric, 1, pasts)

@@ -70,7 +70,7 @@ a_flow = st.tuples(
     seed=st.integers(0, 9),
 )
 def test_flows_told_anew_end_as_if_the_network_had_never_been_away(scheduler, flows, dies_s, seed):
-    """Whatever the order in which their senders carry_out them."""
+    """Whatever the order in which their senders report them."""
     first = fabric_of(scheduler)
     for coflow in "abc":
         carry_out(first, RegisterCoflow(coflow=coflow))
