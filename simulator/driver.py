@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages.execution import AttemptProgressed
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.model.arrays import Numbers
@@ -73,11 +74,11 @@ class BatchDriver(VirtualDriver):
         if len(fetches) > alone:
             self.feed(FetchesEnded(fetches=fetches[alone:]))
 
-    def feed_progress(self, reports: Sequence[AttemptProgressed]) -> None:
+    def feed_progress(self, reports: Sequence[tuple[AttemptId, float]]) -> None:
         """Feed reports of progress, in this order, in the same way."""
         alone = self._alone(len(reports), self.core.state.policies.look_at_progress)
-        for report in reports[:alone]:
-            self.feed(report)
+        for attempt, progress in reports[:alone]:
+            self.feed(AttemptProgressed(attempt=attempt, progress=progress))
         if len(reports) > alone:
             self.feed(AttemptsProgressed(reports=reports[alone:]))
 

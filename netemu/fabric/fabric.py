@@ -83,8 +83,11 @@ class Fabric:
         self._together_s = together_s
         self._is_stale = False  #: whether rates must be set before time passes
         self._flows: dict[FlowId, int] = {}
-        self._names: list[Any] = []  #: [flow]: its name, or its number if it was started with one
+        #: {flow: its name, or its number if it was started with one}
+        self._names: dict[int, Any] = {}
         self._coflows: dict[CoflowId, Coflow] = {}
+        #: flows that send nothing yet, and begin to before time passes
+        self._coming: dict[int, None] = {}
         #: flows with nothing to send or no limit to it; they finish before time passes
         self._instant: dict[int, None] = {}
         self._finished: list[Finished] = []  #: not reported yet
@@ -137,8 +140,13 @@ class Fabric:
         return flow in self._flows
 
     def coflow(self, coflow: CoflowId) -> Coflow:
-        """A registered coflow's flows and times; read only.  ``KeyError`` if there is none."""
+        """What is known of a registered coflow; read only.  ``KeyError`` if there is none."""
         return self._coflows[coflow]
+
+    def flows_of(self, coflow: CoflowId) -> list[FlowId]:
+        """The open flows of a coflow, in the order in which they were started."""
+        names = self._names
+        return [names[flow] for flow in self._store.flows_of(self._open.known(coflow))]
 
     def pasts(self) -> dict[CoflowId, CoflowPast]:
         """What another fabric must know of the coflows that have had flows, to go on with them."""
@@ -151,6 +159,7 @@ class Fabric:
 
     def sent_bytes(self, flow: FlowId) -> int:
         """Whole bytes that an open flow could send by now; ``KeyError`` if it is not open."""
+        self._begin()
         return int(self._store.sent_bytes(self._flows[flow]))
 
     def rate_bytes_per_s(self, flow: FlowId) -> float:
@@ -208,6 +217,7 @@ class Fabric:
 
         There is also "client" once clients outside the racks have sent or got bytes over a link.
         """
+        self._begin()
         totals = dict.fromkeys(_CATEGORIES, 0.0)
         by_route, _ = self._store.carried(list(self._flows.values()))
         for route in np.flatnonzero(by_route).tolist():
@@ -217,6 +227,7 @@ class Fabric:
 
     def bytes_by_link(self) -> dict[str, int]:
         """Bytes carried so far by each link."""
+        self._begin()
         by_link = self._store.carried(list(self._flows.values()))[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
 
@@ -246,9 +257,12 @@ class Fabric:
         if now_s < store.now_s:
             raise InvariantError(f"the network's clock is at {store.now_s}, beyond {now_s}")
         while True:
+            self._begin()
             if self._instant:
-                ended, self._instant = list(self._instant), {}
-                self._finish(np.array(ended, np.int32), [store.now_s] * len(ended))
+                ended, self._instant = np.array(list(self._instant), np.int32), {}
+                if self._optics is not None:
+                    self._optics.forget_all(ended)
+                self._finish(ended, [store.now_s] * len(ended))
                 self._changed()
             if self._is_stale and now_s == store.now_s:
                 break
@@ -288,31 +302,28 @@ class Fabric:
     def _start_rows(self, rows: FlowRows) -> None:
         coflows = [self._registered(coflow) for coflow in rows.coflows]
         names = cast("Sequence[FlowId]", rows.names)
-        fresh = dict.fromkeys(names)
-        if not self._flows.keys().isdisjoint(fresh):
+        if not self._flows.keys().isdisjoint(names):
             open_already = next(name for name in names if name in self._flows)
             raise ValueError(f'flow "{open_already}" is open already')
-        if len(fresh) < len(names):
+        if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f'flow "{twice}" is started twice')
-        weights = np.array([weight for weight, _ in rows.asks]) if rows.asks else np.ones(1)
-        if not (rows.size_bytes >= 0).all() or not ((weights > 0) & (weights < inf)).all():
+        weights = np.ones(len(names))
+        if rows.asks:
+            weights[:] = [weight for weight, _ in rows.asks]
+        if np.minimum.reduce(rows.size_bytes, initial=0) < 0 or not all(
+            0 < weight < inf for weight, _ in rows.asks
+        ):
             raise ValueError("flows: need sizes >= 0 and weights > 0")
         groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
-        store, weights = self._store, np.broadcast_to(weights, len(names))
+        store = self._store
         flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
-        self._names.extend([None] * (max(flows, default=-1) + 1 - len(self._names)))
-        for flow, name in zip(flows, names, strict=True):
-            self._names[flow] = name
+        self._names.update(zip(flows, names, strict=True))
         self._flows.update(zip(names, flows, strict=True))
-        for place, coflow in enumerate(coflows):
-            if len(coflows) > 1:
-                there = np.flatnonzero(rows.coflow == place).tolist()
-                fresh = dict.fromkeys([names[at] for at in there])
-            coflow.flows.update(fresh)
+        for coflow in coflows:
             if coflow.started_s is None:
                 coflow.started_s = store.now_s
-        self._recent.add((store.now_s, "start", list(names), None))
+        self._recent.add((store.now_s, "start", names, None))
         if self._places is not None:
             priorities = [priority or (inf,) for _, priority in rows.asks] or [(inf,)] * len(flows)
             self._place(list(zip(zip(priorities, names, strict=True), flows, strict=True)))
@@ -327,7 +338,7 @@ class Fabric:
         flows = self._store.view.flows
         flows.sent[flow] = flows.booked[flow] = sent_bytes
         self._place([((spec.priority or (inf,), spec.flow), flow)])
-        if self._by_coflow and self._store.ways([flow])[0][0] != NONE:
+        if self._by_coflow and self._store.ways(np.array([flow], np.int32))[0][0] != NONE:
             self._store.view.groups.sent[flows.coflow[flow]] += sent_bytes
         self._send([flow])
 
@@ -353,13 +364,14 @@ class Fabric:
 
     def _cancel(self, flow: FlowId) -> None:
         found = self._flows[flow]
+        self._coming.pop(found, None)
         self._instant.pop(found, None)
         self._store.stop(found)
+        closing = np.array([found], np.int32)
         if self._optics is not None:
-            self._optics.forget(found)
-        self._leave_coflows([flow], [self._store.view.flows.coflow[found]], [None])
+            self._optics.forget_all(closing)
         self._recent.add((self._store.now_s, "cancel", flow, None))
-        self._store.close([found])
+        self._close_all(closing)
         self._changed()
 
     def _set_capacity(self, order: SetCapacity) -> None:
@@ -369,13 +381,14 @@ class Fabric:
             raise ValueError(f'"{link}" is no link of this topology')
         check_capacity(link, bytes_per_s)
         self._recent.add((store.now_s, "capacity of", link, bytes_per_s))
+        self._begin()  # with the links that have limits now
         was_limited = store.is_limited[number]
         sending = store.set_capacity(number, bytes_per_s, list(self._flows.values()))
         if was_limited != store.is_limited[number]:
             if self._optics is not None:
                 sending = self._optics.resend(sending)
             instant, self._instant = list(self._instant), {}
-            self._send_by_packets([*sending, *instant])
+            self._send_by_packets(np.array([*sending, *instant], np.int32))
             if self._places is not None:
                 store.keep(sending)
         self._cross_rack_bytes_per_s = self.network.cross_rack_bytes_per_s(self._capacities)
@@ -393,7 +406,8 @@ class Fabric:
             self._open.take_up(name, *order.past)
 
     def _finish_coflow(self, order: FinishCoflow) -> None:
-        for flow in list(self._registered(order.coflow).flows):
+        self._registered(order.coflow)
+        for flow in self.flows_of(order.coflow):
             self._cancel(flow)
         del self._coflows[order.coflow]
         self._open.forget(order.coflow)
@@ -426,9 +440,8 @@ class Fabric:
         numbers = np.array([self._open.known(name) for name in names], np.int32)
         going, store = self._going(), self._store
         of_open = np.zeros(len(store.state.groups.sent))
-        ways, _ = store.ways(going.tolist())
-        limited = [flow for flow, way in zip(going.tolist(), ways, strict=True) if way != NONE]
-        sent = [store.sent_bytes(flow) for flow in limited]
+        limited = going[store.ways(going)[0] != NONE]
+        sent = [store.sent_bytes(flow) for flow in limited.tolist()]
         np.add.at(of_open, store.state.flows.coflow[limited], sent)
         ended = np.maximum(self._open.sent_by(numbers) - of_open[numbers], 0.0)
         return dict(zip(names, ended.tolist(), strict=True))
@@ -438,6 +451,7 @@ class Fabric:
         self._is_stale, self._planner.holds = True, False
 
     def _set_rates(self) -> None:
+        self._begin()
         if not self._is_stale:
             return
         if self._store.started >= self._compiled_from:
@@ -453,7 +467,7 @@ class Fabric:
         except InvariantError as error:
             self._recent.add_to(error)
             raise
-        for flow in self._store.take_ended():  # it lacked rounding only
+        for flow in self._store.take_ended().tolist():  # it lacked rounding only
             if not self._store.view.flows.more[flow]:
                 self._instant[flow] = None
         self._store.free_rows()
@@ -472,15 +486,9 @@ class Fabric:
             number = self._open.number_of(spec.coflow or f"flow {name}")
         columns = [src], [dst], [number], [size_bytes], [weight]
         [flow] = self._store.add(columns, more=spec.more)
-        if flow == len(self._names):
-            self._names.append(name)
-        else:
-            self._names[flow] = name
-        self._flows[name] = flow
-        if coflow is not None:
-            coflow.flows[name] = None
-            if coflow.started_s is None:
-                coflow.started_s = self._store.now_s
+        self._names[flow], self._flows[name] = name, flow
+        if coflow is not None and coflow.started_s is None:
+            coflow.started_s = self._store.now_s
         return flow
 
     def _place(self, keys: Sequence[tuple[Key, int]]) -> None:
@@ -490,38 +498,36 @@ class Fabric:
             if renumbered:
                 self._store.renumber()
 
-    def _send(self, going: list[int]) -> None:
-        """Let flows that send nothing send what they have."""
-        optics, flows, entering = self._optics, self._store.view.flows, list[int]()
-        if optics is not None:
-            crossing = [flow for flow in going if optics.crosses[flows.route[flow]]]
-            entering = [flow for flow in crossing if flows.sent[flow] < flows.size[flow]]
-            there = set(entering)
-            for flow in crossing:
-                if flow not in there:
-                    optics.forget(flow)
-            if entering:
-                optics.enter(entering)
-                self._changed()
-                going = [flow for flow in going if flow not in there]
-        if going:
-            self._send_by_packets(going)
+    def _send(self, going: Sequence[int]) -> None:
+        """Let flows that send nothing send what they have, together with others of this moment."""
+        self._coming.update(dict.fromkeys(going))
 
-    def _send_by_packets(self, new: Sequence[int]) -> None:
-        if not new:
+    def _begin(self) -> None:
+        """Have the flows that are to send do so."""
+        if not self._coming:
             return
-        flows, store, sends = self._store.view.flows, self._store, list[int]()
+        coming, self._coming = np.array(list(self._coming), np.int32), {}
+        if self._optics is not None:
+            by_packets = self._optics.enter(coming)
+            if len(by_packets) < len(coming):
+                self._changed()
+            coming = by_packets
+        self._send_by_packets(coming)
+
+    def _send_by_packets(self, new: Numbers) -> None:
+        if not len(new):
+            return
+        store, flows = self._store, self._store.view.flows
         ways, idle = store.ways(new)
         if idle:  # seldom
-            for at, flow in enumerate(new):
-                if ways[at] != NONE and flows.sent[flow] < flows.size[flow]:
-                    sends.append(at)
-                elif flows.more[flow]:
+            sends = (ways != NONE) & store.have_more(new)
+            for flow in new[~sends].tolist():
+                if flows.more[flow]:
                     flows.sent[flow] = flows.size[flow]
                 else:
                     self._instant[flow] = None
-            new, ways = [new[at] for at in sends], [ways[at] for at in sends]
-        if new:
+            new, ways = new[sends], ways[sends]
+        if len(new):
             store.send(new, ways)
             self._changed()
 
@@ -537,11 +543,10 @@ class Fabric:
     def _take_ended(self) -> None:
         """Close the flows that have sent all; those that wait for more bytes only stop."""
         store = self._store
-        taken, flows = store.take_ended(), store.state.flows
-        if not taken:
+        ended, flows = store.take_ended(), store.state.flows
+        if not len(ended):
             return
         store.free_rows()
-        ended = np.array(taken, np.int32)
         ended = ended[~flows.more[ended]]
         if len(ended) > 1:
             ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
@@ -549,41 +554,27 @@ class Fabric:
 
     def _finish(self, ended: Numbers, end_s: Sequence[float]) -> None:
         """Close flows that have sent all, in this order."""
-        flows, names = self._store.state.flows, self._names
+        flows = self._store.state.flows
         flows.sent[ended] = flows.size[ended]
         self.finished_bytes += int(flows.size[ended].sum())
-        if self._optics is not None:
-            self._optics.forget_all(ended)
-        going = ended.tolist()
-        found = [names[flow] for flow in going]
-        coflows = self._leave_coflows(found, flows.coflow[ended].tolist(), end_s)
-        done = list(map(Finished, found, end_s, coflows))
+        names, coflows = self._close_all(ended)
+        done = list(map(Finished, names, end_s, coflows))
         if done:
             self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
-        self._store.close(going)
         self._finished += done
 
-    def _leave_coflows(
-        self, names: Sequence[FlowId], numbers: Sequence[int], end_s: Sequence[float | None]
-    ) -> list[CoflowId | None]:
-        """Forget open flows of the coflows of these numbers; they send nothing.
-
-        Returns the coflow of each, if it is of one.  ``end_s``: when it finished, if it did.
-        """
-        left, flows, registered = list[CoflowId | None](), self._flows, self._coflows
-        number, key, coflow = NONE, None, None
-        for name, of, at_s in zip(names, numbers, end_s, strict=True):
-            del flows[name]
-            if of != number:  # mostly it is the same as of the one before
-                number, key = of, cast("CoflowId | None", self._open.key_of(of))
-                coflow = None if key is None else registered.get(key)
-            if coflow is not None and name in coflow.flows:
-                del coflow.flows[name]
-                if at_s is not None:
-                    coflow.finished_s = at_s
-                left.append(key)
-                continue
-            if key is not None:  # it was of no coflow, but had a number by itself
-                self._open.forget(key)
-            left.append(None)
-        return left
+    def _close_all(self, closing: Numbers) -> tuple[list[FlowId], list[CoflowId | None]]:
+        """Forget flows that send nothing; returns their names and, if they are of one, coflows."""
+        names = list(map(self._names.pop, closing.tolist()))
+        for name in names:
+            del self._flows[name]
+        numbers = self._store.state.flows.coflow[closing].tolist()
+        coflows = dict[int, CoflowId | None]()
+        for number in set(numbers):
+            key = self._open.key_of(number)
+            is_registered = key in self._coflows
+            coflows[number] = cast("CoflowId", key) if is_registered else None
+            if key is not None and not is_registered:
+                self._open.forget(key)  # a flow of no coflow had a number by itself
+        self._store.close(closing)
+        return names, [coflows[number] for number in numbers]

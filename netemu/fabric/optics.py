@@ -46,8 +46,6 @@ from railyard.netemu.model.ties import ranks
 
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
-#: So many flows are few.
-_FEW = 2
 _WHAT: tuple[Change, ...] = ("set-up", "up", "down")
 
 
@@ -94,7 +92,7 @@ class OpticalPlane:
         self._limits_have_changed = True
         near, far = np.divmod(np.arange(store.routes.local) % store.routes.packets, racks + 1)
         #: [route]: whether it is between racks
-        self.crosses = [*((near != far) & (near < racks) & (far < racks)).tolist(), False]
+        self._crosses = np.append((near != far) & (near < racks) & (far < racks), False)
 
     # Arrays --------------------------------------------------------------------------------------
     def _take(self, c: Circuits) -> None:
@@ -136,30 +134,33 @@ class OpticalPlane:
             places[:] = np.where(is_limited[links], by * self._places, 0)
 
     # What flows do -------------------------------------------------------------------------------
-    def enter(self, coming: list[int]) -> None:
-        """Take in flows between racks that have something to send, and are in no row."""
-        store = self._store
-        self._make_room(len(coming))
-        store.make_room(0)
-        if len(coming) <= _FEW:  # sooner done than handed over to compiled loops
-            pairs.enter(coming, store.now_s, store.view, self.view)
-            return
-        new, of = np.array(coming, np.int32), store.state.flows
-        left = (of.size[new] - of.sent[new]) / of.weight[new]
-        self._loops.enter(new[np.argsort(left, kind="stable")], store.now_s, store.on, self._c)
+    def enter(self, coming: Numbers) -> Numbers:
+        """Take in those of these flows, which are in no row, that have bytes for another rack.
 
-    def forget(self, flow: int) -> None:
-        """Forget a flow that has nothing to send, or is closed; it is in no row."""
-        store = self._store
-        if flow < len(self.view.flows.pair) and self.view.flows.pair[flow] != NONE:
-            pairs.forget(flow, store.now_s, store.view, self.view)
+        Returns the others.
+        """
+        store, of = self._store, self._store.state.flows
+        crosses = self._crosses[of.route[coming]]
+        enters = crosses & store.have_more(coming)
+        self.forget_all(coming[crosses & ~enters])
+        new = coming[enters]
+        if len(new):
+            self._make_room(len(new))
+            store.make_room(0)
+            left = (of.size[new] - of.sent[new]) / of.weight[new]
+            self._loops.enter(new[np.argsort(left, kind="stable")], store.now_s, store.on, self._c)
+        others: Numbers = coming[~enters]
+        return others
 
     def forget_all(self, flows: Numbers) -> None:
-        """The same for many; those that a circuit has carried to their end are forgotten."""
-        pair = self.state.flows.pair
+        """Forget flows that have nothing to send, or are closed; they are in no row.
+
+        Those that a circuit has carried to their end are forgotten already.
+        """
+        store, pair = self._store, self.state.flows.pair
         known = flows[flows < len(pair)]
         for flow in known[pair[known] != NONE].tolist():
-            self.forget(flow)
+            pairs.forget(flow, store.now_s, store.view, self.view)
 
     def resend(self, flows: list[int]) -> list[int]:
         """Have flows, which were in rows, be in rows again: links have got limits, or lost them.
@@ -185,7 +186,7 @@ class OpticalPlane:
                 load[self._ports[port]] += load[first + slot]
 
     # Decisions -----------------------------------------------------------------------------------
-    def sort_out(self) -> list[int]:
+    def sort_out(self) -> Numbers:
         """Let pairs go by circuit or by packets; returns the flows that go by packets now."""
         store = self._store
         if self._limits_have_changed:
@@ -194,7 +195,7 @@ class OpticalPlane:
         self._make_room(0)
         self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
         many = int(self.view.lists.counts[FLOWS])
-        by_packets: list[int] = self.state.lists.flows[:many].tolist()
+        by_packets: Numbers = self.state.lists.flows[:many].copy()
         return by_packets
 
     def set_rates(self) -> bool:

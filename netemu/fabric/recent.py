@@ -28,6 +28,6 @@ class RecentChanges:
         lines = [
             f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"
             for at_s, what, names, details in self._changes
-            for name in (names if isinstance(names, list) else [names])
+            for name in ([names] if isinstance(names, str) else names)
         ]
         error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])

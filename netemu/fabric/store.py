@@ -33,7 +33,7 @@ from railyard.netemu.kernel.state import (
     grown,
     views,
 )
-from railyard.netemu.model.arrays import Floats
+from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.netemu.model.links import sum_by_link
 from railyard.netemu.model.network import Network
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
@@ -85,7 +85,7 @@ class Store:
         loops.ways.open_all(*given, more, first, self.routes.racks, on, w)
         return new
 
-    def ways(self, going: Array) -> tuple[Array, int]:
+    def ways(self, going: Numbers) -> tuple[Numbers, int]:
         """[flow]: the number of the limited links that it crosses by packets; ``NONE``: none.
 
         That is another one once a link has got a limit, or has lost it.  Also returns how many
@@ -93,26 +93,23 @@ class Store:
         """
         self._ways.know(self.state.flows.route[going])
         self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
-        found: Any = [NONE] * len(going)
-        if self.loops is not _PLAIN:
-            going, found = np.array(going, np.int32), np.array(found, np.int32)
-        return found, self.loops.ways.find_all(going, found, self.on, self._w)
+        found = np.full(len(going), NONE, np.int32)
+        idle = self.loops.ways.find_all(self._given(going), self._given(found), self.on, self._w)
+        return found, idle
 
-    def send(self, new: Array, into: Array) -> None:
+    def send(self, new: Numbers, into: Numbers) -> None:
         """Let flows that send nothing, and have bytes for limited links, join rows of ways."""
         counts, many = self.view.work.counts, len(new)
         self._take(grown(self.state, rows=counts[ROWS] + max(many - counts[FREE_ROWS], 0)))
         self.make_room(many * self.state.listed)
         if many > 1 and self.state.listed:
-            flows, going, found = self.state.flows, np.array(new, np.int32), np.array(into)
-            first = self.state.lines.link[found << self.state.shift]  # loops go from link to link
-            needs = (flows.size[going] - flows.sent[going]) / flows.weight[going]
-            order = np.lexsort((needs, found, first))
-            new, into = going[order].tolist(), found[order].tolist()
-        if self.loops is not _PLAIN:
-            new, into = np.array(new, np.int32), np.array(into, np.int32)
-        by_group = self.serves is Serves.COFLOWS
-        self.loops.ways.join_all(new, into, by_group, self.now_s, self.on)
+            flows = self.state.flows
+            first = self.state.lines.link[into << self.state.shift]  # loops go from link to link
+            needs = (flows.size[new] - flows.sent[new]) / flows.weight[new]
+            order = np.lexsort((needs, into, first))
+            new, into = new[order], into[order]
+        by_group, given = self.serves is Serves.COFLOWS, (self._given(new), self._given(into))
+        self.loops.ways.join_all(*given, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
         """Have a flow send nothing."""
@@ -125,19 +122,34 @@ class Store:
         if self.view.work.counts[FREED]:
             self.loops.ways.free_rows(self.on)
 
-    def take_ended(self) -> list[int]:
+    def take_ended(self) -> Numbers:
         """The flows that have ended since this was asked."""
         counts = self.view.work.counts
-        ended: list[int] = self.state.work.ended[: counts[ENDED]].tolist()
+        ended: Numbers = self.state.work.ended[: counts[ENDED]].copy()
         counts[ENDED] = 0
         return ended
 
-    def close(self, closing: list[int]) -> None:
+    def close(self, closing: Numbers) -> None:
         """Count what flows that send nothing have sent, and have their numbers for others."""
         self._book(closing)
-        self._free_flows += closing
+        self.state.flows.coflow[closing] = NONE
+        self._free_flows += closing.tolist()
 
     # What can be asked ---------------------------------------------------------------------------
+    def flows_of(self, coflow: int) -> list[int]:
+        """The open flows of a coflow, as they came; none of ``NONE``."""
+        flows = self.state.flows
+        if coflow == NONE:
+            return []
+        found = np.flatnonzero(flows.coflow[: self._flows_made] == coflow)
+        ordered: list[int] = found[np.argsort(flows.number[found])].tolist()
+        return ordered
+
+    def have_more(self, flows: Numbers) -> Bools:
+        """[flow]: whether it has something to send."""
+        more: Bools = self.state.flows.sent[flows] < self.state.flows.size[flows]
+        return more
+
     def sent_bytes(self, flow: int) -> float:
         """Bytes that a flow could send by now."""
         return float(rows.sent_by(flow, self.now_s, self.view))
@@ -150,7 +162,7 @@ class Store:
 
     def carried(self, going: list[int]) -> tuple[Floats, Floats]:
         """Bytes carried so far by routes, and by links; ``going``: the flows that are open."""
-        self._book(going)
+        self._book(np.array(going, np.int32))
         work, network = self.state.work, self.network
         by_route, by_link = work.carried, np.zeros(len(network.capacities))
         np.add.at(by_link, network.up, work.carried_out)
@@ -281,12 +293,16 @@ class Store:
         is_plain = self.loops is _PLAIN
         self._w = self._ways.view if is_plain else self.loops.pointers(self._ways.table)
 
-    def _book(self, flows: list[int]) -> None:
+    def _book(self, flows: Numbers) -> None:
         """Count what flows have sent since that was last done."""
-        if len(flows) == 1 or self.loops is _PLAIN:
-            rows.book_all(flows, self.now_s, self.view)
+        if len(flows) == 1:  # sooner done than handed over
+            rows.book_all(flows.tolist(), self.now_s, self.view)
         else:
-            self.loops.rows.book_all(np.array(flows, np.int32), self.now_s, self.on)
+            self.loops.rows.book_all(self._given(flows), self.now_s, self.on)
+
+    def _given(self, numbers: Numbers) -> Array:
+        """What loops get of an array."""
+        return memoryview(numbers) if self.loops is _PLAIN else numbers  # type: ignore[arg-type]
 
     def _new_flows(self, many: int) -> list[int]:
         """Numbers for so many flows."""

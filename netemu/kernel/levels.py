@@ -19,6 +19,7 @@ from railyard.netemu.kernel.rows import (
     ROUNDING,
     count_sent,
     end_flows,
+    free_cell,
     instant_s,
     is_done,
     lacking,
@@ -217,15 +218,20 @@ def set_part(row: int, part: int, rate: float, now_s: float, s: State) -> None:
 
 # Time --------------------------------------------------------------------------------------------
 def sum_up(group: int, now_s: float, s: State) -> None:
-    """Note when a group's first row ends, and how fast it sends in all."""
+    """Note when a group's first row ends, and how fast it sends in all; free its empty cells."""
     groups, cells = s.groups, s.cells
-    rate, next_s, cell = 0.0, inf, groups.cell[group]
+    rate, next_s, before, cell = 0.0, inf, NONE, groups.cell[group]
     while cell != NONE:
-        if cells.is_dirty[cell] or cells.first_s[cell] <= now_s:
-            look_at(cell, now_s, s)
-        next_s = min(next_s, cells.first_s[cell])
-        rate += cells.rate[cell]
-        cell = cells.next[cell]
+        after = cells.next[cell]
+        if cells.many[cell] == 0:
+            free_cell(cell, before, group, s)
+        else:
+            if cells.is_dirty[cell] or cells.first_s[cell] <= now_s:
+                look_at(cell, now_s, s)
+            next_s = min(next_s, cells.first_s[cell])
+            rate += cells.rate[cell]
+            before = cell
+        cell = after
     count_sent(group, rate, now_s, groups)
     groups.next_s[group] = next_s
 

@@ -309,6 +309,8 @@ def pack(old: Array, s: State) -> None:
             cells.begin[cell], cells.room[cell] = to, cells.many[cell]
             to += cells.many[cell]
             cell = cells.next[cell]
+    for at in range(s.work.counts[FREE_CELLS]):
+        cells.room[s.work.free_cells[at]] = 0
     s.work.counts[ENTRIES] = to
 
 
@@ -317,13 +319,25 @@ def new_cell(group: int, link: int, s: State) -> int:
     cells, work = s.cells, s.work
     work.counts[FREE_CELLS] -= 1
     cell = work.free_cells[work.counts[FREE_CELLS]]
-    cells.link[cell], cells.many[cell], cells.room[cell] = link, 0, 0
+    cells.link[cell], cells.many[cell] = link, 0  # what it had room for, it still has
     cells.is_dirty[cell] = cells.is_queued[cell] = False
     cells.load[2 * cell] = cells.load[2 * cell + 1] = cells.rate[cell] = 0.0
     cells.level[2 * cell] = cells.level[2 * cell + 1] = cells.first_s[cell] = inf
     cells.next[cell], s.groups.cell[group] = s.groups.cell[group], cell
     s.cell_of[group * s.none + link] = cell
     return cell
+
+
+def free_cell(cell: int, before: int, group: int, s: State) -> None:
+    """Give back a cell without rows, which stands after ``before`` among those of its group."""
+    cells, work = s.cells, s.work
+    if before == NONE:
+        s.groups.cell[group] = cells.next[cell]
+    else:
+        cells.next[before] = cells.next[cell]
+    s.cell_of[group * s.none + cells.link[cell]] = NONE
+    work.free_cells[work.counts[FREE_CELLS]] = cell
+    work.counts[FREE_CELLS] += 1
 
 
 # Lines -------------------------------------------------------------------------------------------
@@ -411,14 +425,8 @@ def unlink_line(way: int, s: State) -> None:
 
 def close_group(group: int, s: State) -> None:
     """Give back the cells of a group, which has no rows."""
-    cells, work = s.cells, s.work
-    cell = s.groups.cell[group]
-    while cell != NONE:
-        s.cell_of[group * s.none + cells.link[cell]] = NONE
-        work.free_cells[work.counts[FREE_CELLS]] = cell
-        work.counts[FREE_CELLS] += 1
-        cell = cells.next[cell]
-    s.groups.cell[group] = NONE
+    while s.groups.cell[group] != NONE:
+        free_cell(s.groups.cell[group], NONE, group, s)
     s.groups.next_s[group] = inf
 
 

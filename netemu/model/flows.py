@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple, cast
 
@@ -74,9 +74,7 @@ class CoflowPast(NamedTuple):
 
 @dataclass(slots=True)
 class Coflow:
-    """A registered coflow: its open flows, and when it started and finished."""
+    """A registered coflow."""
 
-    flows: dict[FlowId, None] = field(default_factory=dict)  #: those that are open
     started_s: float | None = None  #: when its first flow was started
-    finished_s: float | None = None  #: when its last flow so far finished
     ended_bytes: float = 0.0  #: what is known of that from its past

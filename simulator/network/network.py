@@ -37,8 +37,8 @@ from railyard.simulator.network.counts import Counts
 OnEnd = Callable[[int, str], None]
 
 
-#: What ends of flows are: arrays of the numbers of fetches, fetches by their names, other flows.
-_FETCHES, _OTHERS = "fetches", "others"
+#: Whether a flow is a fetch, where these go by their numbers.
+_is_number = int.__instancecheck__
 
 
 def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
@@ -111,19 +111,17 @@ class SimulatedNetwork:
         self.call_each(self._known(ended))
 
     def _known(self, ended: Iterable[Finished]) -> Iterator[OnEnd | Numbers]:
-        pop, numbers = self._flows.pop, self._numbers
-        for kind, ends in groupby(ended, self._kind):
-            flows = [end.flow for end in ends]
-            if kind is _FETCHES:
-                yield np.array([numbers.pop(flow, flow) for flow in flows], np.int64)
+        numbers = self._numbers if self._looks_at_names else None
+        is_fetch = _is_number if numbers is None else numbers.__contains__
+        for are_fetches, ends in groupby([end.flow for end in ended], is_fetch):
+            if are_fetches:
+                flows = list(ends) if numbers is None else [numbers.pop(flow) for flow in ends]
+                yield np.array(flows, np.int64)
                 continue
-            for flow in flows:
-                known = pop(flow, None)
+            for flow in ends:
+                known = self._flows.pop(flow, None)
                 if known is not None:  # otherwise the end of another flow has cancelled this one
                     yield known[1]
-
-    def _kind(self, end: Finished) -> str:
-        return _FETCHES if isinstance(end.flow, int) or end.flow in self._numbers else _OTHERS
 
     # Flows ---------------------------------------------------------------------------------------
     def carry(self, flow: FlowId, src: NodeId, dst: NodeId, size_bytes: int, on_end: OnEnd) -> None:
@@ -197,7 +195,7 @@ class SimulatedNetwork:
         self._order(FinishCoflow(coflow=coflow))
 
     def _flows_of(self, coflow: CoflowId) -> Sequence[FlowId]:
-        return tuple(self.fabric.coflow(coflow).flows)
+        return self.fabric.flows_of(coflow)
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
         """Give a link another capacity."""

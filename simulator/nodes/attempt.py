@@ -21,7 +21,6 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import AttemptId, FlowId, NodeId, rack_of
 from railyard.cluster.messages.execution import (
     AttemptFailed,
-    AttemptProgressed,
     AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
@@ -301,23 +300,19 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
             self._workers.report(AttemptFailed(attempt=self.id, reason=reason))
 
     # Progress ------------------------------------------------------------------------------------
-    def progressed(self) -> AttemptProgressed | None:
-        """Its report of how far it is; None if that is what it has reported last."""
-        share = self._progress()
+    def progressed(self, now_s: float) -> float | None:
+        """How far it is, from 0 to 1, to be reported; None if that was reported last."""
+        share, inputs = 0.0, self.task.inputs
+        if inputs:
+            share = _FETCHED_SHARE * (inputs - self.missing) / inputs
+        if self._began_s is not None:
+            passed_s = now_s - self._began_s
+            done = 1.0 if passed_s >= self._computing_s else passed_s / self._computing_s
+            share += (1 - share) * done
         if share == self._share:
             return None
         self._share = share
-        return AttemptProgressed(attempt=self.id, progress=share)
-
-    def _progress(self) -> float:
-        fetching, inputs = 0.0, self.task.inputs
-        if inputs:
-            fetching = _FETCHED_SHARE * (inputs - self.missing) / inputs
-        if self._began_s is None:
-            return fetching
-        passed_s = self._workers.heap.now_s - self._began_s
-        done = 1.0 if passed_s >= self._computing_s else passed_s / self._computing_s
-        return fetching + (1 - fetching) * done
+        return share
 
 
 def _and_read(read: _Read, source: NodeId, reader: NodeId, size_bytes: int) -> _Read:

@@ -35,8 +35,9 @@ class IdealWorkers(Workers):
 
     def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
         """Have attempts, none of which is over, report how far they are."""
-        reports = [attempt.progressed() for attempt in attempts]
-        self._driver.feed_progress([report for report in reports if report is not None])
+        now_s = self.heap.now_s
+        shares = [(attempt.id, attempt.progressed(now_s)) for attempt in attempts]
+        self._driver.feed_progress([(name, share) for name, share in shares if share is not None])
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         """Cancel the flow of a fetch."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of
 from railyard.cluster.messages.execution import (
     AttemptKilled,
+    AttemptProgressed,
     BeginAttempt,
     KillAttempt,
     LaunchAttempt,
@@ -110,9 +111,9 @@ class Workers:
     def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
         """Have attempts, as long as they are not over, report how far they are."""
         for attempt in attempts:
-            report = None if attempt.over else attempt.progressed()
-            if report is not None:
-                self.report(report)
+            share = None if attempt.over else attempt.progressed(self.heap.now_s)
+            if share is not None:
+                self.report(AttemptProgressed(attempt=attempt.id, progress=share))
 
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
         """Have an attempt report its progress from time to time."""

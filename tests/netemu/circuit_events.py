@@ -123,7 +123,7 @@ class Run:
             self.open[flow] = more
 
     def finish_coflow(self, coflow):
-        for flow in self.fabric.coflow(coflow).flows:
+        for flow in self.fabric.flows_of(coflow):
             del self.open[flow]
         carry_out(self.fabric, FinishCoflow(coflow=coflow))
         carry_out(self.fabric, RegisterCoflow(coflow=coflow))

@@ -373,7 +373,7 @@ def test_a_gap_is_used_after_all_if_who_was_to_end_it_gives_up():
     f.handle(None, 1.05)
     begin(f, "other", {(2, 3): 5 * GB})
     f.next_event_s()
-    for flow in list(f.coflow("first").flows):
+    for flow in f.flows_of("first"):
         if "2" in flow.split("/")[1]:
             carry_out(f, CloseFlow(flow=flow))
     ends = ends_of_coflows(f)

@@ -43,9 +43,12 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 
 
 class AttemptsProgressed(Event, frozen=True, kw_only=True):
-    """Attempts report how far they are, in this order; it never leaves the process."""
+    """Attempts report how far they are, in this order; it never leaves the process.
 
-    reports: Sequence[AttemptProgressed]
+    Only where no policy looks at each of these.
+    """
+
+    reports: Sequence[tuple[AttemptId, float]]  #: as of ``AttemptProgressed``
 
 
 class Attempts:
@@ -78,17 +81,23 @@ class Attempts:
 
     def progressed(self, event: AttemptProgressed) -> None:
         """It reports how far it is."""
-        attempt = self._known(event.attempt)
-        if attempt is not None:
-            before, attempt.progress = attempt.progress, min(1.0, max(0.0, event.progress))
-            if attempt.state != "reserved":
-                attempt.task.stage.progress_sum += attempt.progress - before
-                self._state.policies.notify("attempt_progressed", attempt)
+        attempt = self._note_progress(event.attempt, event.progress)
+        if attempt is not None and attempt.state != "reserved":
+            self._state.policies.notify("attempt_progressed", attempt)
 
     def all_progressed(self, event: AttemptsProgressed) -> None:
         """They report how far they are."""
-        for report in event.reports:
-            self.progressed(report)
+        for attempt, progress in event.reports:
+            self._note_progress(attempt, progress)
+
+    def _note_progress(self, name: AttemptId, progress: float) -> Attempt | None:
+        attempt = self._known(name)
+        if attempt is not None:
+            progress = min(1.0, max(0.0, progress))
+            if attempt.state != "reserved":
+                attempt.task.stage.progress_sum += progress - attempt.progress
+            attempt.progress = progress
+        return attempt
 
     def ready(self, event: AttemptReady) -> None:
         """All that it reads is at its node, which matters as long as it has no slot."""

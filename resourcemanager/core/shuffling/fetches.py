@@ -10,6 +10,7 @@ Never here: who may fetch; see ``shuffle.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -258,8 +259,9 @@ class StageShuffle:
         """What fetches are about to bring: no outputs if they are not under way any more."""
         arrays, readers = self.arrays, fetches & READERS
         where = fetches >> READER_BITS & PLACES, readers
+        attempts = cast("list[Attempt]", self.readers)  # all that fetch have been launched
         return zip(
-            [self.reader_of(reader).id for reader in readers.tolist()],
+            [attempts[reader].id for reader in readers.tolist()],
             (arrays.asked[where] - arrays.arrived[where]).tolist(),
             arrays.size_bytes[where].tolist(),
             arrays.started_s[where].tolist(),

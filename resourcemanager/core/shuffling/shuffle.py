@@ -280,8 +280,10 @@ class Shuffle:
             for number in fetches.tolist():
                 self._notify_ended(number)
         found = parts[0] if len(parts) == 1 else np.concatenate([NONE, *parts], axis=1)
+        if len(parts) > 1:
+            found = found[:, found[loops.AFTER].argsort(kind="stable")]
         if found.shape[1]:
-            self._start(found[:, found[loops.AFTER].argsort(kind="stable")])
+            self._start(found)
 
     def _run_loop(self, arrays: loops.Arrays, fetches: Numbers, ended: bool) -> Numbers:
         loop = self._loop if len(fetches) > 1 else loops.go_on  # it is called the faster
