@@ -51,14 +51,21 @@ _IDLE_MAX = 100_000
 
 
 # Flows come and go -------------------------------------------------------------------------------
-def enter(coming: Array, now_s: float, s: State, c: Circuits) -> None:
-    """Take in flows between racks that have something to send, and are in no row.
+def enter(coming: Array, crosses: Array, others: Array, now_s: float, s: State, c: Circuits) -> int:
+    """Take in those of these flows, which are in no row, that have bytes for another rack.
 
-    Those of pairs that hold circuits join at once; ``sort_out`` must follow for the others.
+    ``crosses``: [route], whether it is between racks.  Those of pairs that hold circuits join at
+    once; ``sort_out`` must follow for the others.  Returns how many are not taken in: ``others``.
     """
+    many = 0
     for at in range(len(coming)):
         flow = coming[at]
         pair = c.flows.pair[flow]
+        if not crosses[s.flows.route[flow]] or s.flows.sent[flow] >= s.flows.size[flow]:
+            forget(flow, now_s, s, c)
+            others[many] = flow
+            many += 1
+            continue
         if pair == NONE:
             pair = find_pair(flow, now_s, s, c)
             link_flow(flow, pair, c)
@@ -69,6 +76,7 @@ def enter(coming: Array, now_s: float, s: State, c: Circuits) -> None:
             list_grown(pair, c)
             if c.pairs.slot[pair] != NONE:
                 join_slot(flow, c.pairs.slot[pair], now_s, s, c)
+    return many
 
 
 def find_pair(flow: int, now_s: float, s: State, c: Circuits) -> int:

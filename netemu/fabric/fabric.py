@@ -262,6 +262,7 @@ class Fabric:
                 ended, self._instant = np.array(list(self._instant), np.int32), {}
                 if self._optics is not None:
                     self._optics.forget_all(ended)
+                store.send_all(ended)
                 self._finish(ended, [store.now_s] * len(ended))
                 self._changed()
             if self._is_stale and now_s == store.now_s:
@@ -554,21 +555,23 @@ class Fabric:
 
     def _finish(self, ended: Numbers, end_s: Sequence[float]) -> None:
         """Close flows that have sent all, in this order."""
-        flows = self._store.state.flows
-        flows.sent[ended] = flows.size[ended]
-        self.finished_bytes += int(flows.size[ended].sum())
-        names, coflows = self._close_all(ended)
+        names, coflows, sent_bytes = self._close_all(ended)
+        self.finished_bytes += sent_bytes
         done = list(map(Finished, names, end_s, coflows))
         if done:
-            self._recent.add((done[-1].finished_s, "finish", [end.flow for end in done], None))
+            self._recent.add((end_s[-1], "finish", names, None))
         self._finished += done
 
-    def _close_all(self, closing: Numbers) -> tuple[list[FlowId], list[CoflowId | None]]:
-        """Forget flows that send nothing; returns their names and, if they are of one, coflows."""
-        names = list(map(self._names.pop, closing.tolist()))
+    def _close_all(self, closing: Numbers) -> tuple[list[FlowId], list[CoflowId | None], int]:
+        """Forget flows that send nothing.
+
+        Returns their names, the coflow of each, if it is of one, and what all have sent together.
+        """
+        numbers = self._store.state.flows.coflow[closing].tolist()
+        numbers_free, sent_bytes = self._store.close(closing)
+        names = list(map(self._names.pop, numbers_free))
         for name in names:
             del self._flows[name]
-        numbers = self._store.state.flows.coflow[closing].tolist()
         coflows = dict[int, CoflowId | None]()
         for number in set(numbers):
             key = self._open.key_of(number)
@@ -576,5 +579,4 @@ class Fabric:
             coflows[number] = cast("CoflowId", key) if is_registered else None
             if key is not None and not is_registered:
                 self._open.forget(key)  # a flow of no coflow had a number by itself
-        self._store.close(closing)
-        return names, [coflows[number] for number in numbers]
+        return names, [coflows[number] for number in numbers], round(sent_bytes)

@@ -19,10 +19,13 @@ from railyard.netemu.circuits.arrays import (
     DELTA,
     FACTS,
     FLOWS,
+    FREE,
+    GROWN,
     HOLDS,
     LOOK_AGAIN,
     PACKETS,
     REORDER,
+    SMALL,
     Circuits,
     grown,
     new_circuits,
@@ -113,15 +116,14 @@ class OpticalPlane:
         return self._store.loops.pairs
 
     def _make_room(self, more_pairs: int) -> None:
-        store = self._store
-        made = grown(
-            self.state,
-            flows=len(store.state.flows.row),
-            pairs=more_pairs,
-            coflows=len(self._coflows.keys),
+        c, flows, coflows = self.state, len(self._store.view.flows.row), len(self._coflows.keys)
+        missing = (
+            flows > len(self.view.flows.pair)
+            or coflows > len(self.view.coflows.pairs)
+            or more_pairs > self.view.lists.counts[FREE]
         )
-        if made is not self.state:
-            self._take(made)
+        if missing:
+            self._take(grown(c, flows=flows, pairs=more_pairs, coflows=coflows))
 
     def _find_limits(self) -> None:
         """Note which links of nodes are limited; others tell no rows apart."""
@@ -139,18 +141,14 @@ class OpticalPlane:
 
         Returns the others.
         """
-        store, of = self._store, self._store.state.flows
-        crosses = self._crosses[of.route[coming]]
-        enters = crosses & store.have_more(coming)
-        self.forget_all(coming[crosses & ~enters])
-        new = coming[enters]
-        if len(new):
-            self._make_room(len(new))
-            store.make_room(0)
-            left = (of.size[new] - of.sent[new]) / of.weight[new]
-            self._loops.enter(new[np.argsort(left, kind="stable")], store.now_s, store.on, self._c)
-        others: Numbers = coming[~enters]
-        return others
+        store, of, others = self._store, self._store.state.flows, np.zeros_like(coming)
+        self._make_room(len(coming))
+        store.make_room(0)
+        left = (of.size[coming] - of.sent[coming]) / of.weight[coming]
+        coming = coming[left.argsort(kind="stable")]
+        given = map(store.given, (coming, self._crosses, others))
+        many = self._loops.enter(*given, store.now_s, store.on, self._c)
+        return others[:many]
 
     def forget_all(self, flows: Numbers) -> None:
         """Forget flows that have nothing to send, or are closed; they are in no row.
@@ -193,8 +191,12 @@ class OpticalPlane:
             self._limits_have_changed = False
             self._look_at_limits()
         self._make_room(0)
-        self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
-        many = int(self.view.lists.counts[FLOWS])
+        counts = self.view.lists.counts
+        if counts[SMALL] or counts[GROWN]:
+            self._loops.sort_out(self._elephant_bytes, store.now_s, store.on, self._c)
+        else:
+            counts[FLOWS] = 0
+        many = counts[FLOWS]
         by_packets: Numbers = self.state.lists.flows[:many].copy()
         return by_packets
 
@@ -316,7 +318,7 @@ class OpticalPlane:
 
     def next_ready_s(self) -> float:
         """When the first dark circuit will carry, in seconds; inf if none is dark."""
-        return float(self.state.of.dark_s.min(initial=inf))
+        return float(np.minimum.reduce(self.state.of.dark_s))
 
     def changes(self, after: int = 0) -> tuple[int, list[CircuitChange]]:
         """How many changes there have been in all, and those after the first ``after``, by time.

@@ -42,6 +42,7 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 _LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
 #: What loops get of new flows.
 _COLUMNS = (*[np.int32] * 4, np.float64, np.float64)
+_NO_FLOWS: Numbers = np.zeros(0, np.int32)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
 
@@ -94,7 +95,7 @@ class Store:
         self._ways.know(self.state.flows.route[going])
         self._take(grown(self.state, ways=self.view.work.counts[WAYS] + len(going)))
         found = np.full(len(going), NONE, np.int32)
-        idle = self.loops.ways.find_all(self._given(going), self._given(found), self.on, self._w)
+        idle = self.loops.ways.find_all(self.given(going), self.given(found), self.on, self._w)
         return found, idle
 
     def send(self, new: Numbers, into: Numbers) -> None:
@@ -108,7 +109,7 @@ class Store:
             needs = (flows.size[new] - flows.sent[new]) / flows.weight[new]
             order = np.lexsort((needs, into, first))
             new, into = new[order], into[order]
-        by_group, given = self.serves is Serves.COFLOWS, (self._given(new), self._given(into))
+        by_group, given = self.serves is Serves.COFLOWS, (self.given(new), self.given(into))
         self.loops.ways.join_all(*given, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
@@ -125,15 +126,26 @@ class Store:
     def take_ended(self) -> Numbers:
         """The flows that have ended since this was asked."""
         counts = self.view.work.counts
+        if not counts[ENDED]:
+            return _NO_FLOWS
         ended: Numbers = self.state.work.ended[: counts[ENDED]].copy()
         counts[ENDED] = 0
         return ended
 
-    def close(self, closing: Numbers) -> None:
-        """Count what flows that send nothing have sent, and have their numbers for others."""
-        self._book(closing)
+    def send_all(self, flows: Numbers) -> None:
+        """Have flows, which no link limits, have sent all."""
+        self.state.flows.sent[flows] = self.state.flows.size[flows]
+
+    def close(self, closing: Numbers) -> tuple[list[int], float]:
+        """Have the numbers of flows that send nothing for others.
+
+        Returns these, and how many bytes they have sent together.
+        """
+        sent_bytes = self._book(closing)
         self.state.flows.coflow[closing] = NONE
-        self._free_flows += closing.tolist()
+        free: list[int] = closing.tolist()
+        self._free_flows += free
+        return free, sent_bytes
 
     # What can be asked ---------------------------------------------------------------------------
     def flows_of(self, coflow: int) -> list[int]:
@@ -293,14 +305,13 @@ class Store:
         is_plain = self.loops is _PLAIN
         self._w = self._ways.view if is_plain else self.loops.pointers(self._ways.table)
 
-    def _book(self, flows: Numbers) -> None:
-        """Count what flows have sent since that was last done."""
+    def _book(self, flows: Numbers) -> float:
+        """Count what flows have sent since that was last done; returns what they have in all."""
         if len(flows) == 1:  # sooner done than handed over
-            rows.book_all(flows.tolist(), self.now_s, self.view)
-        else:
-            self.loops.rows.book_all(self._given(flows), self.now_s, self.on)
+            return rows.book_all(flows.tolist(), self.now_s, self.view)
+        return float(self.loops.rows.book_all(self.given(flows), self.now_s, self.on))
 
-    def _given(self, numbers: Numbers) -> Array:
+    def given(self, numbers: Numbers | Bools) -> Array:
         """What loops get of an array."""
         return memoryview(numbers) if self.loops is _PLAIN else numbers  # type: ignore[arg-type]
 
@@ -309,9 +320,11 @@ class Store:
         free, self.started = self._free_flows, self.started + many
         new = free[: -many - 1 : -1]
         del free[len(free) - len(new) :]
-        first, self._flows_made = self._flows_made, self._flows_made + many - len(new)
-        self._take(grown(self.state, flows=self._flows_made))
-        return new + list(range(first, self._flows_made))
+        if len(new) < many:
+            first, self._flows_made = self._flows_made, self._flows_made + many - len(new)
+            self._take(grown(self.state, flows=self._flows_made))
+            new += range(first, self._flows_made)
+        return new
 
     def make_room(self, more: int) -> None:
         """Have room for so many more entries, each of which may need a new cell.

@@ -143,24 +143,14 @@ def new_level(cell: int, part: int, s: State) -> tuple[float, int]:
 
     Returns it and how many rows there are: ``work.rows``, with the levels elsewhere that hold them.
     """
-    rows, cells, work, many = s.rows, s.cells, s.work, 0
-    left, used, weight = work.left[cells.link[cell]], 0.0, 0.0
-    for place in range(cells.begin[cell], cells.begin[cell] + cells.many[cell]):
-        row, elsewhere = work.entries[place] >> s.shift, inf
-        for there in range(row << s.shift, (row << s.shift) + s.longest):
-            other = rows.cell[there]
-            if other != cell:
-                elsewhere = min(elsewhere, cells.level[2 * other + part])
-        work.rows[many], work.other[many], work.wanted[many] = row, elsewhere, rows.weight[row]
-        used += elsewhere * rows.weight[row]
-        weight += rows.weight[row]
-        many += 1
+    work, left, many = s.work, s.work.left[s.cells.link[cell]], s.cells.many[cell]
+    used, weight, level = list_rows(cell, part, left, s)
     if left <= 0.0:
         return 0.0, many
     if used <= left * (1.0 + ROUNDING):
         return inf, many
-    level, before = left / weight, -1.0  # from below: too low as long as others hold some rows
-    while level > before * (1.0 + LAST_DIGIT):
+    level, before = max(level, left / weight), -1.0
+    while level > before * (1.0 + LAST_DIGIT):  # from below: too low as long as others hold some
         below = free = 0.0
         for at in range(many):
             if work.other[at] < level:
@@ -171,6 +161,31 @@ def new_level(cell: int, part: int, s: State) -> tuple[float, int]:
             return inf, many
         before, level = level, max(level, (left - below) / free)
     return level, many
+
+
+def list_rows(cell: int, part: int, left: float, s: State) -> tuple[float, float, float]:
+    """List a link's rows, with what holds them elsewhere, for ``new_level``.
+
+    Returns what they would use if this link held none, their weight, and the level of this link if
+    it went on to hold those that it holds now: it is that or more.
+    """
+    rows, cells, work, first = s.rows, s.cells, s.work, s.cells.begin[cell]
+    before, used, weight, held, free = cells.level[2 * cell + part], 0.0, 0.0, 0.0, 0.0
+    for at in range(cells.many[cell]):
+        row, elsewhere = work.entries[first + at] >> s.shift, inf
+        for there in range(row << s.shift, (row << s.shift) + s.longest):
+            other = rows.cell[there]
+            if other != cell:
+                elsewhere = min(elsewhere, cells.level[2 * other + part])
+        wanted = rows.weight[row]
+        work.rows[at], work.other[at], work.wanted[at] = row, elsewhere, wanted
+        if elsewhere < before:
+            held += elsewhere * wanted
+        else:
+            free += wanted
+        used += elsewhere * wanted
+        weight += wanted
+    return used, weight, (left - held) / free if free > 0.0 else 0.0
 
 
 def pass_on(
@@ -210,9 +225,10 @@ def set_part(row: int, part: int, rate: float, now_s: float, s: State) -> None:
     rows.parts[2 * row + part] = rate
     rows.rate[row] = rows.parts[2 * row] + rows.parts[2 * row + 1]
     rows.due[2 * row] = NOT_KNOWN
-    lacks, sent = lacking(row, rows, s.flows), rows.served[row] - served
-    if rows.rate[row] < before and is_done(lacks, sent, rows.weight[row]):
-        rows.served[row] = s.flows.needs[rows.first[row]]
+    if rows.rate[row] < before:
+        lacks, sent = lacking(row, rows), rows.served[row] - served
+        if is_done(lacks, sent, rows.weight[row]):
+            rows.served[row] = rows.needs[row]
     s.cells.is_dirty[rows.cell[row << s.shift]] = True
 
 
@@ -255,7 +271,7 @@ def look_at(cell: int, now_s: float, s: State) -> None:
 def find_due(row: int, now_s: float, s: State) -> None:
     """Note when the first flow of a row ends, and how fast it sends."""
     rows, end_s = s.rows, inf
-    lacks = lacking(row, rows, s.flows)
+    lacks = lacking(row, rows)
     if lacks <= 0.0:
         end_s = now_s
     elif rows.rate[row] > 0.0:
@@ -275,7 +291,7 @@ def end_due(group: int, at_s: float, slack_s: float, s: State) -> None:
             if (entry & s.mask) != 0:
                 continue
             row = entry >> s.shift
-            needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
+            needs, served = rows.needs[row], served_at(row, at_s, rows)
             enough = served + rows.rate[row] * slack_s + needs * LAST_DIGIT
             if needs <= enough:
                 rows.served[row], rows.since_s[row] = max(served, needs), at_s

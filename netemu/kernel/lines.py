@@ -149,7 +149,7 @@ def serve_equals(now_s: float, s: State) -> None:
 
 def key_of_settled(row: int, s: State) -> float:
     """Bytes that the only flow of a row has left, as of when it was settled."""
-    return lacking(row, s.rows, s.flows) * s.rows.weight[row]
+    return lacking(row, s.rows) * s.rows.weight[row]
 
 
 def take_all(row: int, bytes_per_s: float, now_s: float, s: State) -> None:
@@ -233,8 +233,8 @@ def stop_all(now_s: float, s: State) -> None:
             settle(row, now_s, rows)
             rows.rate[row] = 0.0
             sent = rows.served[row] - served
-            if is_done(lacking(row, rows, s.flows), sent, rows.weight[row]):
-                enough = max(s.flows.needs[rows.first[row]], rows.served[row])
+            if is_done(lacking(row, rows), sent, rows.weight[row]):
+                enough = max(rows.needs[row], rows.served[row])
                 end_flows(row, enough * (1.0 + ROUNDING), now_s, s)
     work.counts[SENDING] = 0
 
@@ -244,7 +244,7 @@ def first_end_s(now_s: float, s: State) -> float:
     rows, work, first_s = s.rows, s.work, inf
     for at in range(work.counts[SENDING]):
         row = work.sending[at]
-        lacks_s = lacking(row, rows, s.flows) / rows.rate[row]
+        lacks_s = lacking(row, rows) / rows.rate[row]
         first_s = min(first_s, rows.since_s[row] + lacks_s)
     return max(first_s, now_s)
 
@@ -254,7 +254,7 @@ def end_due(at_s: float, slack_s: float, s: State) -> None:
     rows, work, kept = s.rows, s.work, 0
     for at in range(work.counts[SENDING]):
         row, rate = work.sending[at], s.rows.rate[work.sending[at]]
-        needs, served = s.flows.needs[rows.first[row]], served_at(row, at_s, rows)
+        needs, served = rows.needs[row], served_at(row, at_s, rows)
         sent = served - rows.served[row]
         rows.served[row], rows.since_s[row] = served, at_s
         enough = served + rate * slack_s + needs * LAST_DIGIT

@@ -14,7 +14,6 @@ from railyard.netemu.kernel.state import (
     NONE,
     NOT_KNOWN,
     Array,
-    Flows,
     Groups,
     Rows,
     State,
@@ -96,12 +95,13 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
             line_up(row, now_s, s)
         else:
             enlist(row, s)
+    if s.listed > 0:
+        s.cells.is_dirty[rows.cell[first]] = True
     for entry in range(first, first + s.listed):
         cell = rows.cell[entry]
         if cell == NO_CELL:
             break
         s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
-        s.cells.is_dirty[cell] = True
 
 
 def join_all(new: Array, into: Array, now_s: float, s: State) -> None:
@@ -166,7 +166,8 @@ def sum_up_flows(row: int, s: State) -> None:
 
 def has_changed(row: int, s: State) -> None:
     """Note that when a row, which is settled, and its group end is not known any more."""
-    group, s.rows.due[2 * row] = s.rows.group[row], NOT_KNOWN
+    first, group, s.rows.due[2 * row] = s.rows.first[row], s.rows.group[row], NOT_KNOWN
+    s.rows.needs[row] = s.flows.needs[first] if first != NONE else inf
     s.groups.next_s[group] = s.groups.added_s[group] = -inf
     if s.by_bytes:
         note_left(row, s.rows.since_s[row], s.rows)
@@ -230,13 +231,14 @@ def has_less(row: int, weight: float, total: float, now_s: float, s: State) -> N
         sum_up_flows(row, s)
     less = before - rows.weight[row]
     has_changed(row, s)
+    if s.listed > 0:
+        cells.is_dirty[rows.cell[first]] = True
     for entry in range(first, first + s.listed):
         cell = rows.cell[entry]
         if cell == NO_CELL:
             break
         cells.load[2 * cell] -= rows.parts[2 * row] * less
         cells.load[2 * cell + 1] -= rows.parts[2 * row + 1] * less
-        cells.is_dirty[cell] = True
     if rows.flows[row] == 0:
         rows.rate[row] = rows.parts[2 * row] = rows.parts[2 * row + 1] = 0.0
         if s.listed == 0:
@@ -346,7 +348,7 @@ def key_of(row: int, now_s: float, s: State) -> float:
     rows = s.rows
     if s.has_keys:
         return rows.key[row]
-    return (s.flows.needs[rows.first[row]] - served_at(row, now_s, rows)) * rows.weight[row]
+    return (rows.needs[row] - served_at(row, now_s, rows)) * rows.weight[row]
 
 
 def line_up(row: int, now_s: float, s: State) -> None:
@@ -443,22 +445,25 @@ def is_done(lacks: float, sent: float, weight: float) -> bool:
     return lacks <= sent * SAME_SHARE and lacks * weight <= SAME_BYTES
 
 
-def lacking(row: int, rows: Rows, flows: Flows) -> float:
+def lacking(row: int, rows: Rows) -> float:
     """Service that the first flow of a row needs, beside what the row had when it was settled."""
-    return flows.needs[rows.first[row]] - rows.served[row]
+    return rows.needs[row] - rows.served[row]
 
 
-def book(flow: int, now_s: float, s: State) -> None:
-    """Count what a flow has sent since that was last done."""
+def book(flow: int, now_s: float, s: State) -> float:
+    """Count what a flow has sent since that was last done; returns what it has in all."""
     flows, work, by_now = s.flows, s.work, sent_by(flow, now_s, s)
     sent, flows.booked[flow] = by_now - flows.booked[flow], by_now
     work.carried[flows.route[flow]] += sent
     if flows.src[flow] != flows.dst[flow]:
         work.carried_out[flows.src[flow]] += sent
         work.carried_in[flows.dst[flow]] += sent
+    return by_now
 
 
-def book_all(going: Array, now_s: float, s: State) -> None:
-    """``book`` for each of these flows."""
+def book_all(going: Array, now_s: float, s: State) -> float:
+    """``book`` for each of these flows; returns what they have sent together."""
+    together = 0.0
     for at in range(len(going)):
-        book(going[at], now_s, s)
+        together += book(going[at], now_s, s)
+    return together

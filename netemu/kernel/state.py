@@ -59,6 +59,7 @@ class Rows(NamedTuple):
     flows: Ids  #: how many
     first: Ids  #: the flow that ends first
     last: Ids
+    needs: Reals  #: service with which ``first`` has sent all
     weight: Reals  #: of its flows together
     total: Reals  #: sum of weight * needs over its flows
     left: Reals  #: bytes left to send when that was last noted, more than 0; see ``filling``

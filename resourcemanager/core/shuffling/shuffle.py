@@ -19,7 +19,7 @@ from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
 from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
 from railyard.resourcemanager.core.shuffling import loops
 from railyard.resourcemanager.core.shuffling.fetches import Arriving, Fetch, StageShuffle
-from railyard.resourcemanager.core.shuffling.loops import NONE, Numbers
+from railyard.resourcemanager.core.shuffling.loops import Numbers
 from railyard.resourcemanager.core.shuffling.messages import (
     CancelFetch,
     FetchesEnded,
@@ -271,19 +271,23 @@ class Shuffle:
     def _go_on(self, fetches: Numbers, *, ended: bool) -> None:
         """Let fetches end, if they have, and begin those that may."""
         parts: list[Numbers] = []
+        stages: dict[int, StageShuffle] = {}
         for shuffle, at in self._by_stage(fetches):
             part = shuffle.go_on(fetches if at is None else fetches[at], ended, self._run_loop)
+            if not part.shape[1]:
+                continue
             if at is not None:
                 part[loops.AFTER] = at[part[loops.AFTER]]
             parts.append(part)
+            stages[shuffle.number] = shuffle
         if self.looks_at_each and ended:
             for number in fetches.tolist():
                 self._notify_ended(number)
-        found = parts[0] if len(parts) == 1 else np.concatenate([NONE, *parts], axis=1)
         if len(parts) > 1:
-            found = found[:, found[loops.AFTER].argsort(kind="stable")]
-        if found.shape[1]:
-            self._start(found)
+            together = np.concatenate(parts, axis=1)
+            parts = [together[:, together[loops.AFTER].argsort(kind="stable")]]
+        for found in parts:
+            self._start(found, stages)
 
     def _run_loop(self, arrays: loops.Arrays, fetches: Numbers, ended: bool) -> Numbers:
         loop = self._loop if len(fetches) > 1 else loops.go_on  # it is called the faster
@@ -292,13 +296,14 @@ class Shuffle:
         self._begun += found.shape[1]
         return found
 
-    def _start(self, found: Numbers) -> None:
-        """Start the flows of fetches that begin; the first opens its stage's coflow."""
+    def _start(self, found: Numbers, stages: dict[int, StageShuffle]) -> None:
+        """Start the flows of fetches of ``stages`` that begin; the first opens its coflow."""
         fetches, src, dst = found[loops.FETCH], found[loops.SRC], found[loops.DST]
-        numbers, crossing = fetches >> loops.STAGE_SHIFT, src != dst
-        stages = {number: self._by_number[number] for number in dict.fromkeys(numbers.tolist())}
         for number, shuffle in stages.items():
-            if shuffle.started_s is None and crossing[numbers == number].any():
+            if (
+                shuffle.started_s is None
+                and (src != dst)[fetches >> loops.STAGE_SHIFT == number].any()
+            ):
                 shuffle.started_s = self._state.now_s
                 self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
         seen = [self._see(number) for number in fetches.tolist()] if self.looks_at_each else []
@@ -376,8 +381,12 @@ class Shuffle:
 
         Those of jobs that have ended are left out.
         """
-        numbers, first = fetches >> loops.STAGE_SHIFT, int(fetches[0]) >> loops.STAGE_SHIFT
-        is_one = len(fetches) == 1 or (numbers == first).all()
-        for number in (first,) if is_one else dict.fromkeys(numbers.tolist()):
-            if (shuffle := self._by_number.get(number)) is not None:
-                yield shuffle, None if is_one else (numbers == number).nonzero()[0]
+        by_number, first = self._by_number, int(fetches[0]) >> loops.STAGE_SHIFT
+        numbers = fetches[1:] >> loops.STAGE_SHIFT
+        if len(numbers) and np.count_nonzero(numbers != first):
+            numbers = fetches >> loops.STAGE_SHIFT
+            for number in dict.fromkeys(numbers.tolist()):
+                if number in by_number:
+                    yield by_number[number], (numbers == number).nonzero()[0]
+        elif first in by_number:
+            yield by_number[first], None
