@@ -316,7 +316,7 @@ class Fabric:
             0 < weight < inf for weight, _ in rows.asks
         ):
             raise ValueError("flows: need sizes >= 0 and weights > 0")
-        groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int32)
+        groups = np.array([self._open.number_of(name) for name in rows.coflows], np.int64)
         store = self._store
         flows = store.add((rows.src, rows.dst, groups[rows.coflow], rows.size_bytes, weights))
         self._names.update(zip(flows, names, strict=True))
@@ -550,7 +550,8 @@ class Fabric:
         store.free_rows()
         ended = ended[~flows.more[ended]]
         if len(ended) > 1:
-            ended = ended[np.lexsort((flows.number[ended], flows.end_s[ended]))]
+            ended = ended[flows.number[ended].argsort()]
+            ended = ended[flows.end_s[ended].argsort(kind="stable")]
         self._finish(ended, flows.end_s[ended].tolist())
 
     def _finish(self, ended: Numbers, end_s: Sequence[float]) -> None:

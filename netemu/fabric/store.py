@@ -41,7 +41,7 @@ from railyard.netemu.schedulers.base import FlowScheduler, Serves
 #: The modules of loops, each after those that it calls.
 _LOOPS = (rows, ways, filling, levels, lines, sunflow, switch, pairs)
 #: What loops get of new flows.
-_COLUMNS = (*[np.int32] * 4, np.float64, np.float64)
+_COLUMNS = (np.int32, *[np.int64] * 4, np.float64)
 _NO_FLOWS: Numbers = np.zeros(0, np.int32)
 _PLAIN = SimpleNamespace(**{module.__name__.rpartition(".")[2]: module for module in _LOOPS})
 
@@ -82,7 +82,7 @@ class Store:
         if len(new) == 1:  # sooner done than handed over
             loops, on, w = _PLAIN, self.view, self._ways.view
         if loops is not _PLAIN:
-            given = [np.array(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
+            given = [np.asarray(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
         loops.ways.open_all(*given, more, first, self.routes.racks, on, w)
         return new
 

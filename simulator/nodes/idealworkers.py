@@ -36,8 +36,12 @@ class IdealWorkers(Workers):
     def report_progress(self, attempts: Sequence[SimulatedAttempt]) -> None:
         """Have attempts, none of which is over, report how far they are."""
         now_s = self.heap.now_s
-        shares = [(attempt.id, attempt.progressed(now_s)) for attempt in attempts]
-        self._driver.feed_progress([(name, share) for name, share in shares if share is not None])
+        reports = [
+            (attempt.id, share)
+            for attempt in attempts
+            if (share := attempt.progressed(now_s)) is not None
+        ]
+        self._driver.feed_progress(reports)
 
     def cancel_fetch(self, command: CancelFetch) -> None:
         """Cancel the flow of a fetch."""

@@ -93,7 +93,8 @@ class Attempts:
     def _note_progress(self, name: AttemptId, progress: float) -> Attempt | None:
         attempt = self._known(name)
         if attempt is not None:
-            progress = min(1.0, max(0.0, progress))
+            if not 0.0 <= progress <= 1.0:
+                progress = min(1.0, max(0.0, progress))
             if attempt.state != "reserved":
                 attempt.task.stage.progress_sum += progress - attempt.progress
             attempt.progress = progress

@@ -257,11 +257,10 @@ class StageShuffle:
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
         """What fetches are about to bring: no outputs if they are not under way any more."""
-        arrays, readers = self.arrays, fetches & READERS
-        where = fetches >> READER_BITS & PLACES, readers
-        attempts = cast("list[Attempt]", self.readers)  # all that fetch have been launched
+        arrays, attempts = self.arrays, cast("list[Attempt]", self.readers)  # all are launched
+        where = fetches >> READER_BITS & PLACES, fetches & READERS
         return zip(
-            [attempts[reader].id for reader in readers.tolist()],
+            [attempts[reader].id for reader in where[1].tolist()],
             (arrays.asked[where] - arrays.arrived[where]).tolist(),
             arrays.size_bytes[where].tolist(),
             arrays.started_s[where].tolist(),

@@ -264,22 +264,18 @@ class Shuffle:
         """Start flows where something new is ready and none is under way."""
         alive = [place for place in places if shuffle.nodes[place].alive]
         numbers = [each.reader.number for each in readers if each.reader and not each.killing]
-        fetches = shuffle.fetches(alive, numbers)
-        if fetches:
+        if fetches := shuffle.fetches(alive, numbers):
             self._go_on(np.array(fetches), ended=False)
 
     def _go_on(self, fetches: Numbers, *, ended: bool) -> None:
         """Let fetches end, if they have, and begin those that may."""
-        parts: list[Numbers] = []
-        stages: dict[int, StageShuffle] = {}
+        parts, stages = list[Numbers](), dict[int, StageShuffle]()
         for shuffle, at in self._by_stage(fetches):
             part = shuffle.go_on(fetches if at is None else fetches[at], ended, self._run_loop)
-            if not part.shape[1]:
-                continue
-            if at is not None:
-                part[loops.AFTER] = at[part[loops.AFTER]]
-            parts.append(part)
-            stages[shuffle.number] = shuffle
+            if part.shape[1]:
+                if at is not None:
+                    part[loops.AFTER] = at[part[loops.AFTER]]
+                parts, stages[shuffle.number] = [*parts, part], shuffle
         if self.looks_at_each and ended:
             for number in fetches.tolist():
                 self._notify_ended(number)
@@ -299,11 +295,9 @@ class Shuffle:
     def _start(self, found: Numbers, stages: dict[int, StageShuffle]) -> None:
         """Start the flows of fetches of ``stages`` that begin; the first opens its coflow."""
         fetches, src, dst = found[loops.FETCH], found[loops.SRC], found[loops.DST]
+        crossing = fetches[src != dst] >> loops.STAGE_SHIFT
         for number, shuffle in stages.items():
-            if (
-                shuffle.started_s is None
-                and (src != dst)[fetches >> loops.STAGE_SHIFT == number].any()
-            ):
+            if shuffle.started_s is None and number in crossing:
                 shuffle.started_s = self._state.now_s
                 self._state.emit(OpenCoflow(coflow=shuffle.coflow, job=shuffle.stage.job.id))
         seen = [self._see(number) for number in fetches.tolist()] if self.looks_at_each else []
@@ -381,12 +375,9 @@ class Shuffle:
 
         Those of jobs that have ended are left out.
         """
-        by_number, first = self._by_number, int(fetches[0]) >> loops.STAGE_SHIFT
-        numbers = fetches[1:] >> loops.STAGE_SHIFT
-        if len(numbers) and np.count_nonzero(numbers != first):
-            numbers = fetches >> loops.STAGE_SHIFT
-            for number in dict.fromkeys(numbers.tolist()):
-                if number in by_number:
-                    yield by_number[number], (numbers == number).nonzero()[0]
-        elif first in by_number:
-            yield by_number[first], None
+        first = int(fetches[0]) >> loops.STAGE_SHIFT
+        numbers = fetches >> loops.STAGE_SHIFT
+        is_one = len(fetches) == 1 or not np.count_nonzero(numbers != first)
+        for number in (first,) if is_one else dict.fromkeys(numbers.tolist()):
+            if (shuffle := self._by_number.get(number)) is not None:
+                yield shuffle, None if is_one else (numbers == number).nonzero()[0]
