@@ -78,7 +78,7 @@ def _report(error: Exception) -> int:
         return _say(status, printable_lines(str(error)))
     if words := exhausted(error):
         return _say(status, printable(words, _LETTERS_MAX))
-    traceback.print_exception(error)  # see docs/decisions/0004
+    traceback.print_exception(error)  # see docs/decisions/processes.md
     return status
 
 

@@ -27,7 +27,7 @@ TASKS_MAX = 20_000
 #: A stage of more waves of maps gets larger ones, if there are more tasks.
 WAVES = 400
 #: By how much mean times of jobs and of shuffles are then off at most, as shares, in 19 of 20
-#: workloads: 95th percentiles of 41 that were drawn, rounded up (decision 0137).
+#: workloads: 95th percentiles of 41 that were drawn, rounded up (docs/decisions/every-flow.md).
 OFF = {"jct_s": 0.03, "cct_s": 0.04}
 
 _PROGRESS_S = Behaviour().progress_s

@@ -13,7 +13,7 @@ takes three times as long.  The bound on what is found is for the quiet ones; no
 each metric varies.
 
 ``railyard bench comparison`` also shows what other tests would have made of the same pairs, without
-bounds (decision 0113).
+bounds (docs/decisions/comparisons.md).
 
 Not here: how a comparison is made (``scripts.comparing``).
 Open ``_pairs`` first.

@@ -6,7 +6,7 @@ is the 95th percentile of other draws, rounded up, of which
 
     python -m railyard.benchmarks.simulator.coarse
 
-prints the table (decision 0137).
+prints the table (docs/decisions/every-flow.md).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _have_loops_compiled(facebook: str, flows: str) -> None:
     """Run a few jobs of each kind, unmeasured.
 
     On a machine that has never run so many flows, the first measured run would take 20 s and 250
-    MB more (docs/decisions/0061-compiled-loops.md).
+    MB more (docs/decisions/network-model.md).
     """
     measure(facebook, _FACEBOOK, "fair", flows)
     measure(f"{_JOINT_JOBS},jobs=50", *_JOINT)

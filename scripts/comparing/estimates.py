@@ -2,7 +2,7 @@
 
 Runs with the same seed have the same jobs, so values are compared seed by seed: what differs from
 seed to seed for both schedulers cancels.  A change is the geometric mean of the ratios, with the
-interval of Student's t for their logarithms; decision 0113 says why this test.
+interval of Student's t for their logarithms; docs/decisions/comparisons.md says why this test.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from railyard.scripts.simulating.request import RunsRequest
 from railyard.scripts.terminal.options import COUNT, durability_option, strict_option
 from railyard.scripts.terminal.request import argument, option
 
-#: Simulated seeds of each scheduler, if none are asked for: see decision 0113.
+#: Simulated seeds of each scheduler, if none are asked for: see docs/decisions/comparisons.md.
 FEW_SEEDS = 5
 CLOCKS = {"wall": ("wall",), "virtual": ("virtual",), "both": ("wall", "virtual")}
 

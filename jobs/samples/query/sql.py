@@ -1,6 +1,6 @@
 """Stages in SQL: each task puts its rows into tables in memory and runs one SELECT over them.
 
-The database is SQLite (docs/decisions/0094-sqlite-in-tasks.md).  Rows go from stage to stage as
+The database is SQLite (docs/decisions/jobs.md).  Rows go from stage to stage as
 pairs of ``jobs.records``: the first column is the key, which decides on the task that gets a row.
 """
 
