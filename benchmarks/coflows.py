@@ -27,7 +27,7 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks._common.traces import trace_file
 from railyard.benchmarks._common.yardstick import by_yardstick, cpu_row
 from railyard.cluster.topology import load_topology
-from railyard.jobs.workloads.traces.coflows import load_coflow_benchmark
+from railyard.jobs.workloads.coflows import load_coflow_benchmark
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler
 from railyard.simulator.coflows import CoflowRun
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
 from railyard.benchmarks._common.rows import Row
-from railyard.scripts.comparing.metrics import Summary
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.figures import Summary
+from railyard.runs.requests import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0

@@ -17,30 +17,25 @@ from railyard.benchmarks._common.jointdecisions import joint_decisions
 from railyard.benchmarks._common.proposing import idle_proposals, shadow_idle
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import AttemptId, JobId, NodeId
-from railyard.cluster.messages.execution import (
-    AttemptProgressed,
-    AttemptSucceeded,
-    LaunchAttempt,
-    NodeJoined,
-)
+from railyard.cluster.messages import AttemptProgressed, AttemptSucceeded, LaunchAttempt, NodeJoined
 from railyard.cluster.topology import Topology, load_topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.decisions import Place
 from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
+    Hybrid,
     ShuffleForecast,
     data_guideline,
     recurring_guideline,
     replica_racks,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.parameters import Hybrid
 from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
+    ReleaseTimes,
     best_schedule,
     explore_schedule,
     possible_schedules,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.releases import ReleaseTimes
 
 GUIDELINE_S_BOUND = 1e-3
 EXPLORE_S_BOUND = 2e-3

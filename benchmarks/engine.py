@@ -28,8 +28,8 @@ from tempfile import TemporaryDirectory
 
 from railyard.benchmarks._common import peers
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.jobs.samples.tera.teragen import RECORD_BYTES, generate
-from railyard.jobs.samples.words.textgen import random_text
+from railyard.jobs.samples.teragen import RECORD_BYTES, generate
+from railyard.jobs.samples.textgen import random_text
 
 SIZE_BYTES = 200_000_000
 TOPOLOGY = "unlimited-2x2"
@@ -106,7 +106,7 @@ def _our_job(job: str, source: Path, durability: str = "fast") -> Callable[[], f
         command = [
             sys.executable,
             "-m",
-            "railyard.scripts.main",
+            "railyard.cli.main",
             "run",
             job,
             "--input",

@@ -23,8 +23,7 @@ from functools import partial
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.ids import CoflowId, FlowId, node_id, rack_id
 from railyard.cluster.topology import load_topology
-from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
-from railyard.netemu.fabric.orders import StartFlows
+from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric, StartFlows
 from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import FLOW_SCHEDULERS, flow_scheduler

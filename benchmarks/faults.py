@@ -3,7 +3,7 @@
 Daemons die at any event and are restarted, nodes, disks and links fail; the laws are checked after
 every event (``_faults.laws``).  Besides the schedulers, "dice" proposes by dice all that
 can be (``_faults.toys``).  Bugs of several kinds are planted, too
-(``benchmarks._faults.planted``): so many schedules find each.
+(``oracles.faults.planted``): so many schedules find each.
 
     python -m railyard.benchmarks.faults --schedules 1000000
     python -m railyard.benchmarks.faults small fair 4711            repeats one
@@ -24,20 +24,21 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.benchmarks._faults.planted import PLANTED, planted
-from railyard.benchmarks._faults.running import (
+from railyard.cluster.processes import die_with_parent
+from railyard.oracles.faults.planted import PLANTED, planted
+from railyard.oracles.faults.scenarios import (
+    Scenario,
     again,
     broken_law,
+    in_words,
     made_short,
     named,
+    of_parts,
     schedule_of,
     schedulers,
 )
-from railyard.benchmarks._faults.scenarios import Scenario
-from railyard.benchmarks._faults.shrinking import in_words, of_parts
-from railyard.cluster.processes.family import die_with_parent
 from railyard.resourcemanager.driving.eventlog import EventLog
-from railyard.scripts.terminal.steps import steps_done
+from railyard.terminal.notices import steps_done
 
 SCHEDULES = 100_000
 QUICK = 2_000

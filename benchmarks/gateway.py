@@ -24,12 +24,12 @@ import psutil
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import known_url
-from railyard.scripts.clusters.launch import own_cluster
+from railyard.runs.clusters import own_cluster
 
 FILE_BYTES = 256_000_000
 #: At least half of aiohttp's throughput.

@@ -32,10 +32,10 @@ from collections.abc import Callable, Sequence
 
 from railyard.benchmarks._common.bothclocks import on_both_clocks, row
 from railyard.benchmarks._common.rows import Row
+from railyard.experiments.comparison import VARIANCE
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
-from railyard.scripts.comparing.metrics import Summary
-from railyard.scripts.comparing.scatter import VARIANCE
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.figures import Summary
+from railyard.runs.requests import RunsRequest
 
 #: Largest difference, in %.
 BOUND = 5.0

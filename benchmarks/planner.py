@@ -20,11 +20,13 @@ from typing import Literal
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+from railyard.resourcemanager.schedulers.corral.latency import (
+    JobProfile,
+    RackCluster,
+    predicted_profiles,
+)
 from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
-from railyard.resourcemanager.schedulers.corral.planfile import Plan
-from railyard.resourcemanager.schedulers.corral.planner import plan, problem_of
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, predicted_profiles
+from railyard.resourcemanager.schedulers.corral.planner import Plan, plan, problem_of
 
 Scenario = Literal["batch", "online"]
 

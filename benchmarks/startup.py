@@ -18,7 +18,7 @@ import psutil
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
-from railyard.scripts.clusters.launch import own_cluster
+from railyard.runs.clusters import own_cluster
 
 #: The least that a cluster must be better by, and what is aimed at.
 RATIO_BOUND = 1.0

@@ -29,9 +29,9 @@ from pathlib import Path
 from railyard.benchmarks._common.bothclocks import Quantity, compare
 from railyard.benchmarks._common.maplaunches import MapLaunch, map_launches
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.scripts.comparing.comparison import Comparison
-from railyard.scripts.results.folder import EVENTS
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.experiments.comparison import Comparison
+from railyard.runs.folder import EVENTS
+from railyard.runs.requests import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0

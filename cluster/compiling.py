@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster.files import ownfolder
+from railyard.cluster import runfolder
 
 #: What numba needs of SciPy, for linear algebra only.
 _BLAS = "scipy.linalg.cython_blas"
@@ -29,7 +29,7 @@ _ROOMS = (
     "netemu/kernel",
     "netemu/circuits",
     "resourcemanager/core/shuffling/loops.py",
-    "resourcemanager/schedulers/placement/loops",
+    "resourcemanager/schedulers/tetrium/exact.py",
 )
 
 
@@ -99,9 +99,9 @@ def _keep_loops() -> None:
     with suppress(OSError):  # several come at once, or no place for it: numba sees to that
         parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
-        ownfolder.mark(folder, _PURPOSE)
+        runfolder.mark_folder(folder, _PURPOSE)
         for other in set(parent.glob("loops-*")) - {folder}:
-            ownfolder.remove(other, _PURPOSE)
+            runfolder.remove_folder(other, _PURPOSE)
     settings["CACHE_DIR"] = str(folder)
 
 

@@ -9,13 +9,22 @@ from typing import Literal
 
 import msgspec
 
-from railyard.cluster.files.lasting import Durability
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.files import Durability
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 
 TransportKind = Literal["ipc", "tcp"]
 #: Whether daemons that died are restarted.
 Restart = Literal["never", "on-failure"]
+
+
+#: The pause before the first restart; each further death within ``WITHIN_S`` doubles it.
+PAUSE_S = 0.1
+PAUSE_S_MAX = 5.0
+DEATHS_MAX = 8
+WITHIN_S = 60.0
+#: The exit status of a daemon that would fail in the same way if it were restarted.
+NOT_AGAIN = 78
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

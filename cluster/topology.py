@@ -23,20 +23,14 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-from railyard.cluster.accepted import Accepted, declared
+from railyard.cluster.acceptance import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
-from railyard.cluster.overrides import (
-    Change,
-    apply_changes,
-    require_consistent,
-    split_changes,
-)
-from railyard.cluster.tomlfile import build, read_toml, require_effect, warn_of_renamed
-from railyard.cluster.topologies.linknames import names_of_links, place_named
-from railyard.cluster.topologies.tables import (
+from railyard.cluster.inputfile import build, read_toml, require_effect, warn_of_renamed
+from railyard.cluster.topologyfile import (
     MOST,
     TABLES_OF_FILE,
+    Change,
     Client,
     Compute,
     Links,
@@ -47,7 +41,12 @@ from railyard.cluster.topologies.tables import (
     Storage,
     SwitchTree,
     Table,
+    apply_changes,
+    names_of_links,
+    place_named,
+    require_consistent,
     require_rates,
+    split_changes,
 )
 from railyard.cluster.units import RATE_BYTES_PER_S_MIN
 
@@ -282,7 +281,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     """Load a built-in topology by its name, or one from a ``.toml`` file.
 
     ``changes`` are overrides such as ("delta", "1ms"), ("links.nic", "1Gbps") or a link,
-    ("r3.up", "1Gbps"); see ``cluster.overrides``.  They become part of the topology's name, by
+    ("r3.up", "1Gbps"); see ``cluster.topologyfile``.  They become part of the topology's name, by
     which the same topology can be loaded again: "hybrid-8x4,delta=1ms".
 
     Raises ``UsageError`` for an unknown name, a file that cannot be read, an unknown key and an

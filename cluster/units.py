@@ -15,8 +15,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from railyard.cluster.errors import UsageError, require
-from railyard.cluster.shown import shown_value
+from railyard.cluster.errors import UsageError, require, shown_value
 
 #: Maximum of any number in a file or an option; sums of a few fit into 64 bits.
 NUMBER_MAX = 10**18

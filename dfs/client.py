@@ -8,7 +8,10 @@ already, a bad path, ...).  While the NameNode is being restarted they wait for 
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
+import posixpath
+import re
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -21,28 +24,23 @@ from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages.administering import GetStorageReport, SetSafeMode, StorageReport
-from railyard.dfs.messages.changes import (
-    Concatenate,
-    FileReopened,
-    ReopenFile,
-    SetAttributes,
-    SetReplication,
-)
-from railyard.dfs.messages.files import (
+from railyard.dfs.messages import (
     AbandonFile,
     BlockLocation,
     BlocksLocated,
     CheckFiles,
     CheckReport,
     CompleteFile,
+    Concatenate,
     CreateFile,
     FileBlocks,
     FileCompleted,
     FileCreated,
+    FileReopened,
     FileStatus,
     GetSafeMode,
     GetStatus,
+    GetStorageReport,
     GetUsage,
     ListFolder,
     Listing,
@@ -53,16 +51,21 @@ from railyard.dfs.messages.files import (
     PlacementHint,
     Remove,
     Removed,
+    ReopenFile,
     SafeModeStatus,
+    SetAttributes,
+    SetReplication,
+    SetSafeMode,
     Status,
+    StorageReport,
     StoredBlock,
     Usage,
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
 from railyard.dfs.peers import Peers
-from railyard.dfs.reading import BlockUnavailable, DfsFile, ReadServices
-from railyard.dfs.writing import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
-from railyard.netemu.client.client import NetworkClient
+from railyard.dfs.reader import BlockUnavailable, DfsFile, ReadServices
+from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
+from railyard.netemu.client import NetworkClient
 
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
 
@@ -206,7 +209,7 @@ class DfsClient:
         self._call(MakeFolder(path=path, owner=owner, permission=permission), Done)
 
     def change(self, change: SetAttributes | SetReplication | Concatenate) -> None:
-        """Change what exists: see ``dfs.messages.changes``."""
+        """Change what exists: see ``dfs.messages``."""
         if isinstance(change, Concatenate):
             change = msgspec.structs.replace(change, token=_token())
         self._call(change, Done)
@@ -226,7 +229,7 @@ class DfsClient:
         remove: tuple[str, ...] = (),
         overwrite: bool = False,
     ) -> None:
-        """Rename many files atomically; see ``dfs.messages.files.MoveFiles``."""
+        """Rename many files atomically; see ``dfs.messages.MoveFiles``."""
         message = MoveFiles(
             moves=moves, markers=markers, remove=remove, overwrite=overwrite, token=_token()
         )
@@ -337,3 +340,45 @@ class DfsClient:
 
 def _token() -> str:
     return uuid.uuid4().hex
+
+
+# The files and folders of the block store that a pattern stands for, such as /logs/2024-*/a?.txt.
+#
+# As in Hadoop: ``*``, ``?``, ``[a-c]`` and ``[^a-c]`` match within a name, and no name that begins
+# with _ or . is matched by a pattern.
+#
+# Never here: ``{a,b}``, which callers write out first.
+
+
+_MAGIC = re.compile(r"[*?\[]")
+_HIDDEN = ("_", ".")
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path may stand for several."""
+    return _MAGIC.search(path) is not None
+
+
+def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
+    """What matches an absolute path or pattern, in order; [] if nothing does."""
+    if not is_pattern(pattern):
+        status = client.find(pattern)
+        return [] if status is None else [status]
+    found = [client.status("/")]
+    for name in pattern[1:].split("/"):
+        if not is_pattern(name):
+            looked = (client.find(posixpath.join(each.path, name)) for each in found)
+            found = [status for status in looked if status is not None]
+            continue
+        shape = re.compile(fnmatch.translate(name.replace("[^", "[!")))
+        entries = [entry for each in found if each.folder for entry in client.list(each.path)]
+        found = [
+            entry
+            for entry in entries
+            if shape.match(_name(entry)) and not _name(entry).startswith(_HIDDEN)
+        ]
+    return found
+
+
+def _name(status: FileStatus) -> str:
+    return posixpath.basename(status.path)

@@ -11,15 +11,14 @@ from functools import partial
 import zmq
 
 from railyard.cluster.errors import PeerLost, PeerUnable
-from railyard.cluster.files.resources import exhausted
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
+from railyard.cluster.machine import exhausted
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
-from railyard.dfs.messages.blocks import BlockId, BlockWritten, WriteBlock
-from railyard.netemu.client.client import NetworkClient
-from railyard.netemu.client.switchboard import LinkTransfers
-from railyard.netemu.client.transfer import Source
+from railyard.dfs.messages import BlockId, BlockWritten, WriteBlock
+from railyard.netemu.client import NetworkClient
+from railyard.netemu.transfers import LinkTransfers, Source
 
 #: Time limit for connecting to a DataNode, which answers at once unless it was killed.
 CONNECT_S = 2.0

@@ -10,7 +10,7 @@ import socket
 from typing import NamedTuple
 
 from railyard.cluster.errors import UsageError
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.runfolder import RunFolder
 
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128

@@ -1,4 +1,4 @@
-"""The gateway's process: an HTTP server in a thread beside the daemon's own loop."""
+"""Files by which Hadoop's clients find the gateway: for HADOOP_CONF_DIR and HDFSCLI_CONFIG."""
 
 from __future__ import annotations
 
@@ -6,43 +6,71 @@ import asyncio
 import logging
 import socket
 import threading
+import time
+from pathlib import Path
+from xml.sax.saxutils import escape
 
 from aiohttp import web
 
 from railyard.cluster.config import ClusterConfig, Daemon
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.machine import keep_freed_memory
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.memory import keep_freed_memory
-from railyard.gateway.address import (
-    Known,
-    is_loopback,
-    known,
-    listen,
-    new_token,
-    publish,
-    url_of,
-)
-from railyard.gateway.clientfiles import write_client_files
-from railyard.gateway.http.access import Access
+from railyard.cluster.processes import stop_on_sigterm, user_name
+from railyard.cluster.runfolder import RunFolder
+from railyard.gateway.address import Known, is_loopback, known, listen, new_token, publish, url_of
 from railyard.gateway.http.connections import answer
-from railyard.gateway.http.crossorigin import CrossOrigin
-from railyard.gateway.http.guard import guard
-from railyard.gateway.http.tokens import Tokens
-from railyard.gateway.page.head import head_of
-from railyard.gateway.page.kept import Kept
+from railyard.gateway.http.guard import Access, CrossOrigin, Tokens, guard
+from railyard.gateway.page.history import Kept, head_of
 from railyard.gateway.page.live import Live
-from railyard.gateway.page.routes import PAGES, Page
-from railyard.gateway.page.viewers import Viewers
+from railyard.gateway.page.viewers import PAGES, Page, Viewers
 from railyard.gateway.stores import Stores
-from railyard.gateway.webhdfs.administration import Administration
-from railyard.gateway.webhdfs.operations import WebHdfs
-from railyard.gateway.yarn.history.routes import HistoryRest
-from railyard.gateway.yarn.nodeaddresses import NodeAddresses
-from railyard.gateway.yarn.nodes import NodeRest
-from railyard.gateway.yarn.rest import ResourceManagerRest
-from railyard.gateway.yarn.streaming import StreamingRest
-from railyard.gateway.yarn.submission import Submission
+from railyard.gateway.webhdfs.operations import Administration, WebHdfs
+from railyard.gateway.yarn.cluster import NodeRest, ResourceManagerRest
+from railyard.gateway.yarn.history import HistoryRest
+from railyard.gateway.yarn.numbers import NodeAddresses
+from railyard.gateway.yarn.submission import StreamingRest, Submission
+
+
+def write_client_files(folder: Path, url: str, access: Access) -> None:
+    """Write core-, yarn- and mapred-site.xml and hdfscli.cfg to a folder, which is made.
+
+    Where a token is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the
+    file ``token``.  Only their owner can read these files.
+    """
+    folder.mkdir(exist_ok=True)
+    address = url.removeprefix("http://")
+    files = {
+        "core-site.xml": _xml({"fs.defaultFS": f"webhdfs://{address}"}),
+        "yarn-site.xml": _xml(
+            {
+                "yarn.resourcemanager.webapp.address": address,
+                "yarn.web-proxy.address": address,
+            }
+        ),
+        "mapred-site.xml": _xml({"mapreduce.jobhistory.webapp.address": address}),
+        "hdfscli.cfg": f"[global]\ndefault.alias = railyard\n\n[railyard.alias]\nurl = {url}\n",
+    }
+    if access.token:
+        issued = access.tokens.issue(user_name(), user_name(), int(time.time() * 1000))
+        files["hdfscli.cfg"] += f"client = TokenClient\ntoken = {issued}\n"
+        files["token"] = access.token
+    else:
+        files["hdfscli.cfg"] += f"user = {user_name()}\n"
+    for name, text in files.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _xml(properties: dict[str, str]) -> str:
+    lines = [
+        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+        for name, value in properties.items()
+    ]
+    return "\n".join(['<?xml version="1.0"?>', "<configuration>", *lines, "</configuration>", ""])
+
+
+# The gateway's process: an HTTP server in a thread beside the daemon's own loop.
+
 
 log = logging.getLogger(__name__)
 

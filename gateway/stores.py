@@ -1,35 +1,241 @@
-"""Clients of the cluster for the requests: each has one to itself while it is answered.
+"""A thread that makes calls for the event loop, one at a time.
 
-A client waits for its answers, so it has a thread, which makes its calls.  Clients that nobody has
-needed for a while are closed, and freed memory is returned: what requests take lies scattered over
-the arenas of many threads, so that otherwise each burst would leave some more.
+It does less for each call than an executor would: no second future, and no count of idle threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import select
+import socket
+import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import cached_property, partial
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 import zmq
 from aiohttp import StreamReader, web
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.access.roles import GATEWAY
+from railyard.cluster.machine import return_freed_memory
+from railyard.cluster.messaging.access import GATEWAY
 from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Message
-from railyard.cluster.processes.memory import return_freed_memory
+from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.gateway.downloads import own_socket, pour
-from railyard.gateway.uploads import Upload
-from railyard.gateway.workers import Worker
+from railyard.gateway.http.answers import SILENT_S, arriving
 
 T = TypeVar("T")
+
+
+class Worker:
+    """The thread; made, and asked, on the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._calls: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None]
+        self._calls = SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def call(self, act: Callable[[], T]) -> asyncio.Future[T]:
+        """Have ``act()`` called; cancelling what is returned does not prevent it."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._calls.put((act, future))
+        return future
+
+    def end(self) -> None:
+        """Let the thread end, after all that it was asked to do."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            act, future = call
+            try:
+                settle = partial(_return, future, act())
+            except BaseException as error:
+                settle = partial(_raise, future, error)
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(settle)
+            del call, act, future, settle  # not to be held until the next call
+
+
+def _return(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _raise(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+# A file's bytes on their way from a thread to a client: straight to its socket.
+#
+# The event loop has no part in it: handing over each piece cost more than sending it.
+
+
+@asynccontextmanager
+async def own_socket(request: web.Request) -> AsyncIterator[socket.socket]:
+    """The connection of a request whose answer has begun, once all written so far is sent.
+
+    It is shut down if whoever uses it is cancelled, so that a thread that sends comes to an end.
+    """
+    transport = request.transport
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the client has gone")
+    await _sent(request, transport)
+    connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+    try:
+        yield connection
+    except BaseException:
+        with suppress(OSError):  # it is closed already
+            connection.shutdown(socket.SHUT_RDWR)
+        raise
+    finally:
+        connection.close()
+
+
+async def _sent(request: web.Request, transport: asyncio.Transport) -> None:
+    transport.set_write_buffer_limits(high=0)  # to drain is to wait until nothing is left
+    try:
+        async with asyncio.timeout(SILENT_S):
+            await request.writer.drain()
+    except TimeoutError:
+        raise _took_nothing() from None
+    transport.set_write_buffer_limits()
+
+
+def pour(pieces: Iterator[memoryview], connection: socket.socket) -> int:
+    """Send all pieces, as fast as the client takes them; runs in a thread.  Returns their bytes.
+
+    Raises ``ConnectionError`` if the client has gone, or takes nothing for too long.
+    """
+    room = select.poll()
+    room.register(connection, select.POLLOUT)
+    sent = 0
+    for piece in pieces:
+        sent += len(piece)
+        while len(piece):
+            try:
+                piece = piece[connection.send(piece) :]
+            except BlockingIOError:
+                if not room.poll(SILENT_S * 1000):
+                    raise _took_nothing() from None
+    return sent
+
+
+def _took_nothing() -> ConnectionError:
+    return ConnectionAbortedError(f"the client took nothing for {SILENT_S:g} s")
+
+
+# A request's body on its way from the event loop to a thread, which writes it to the block store.
+#
+# No more than a few pieces of it are held: the client waits while the block store does.
+
+
+#: Bytes are handed over in pieces of this size: what a transfer sends as one message.
+PIECE_BYTES = 2**20
+#: Pieces that have come and were not taken yet.
+_HELD_PIECES = 4
+
+
+class Upload:
+    """A body; ``feed`` runs in the event loop, all else in the thread that has the reactor."""
+
+    def __init__(self, body: StreamReader, reactor: Reactor) -> None:
+        self.handed_bytes = 0  #: so far
+        self._body = body
+        self._reactor = reactor
+        self._loop = asyncio.get_running_loop()
+        self._room = asyncio.Semaphore(_HELD_PIECES)
+        self._pieces: deque[memoryview] = deque()
+        self._end: Exception | None = None  #: ``StopIteration``, or why there is no more
+        self._lock = threading.Lock()  #: against a wake-up when the thread has left
+        self._event: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    # In the event loop -----------------------------------------------------------------------
+    async def feed(self) -> None:
+        """Read the body to its end."""
+        try:
+            async for piece in self._whole_pieces():
+                await self._room.acquire()
+                self._pieces.append(piece)
+                self.handed_bytes += len(piece)
+                self._wake()
+            self._end = StopIteration()
+        except Exception as error:
+            self._end = error
+        finally:
+            if self._end is None:
+                self._end = ConnectionAbortedError("the request was given up")
+            self._wake()
+
+    async def _whole_pieces(self) -> AsyncIterator[memoryview]:
+        """The body in pieces of one size; the last is shorter."""
+        parts: list[memoryview] = []
+        missing = PIECE_BYTES
+        while data := await arriving(self._body.readany()):
+            left = memoryview(data)
+            while len(left):
+                parts.append(left[:missing])
+                left = left[missing:]
+                missing -= len(parts[-1])
+                if missing == 0:
+                    yield memoryview(b"".join(parts))
+                    parts, missing = [], PIECE_BYTES
+        if parts:
+            yield memoryview(b"".join(parts))
+
+    # In the thread ---------------------------------------------------------------------------
+    @contextmanager
+    def arriving(self) -> Iterator[Iterator[memoryview]]:
+        """The pieces; while they are waited for, the reactor sends blocks on."""
+        assert self._event is not None
+        self._reactor.add(self._event, self._woken)
+        try:
+            yield self._taken()
+        finally:
+            self._reactor.remove(self._event)
+            with self._lock:
+                os.close(self._event)
+                self._event = None
+
+    def _taken(self) -> Iterator[memoryview]:
+        while True:
+            self._reactor.run_until(lambda: bool(self._pieces) or self._end is not None)
+            if self._pieces:
+                piece = self._pieces.popleft()
+                self._loop.call_soon_threadsafe(self._room.release)
+                yield piece
+            elif isinstance(self._end, StopIteration):
+                return
+            elif self._end is not None:
+                raise self._end
+
+    def _woken(self) -> None:
+        assert self._event is not None
+        os.eventfd_read(self._event)
+
+    def _wake(self) -> None:
+        with self._lock:
+            if self._event is not None:
+                os.eventfd_write(self._event, 1)
+
+
+# Clients of the cluster for the requests: each has one to itself while it is answered.
+#
+# A client waits for its answers, so it has a thread, which makes its calls.  Clients that nobody
+# has needed for a while are closed, and freed memory is returned: what requests take lies scattered
+# over the arenas of many threads, so that otherwise each burst would leave some more.
+
+
 M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from railyard.cluster.errors import require
-from railyard.cluster.messages.execution import Split
+from railyard.cluster.messages import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 #: Bytes per read beyond a split's end, while looking for the end of its last line.

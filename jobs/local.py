@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from railyard.cluster.messages.execution import Split, TaskSpec
-from railyard.jobs.model import Job, StageSpec, check_input_names
-from railyard.jobs.runtime import run_task
+from railyard.cluster.messages import Split, TaskSpec
+from railyard.jobs.model import Job, StageSpec, check_input_names, run_task
 from railyard.jobs.taskio import (
     Buffer,
     Counters,
@@ -43,7 +42,7 @@ class BytesReader:
 
 
 class FilesInMemory(dict[str, bytes]):
-    """A block store in memory, {path: content}: a ``jobs.samples.sample.Files``."""
+    """A block store in memory, {path: content}: a ``jobs.plan.Files``."""
 
     def list(self, folder: str) -> list[str]:
         """Sorted paths of the files in a folder; for the path of a file, this path."""

@@ -1,42 +1,8 @@
-"""The job API: ``Job``, its stages, and the checks of both.
+"""The typed parameters of a job, which are its annotated class attributes.
 
-Most jobs are a class in a file of its own:
-
-    from railyard import Job, Lines
-
-    class LongWords(Job):
-        "Counts the words of at least `min_letters` letters."
-        input = Lines()
-        min_letters: int = 8                    # railyard run long_words.py --param min_letters=10
-
-        def map(self, line: str):
-            for word in line.split():
-                if len(word) >= self.min_letters:
-                    yield word, 1
-
-        def reduce(self, word, counts):
-            yield word, sum(counts)
-
-        combine = reduce                        # optional: runs on each map's output as well
-
-        def partition(self, key, partitions):   # optional: 0 to partitions - 1
-            return len(key) % partitions
-
-``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  In place of a
-class, a module may define functions ``map`` and ``reduce``; its annotated variables are then the
-parameters.  A job with more stages overrides ``stages``; those that read files may name inputs:
-
-    class Join(Job):
-        def stages(self):
-            return (
-                Stage("o", Map(self.order), inputs=("orders",)),
-                Stage("c", Map(self.customer), inputs=("customers",)),
-                Stage("r", Reduce(self.pair), reads=("o", "c")),
-            )
-
-    railyard run join.py --input orders=o.csv --input customers=c.csv
-
-Never here: running anything.
+class LongWords(Job):
+    min_letters: int = 8        # --param min_letters=10
+    language: str               # no default: must be given
 """
 
 from __future__ import annotations
@@ -44,6 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -51,14 +18,147 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from railyard.cluster.bounded import FEW, Name, Tasks
 from railyard.cluster.errors import COUNT_MAX, UsageError, require, unknown_name
 from railyard.cluster.ids import STAGE_NAME
+from railyard.cluster.messages import TaskSpec
+from railyard.cluster.messaging.wire import FEW, Name, Tasks
 from railyard.jobs.formats import InputFormat, Lines
 from railyard.jobs.operators import Map, Reduce
-from railyard.jobs.params import read_params
 from railyard.jobs.records import Pairs, partition_by_hash
-from railyard.jobs.taskio import Operator
+from railyard.jobs.taskio import (
+    BadInput,
+    Buffer,
+    Counters,
+    FileReader,
+    JobError,
+    Operator,
+    TaskIO,
+    TaskResult,
+)
+
+ParamValue = str | int | float | bool | bytes | list[bytes]
+
+_KINDS: dict[Any, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    bytes: "bytes",
+    list[bytes]: "a list of bytes",
+}
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a job."""
+
+    name: str
+    kind: Any  #: one of the types of ``ParamValue``
+    default: Any = _MISSING
+
+    @property
+    def required(self) -> bool:
+        """Whether the parameter has no default."""
+        return self.default is _MISSING
+
+    def read(self, value: Any, job: str) -> ParamValue:
+        """Convert ``value``, which may be text, to the parameter's type; or ``UsageError``."""
+        if isinstance(value, str) and self.kind is bytes:
+            return value.encode()
+        if isinstance(value, str) and self.kind == list[bytes]:
+            return [part.encode() for part in value.split(",")]
+        try:
+            read: ParamValue = msgspec.convert(value, self.kind, strict=not isinstance(value, str))
+        except msgspec.ValidationError:
+            right = f"need {_KINDS[self.kind]}"
+            raise UsageError(f"{job}: {self.name} = {value!r}: {right}") from None
+        return read
+
+
+def params_of(job: type) -> dict[str, Param]:
+    """{Name: parameter} of a job class, those of its base classes first.
+
+    Raises ``UsageError`` for a parameter of a type that cannot be shipped.
+    """
+    try:
+        hints = typing.get_type_hints(job)
+    except (NameError, TypeError, SyntaxError) as error:
+        raise UsageError(f"{job.__name__}: its annotations cannot be read: {error}") from None
+    params = {}
+    for name, kind in hints.items():
+        if typing.get_origin(kind) is ClassVar or name == "input" or name.startswith("_"):
+            continue
+        default = getattr(job, name, _MISSING)
+        if callable(default):
+            raise UsageError(f"{job.__name__}: parameter {name} has a method's name: need another")
+        if kind not in _KINDS:
+            shown = getattr(kind, "__name__", kind)
+            right = "str, int, float, bool, bytes or list[bytes]"
+            raise UsageError(f"{job.__name__}: parameter {name} is a {shown}: need {right}")
+        params[name] = Param(name, kind, default)
+    return params
+
+
+def read_params(job: type, given: Mapping[str, Any]) -> dict[str, ParamValue]:
+    """The values of all parameters of a job: the given ones, converted, and the defaults.
+
+    Raises ``UsageError`` for an unknown parameter, a wrong value or a missing one.
+    """
+    params, label = params_of(job), job.__name__
+    for name in given:
+        if name not in params:
+            raise unknown_name(f"parameter of {label}", name, params)
+    for param in params.values():
+        if param.required and param.name not in given:
+            need = _KINDS[param.kind]
+            raise UsageError(f"{label}: parameter {param.name} is missing: need {need}")
+    return {
+        name: param.read(given.get(name, param.default), label) for name, param in params.items()
+    }
+
+
+# The job API: ``Job``, its stages, and the checks of both.
+#
+# Most jobs are a class in a file of its own:
+#
+#     from railyard import Job, Lines
+#
+#     class LongWords(Job):
+#         "Counts the words of at least `min_letters` letters."
+#         input = Lines()
+#         min_letters: int = 8                    # railyard run long_words.py --param
+# min_letters=10
+#
+#         def map(self, line: str):
+#             for word in line.split():
+#                 if len(word) >= self.min_letters:
+#                     yield word, 1
+#
+#         def reduce(self, word, counts):
+#             yield word, sum(counts)
+#
+#         combine = reduce                        # optional: runs on each map's output as well
+#
+#         def partition(self, key, partitions):   # optional: 0 to partitions - 1
+#             return len(key) % partitions
+#
+# ``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  In place of a
+# class, a module may define functions ``map`` and ``reduce``; its annotated variables are then the
+# parameters.  A job with more stages overrides ``stages``; those that read files may name inputs:
+#
+#     class Join(Job):
+#         def stages(self):
+#             return (
+#                 Stage("o", Map(self.order), inputs=("orders",)),
+#                 Stage("c", Map(self.customer), inputs=("customers",)),
+#                 Stage("r", Reduce(self.pair), reads=("o", "c")),
+#             )
+#
+#     railyard run join.py --input orders=o.csv --input customers=c.csv
+#
+# Never here: running anything.
+
 
 #: Name of one of a job's inputs.
 INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -334,3 +434,35 @@ def _check_inputs(stage: StageSpec, where: str) -> None:
         if not INPUT_NAME.fullmatch(name):
             right = "a name of small letters, digits and _, such as orders"
             raise UsageError(f'{where}: input "{name}": need {right}')
+
+
+# Runs one task of a job; all of a job's code runs through here.
+#
+#     job = load_job(package)
+#     result = run_task(job, task, io)
+#
+# Never here: processes and sockets; those are behind ``TaskIO``.
+
+
+__all__ = [
+    "BadInput",
+    "Buffer",
+    "Counters",
+    "FileReader",
+    "JobError",
+    "TaskIO",
+    "TaskResult",
+    "run_task",
+]
+
+
+def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
+    """Run ``task`` and return its result.
+
+    Exceptions of the job's code are not caught, and may also be raised while a lazy output is read.
+    Raises ``BadInput`` for a file that does not fit its format, and ``JobError`` for code that
+    breaks a rule, such as a partition number out of range.
+    """
+    counters: Counters = {}
+    job.counters = counters
+    return job.stage(task.stage).operator.run(task, io, counters)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import InputFormat, Lines
 from railyard.jobs.records import (
     Combiner,

@@ -14,10 +14,10 @@ from typing import Protocol
 
 import msgspec
 
-from railyard.cluster.bounded import COUNTER_MAX, NAME_LETTERS_MAX
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import AttemptId
-from railyard.cluster.messages.execution import TaskSpec
+from railyard.cluster.messages import TaskSpec
+from railyard.cluster.messaging.wire import COUNTER_MAX, NAME_LETTERS_MAX
 
 Buffer = bytes | bytearray | memoryview
 

@@ -21,13 +21,18 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from railyard.cluster.bounded import (
+from railyard.cluster.messaging.wire import (
+    ANSWER_BYTES_MAX,
     ENTRIES,
+    LONG_BYTES_MAX,
     BytesOrInf,
     BytesPerSOrInf,
     CoflowId,
+    Command,
     Count,
+    Event,
     FlowId,
+    Message,
     ModelBytes,
     Name,
     NodeId,
@@ -41,15 +46,8 @@ from railyard.cluster.bounded import (
     Text,
     Weight,
 )
-from railyard.cluster.messaging.wire import (
-    ANSWER_BYTES_MAX,
-    LONG_BYTES_MAX,
-    Command,
-    Event,
-    Message,
-)
-from railyard.netemu.model.circuits import CircuitChange
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.flows import CircuitChange
+from railyard.netemu.model.network import LinkState
 
 
 # To the emulator ---------------------------------------------------------------------------------
@@ -155,7 +153,7 @@ class WatchNetwork(Message, frozen=True, kw_only=True):
 class WatchLinks(Message, frozen=True, kw_only=True):
     """Report the links between racks: all at once, as the answer, then those that have changed.
 
-    Both are ``LinksObserved``; ``netemu.model.observed`` has what counts as a change.  Reports end
+    Both are ``LinksObserved``; ``netemu.model.network`` has what counts as a change.  Reports end
     when the asker hangs up.
     """
 

@@ -20,7 +20,7 @@ import msgspec
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, is_attempt, is_job, job_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AskToCompute,
     AttemptDelayed,
     AttemptDue,
@@ -43,19 +43,18 @@ from railyard.cluster.messages.execution import (
     LoadJob,
     UmbilicalHello,
 )
-from railyard.cluster.messaging.access.roles import ATTEMPT
+from railyard.cluster.messaging.access import ATTEMPT
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Event, Message
-from railyard.cluster.processes.family import how_it_ended
-from railyard.nodemanager.attempt.localizing import localized_folder
-from railyard.nodemanager.attempt.pace import ENDING_S
-from railyard.nodemanager.attempt.programs import WORK
-from railyard.nodemanager.containers.channel import Channel
-from railyard.nodemanager.containers.containers import Containers
-from railyard.nodemanager.failures import tail_of
-from railyard.nodemanager.mapoutput import shuffle_folder
+from railyard.cluster.processes import how_it_ended
+from railyard.nodemanager.attempt.programs import WORK, localized_folder
+from railyard.nodemanager.attempt.umbilical import ENDING_S
+from railyard.nodemanager.containers import Containers
+from railyard.nodemanager.helpers import Channel
+from railyard.nodemanager.limits import tail_of
 from railyard.nodemanager.permits import Permits
+from railyard.nodemanager.shuffle import shuffle_folder
 
 log = logging.getLogger(__name__)
 

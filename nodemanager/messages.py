@@ -11,13 +11,17 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from railyard.cluster.bounded import (
+from railyard.cluster.messaging.wire import (
+    LONG_BYTES_MAX,
     OF_TASKS,
     AttemptId,
     Checksum,
+    Command,
     Count,
+    Event,
     FlowId,
     JobId,
+    Message,
     NodeId,
     Pid,
     StoredBytes,
@@ -25,7 +29,6 @@ from railyard.cluster.bounded import (
     Text,
     WaitStatus,
 )
-from railyard.cluster.messaging.wire import LONG_BYTES_MAX, Command, Event, Message
 
 
 # NodeManager and clean helper --------------------------------------------------------------------

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from railyard.cluster.files.procfs import process_stat
+from railyard.cluster.machine import process_stat
 from railyard.cluster.messaging.reactor import Reactor, now_s
 
 #: Permits for each CPU: attempts that start wait for answers now and then, and other programs of

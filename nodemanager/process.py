@@ -1,20 +1,32 @@
-"""The NodeManager process: runs attempts on its rack's nodes and serves their map output.
+"""What a NodeManager tells the ResourceManager, kept until that has journaled it.
 
-Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
-which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
-is a ResourceManager again, this process registers again and says what it has.  After a death of
-this process, the next one finds its map output on the nodes' disks; attempts died with it.
+So nothing is lost with a ResourceManager that dies: its successor is told again what may not be in
+the journal.  A fact that comes twice changes nothing, since attempts and flows end once.
+
+Not here: what the facts say.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.ids import JobId, RackId
-from railyard.cluster.messages.execution import (
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, is_attempt, is_job, job_of
+from railyard.cluster.machine import (
+    CARRIER,
+    RETURN_PERIOD_S,
+    keep_freed_memory,
+    return_freed_memory,
+    take_priority,
+)
+from railyard.cluster.messages import (
     BeginAttempt,
     CancelFlow,
     DiscardJob,
@@ -29,25 +41,148 @@ from railyard.cluster.messages.execution import (
 )
 from railyard.cluster.messaging.lastinglink import CENTRAL_PATIENCE_S, LastingLink
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done, Refusal
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.memory import (
-    RETURN_PERIOD_S,
-    keep_freed_memory,
-    return_freed_memory,
-)
-from railyard.cluster.processes.priority import CARRIER, take_priority
+from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.cluster.processes import stop_on_sigterm
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Rack
-from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client import NetworkClient
+from railyard.nodemanager.attempt.programs import localized_folders
 from railyard.nodemanager.attempts import Attempts
-from railyard.nodemanager.containers.channel import Channel
-from railyard.nodemanager.containers.helper import start_helper
-from railyard.nodemanager.facts import Facts
-from railyard.nodemanager.leftovers import Leftovers, find_leftovers
+from railyard.nodemanager.helpers import Channel, start_helper
 from railyard.nodemanager.permits import Permits, SharedPermits, permits_of_machine
-from railyard.nodemanager.shuffle import ShuffleService
+from railyard.nodemanager.shuffle import MapOutput, OutputUnreadable, ShuffleService, shuffle_folder
+
+
+class Facts:
+    """Facts in the order in which they happened."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._kept: deque[Message] = deque()  #: those that may not be journaled
+        self.is_heard = False  #: whether this process is registered, over this connection
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def tell(self, fact: Message) -> None:
+        """Tell a fact, now or once somebody hears it."""
+        self._kept.append(fact)
+        if self.is_heard:
+            self._send(fact)
+
+    def tell_again(self) -> None:
+        """The ResourceManager hears this process: tell it all that it may not know."""
+        self.is_heard = True
+        for fact in self._kept:
+            self._send(fact)
+
+    def wait(self) -> None:
+        """The connection broke: keep what happens from now on."""
+        self.is_heard = False
+
+    def journaled(self, count: int) -> None:
+        """Forget the oldest, which are journaled."""
+        for _ in range(min(count, len(self._kept))):
+            self._kept.popleft()
+
+
+# What a NodeManager that died has left on its nodes' disks: the map output that is whole.
+#
+# An output's file has its name once it is complete, and its index has a checksum, so what an
+# attempt was writing when it was killed is told from what it had written.  Partitions have
+# checksums of their own.  They are checked here for as long as that is quick, and otherwise when
+# they are read, as ever.
+#
+# Never here: what is done about output that is lost.
+
 
 log = logging.getLogger(__name__)
+
+#: So much is checked before a NodeManager registers: about a tenth of a second.
+CHECKED_BYTES_MAX = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What was found."""
+
+    outputs: dict[NodeId, tuple[AttemptId, ...]]  #: {node: attempts whose output is whole there}
+    jobs: tuple[JobId, ...]  #: of which there are any files
+
+
+def find_leftovers(
+    folder: RunFolder, nodes: Iterable[NodeId], checked_bytes: int = CHECKED_BYTES_MAX
+) -> Leftovers:
+    """Look what there is, and remove what no attempt has completed.
+
+    ``checked_bytes``: of how much of it the partitions are read and checked.
+    """
+    outputs: dict[NodeId, tuple[AttemptId, ...]] = {}
+    jobs: dict[JobId, None] = {}
+    for node in nodes:
+        found: list[AttemptId] = []
+        for job in _jobs_in(shuffle_folder(folder, node)):
+            jobs[job] = None
+            for path in sorted((shuffle_folder(folder, node) / job).iterdir()):
+                output = _output(path, job)
+                if output is None:
+                    continue
+                if output.stored_bytes <= checked_bytes:
+                    checked_bytes -= output.stored_bytes
+                    if not _is_sound(output):
+                        continue
+                found.append(AttemptId(path.name))
+        outputs[node] = tuple(found)
+        jobs |= dict.fromkeys(_jobs_in(localized_folders(folder, node)))
+    return Leftovers(outputs, tuple(jobs))
+
+
+def _jobs_in(folder: Path) -> Iterator[JobId]:
+    """The jobs with a folder here, sorted."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if is_job(path.name):
+            yield JobId(path.name)
+
+
+def _output(path: Path, job: JobId) -> MapOutput | None:
+    """The output in a file; None if it is none, or its index is damaged."""
+    if not is_attempt(path.name) or job_of(path.name) != job:
+        _remove(path)  # an attempt was writing it
+        return None
+    try:
+        return MapOutput(path)
+    except OutputUnreadable as error:
+        log.warning("%s: it counts as lost", error)
+        return None
+
+
+def _is_sound(output: MapOutput) -> bool:
+    try:
+        output.check()
+    except OutputUnreadable as error:
+        log.warning("%s: it counts as lost", error)
+        return False
+    return True
+
+
+def _remove(path: Path) -> None:
+    try:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError as error:
+        log.warning("%s: %s", path, error.strerror)
+
+
+# The NodeManager process: runs attempts on its rack's nodes and serves their map output.
+#
+# Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
+# which it registered; facts go back over it.  If that link breaks, what runs here goes on; once
+# there is a ResourceManager again, this process registers again and says what it has.  After a
+# death of this process, the next one finds its map output on the nodes' disks; attempts died with
+# it.
+
 
 SERVER_PREFIX = "nodemanager-"
 

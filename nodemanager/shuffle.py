@@ -1,32 +1,270 @@
-"""The shuffle service: sends map output of a rack's nodes to the attempts that fetch it.
+"""A map's output on its node's disk: all partitions in one file, with an index at its end.
 
-A fetch is one partition of any number of one node's outputs, sent as one stream: read from the
-files as the network emulator grants its flow.
+    partition 0, partition 1, ...            stored bytes, one after the other
+    index        for each partition: offset (8 bytes), length (8), CRC-32C (4)
+    footer       number of partitions (4), CRC-32C of the index (4), magic (8)
+
+All little endian.  The file gets its name when it is complete, so that it is whole or not there.
+A partition's checksum is made as it is written, starts from the names of attempt and partition, and
+is checked by whoever reads it in the end: a partition in another's place is damaged too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-from railyard.cluster.bounded import REASON_LETTERS_MAX
-from railyard.cluster.errors import PeerError
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of
+from crc32c import crc32c
+
+from railyard.cluster.errors import PeerError, RailyardError, shortened
+from railyard.cluster.files import read_range
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, job_of, stage_of
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Request, Server
-from railyard.cluster.shown import shortened
-from railyard.netemu.client.client import NetworkClient
-from railyard.netemu.client.switchboard import ServerTransfers
-from railyard.nodemanager.mapoutput import (
-    MapOutput,
-    OutputDamaged,
-    OutputUnreadable,
-    Part,
-    PartsSource,
-    output_path,
-)
+from railyard.cluster.messaging.wire import REASON_LETTERS_MAX
+from railyard.cluster.runfolder import RunFolder
+from railyard.netemu.client import NetworkClient
+from railyard.netemu.transfers import ServerTransfers
 from railyard.nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
+
+_ENTRY = struct.Struct("<QQI")
+_FOOTER = struct.Struct("<II8s")
+_MAGIC = b"RAILMAP2"
+
+Buffer = bytes | bytearray | memoryview
+
+
+class OutputUnreadable(RailyardError):
+    """A map output cannot be read, perhaps only just now: descriptors have run out, say."""
+
+
+class OutputDamaged(OutputUnreadable):
+    """A map output is missing, or not what was written: its map has to run again."""
+
+
+def shuffle_folder(folder: RunFolder, node: NodeId) -> Path:
+    """Where a node keeps its map output, a folder for each job."""
+    return folder.node(node) / "shuffle"
+
+
+def output_path(folder: RunFolder, node: NodeId, attempt: AttemptId) -> Path:
+    """The file of an attempt's output; ``PeerError`` if that is no attempt's name."""
+    try:
+        stage_of(attempt)
+    except ValueError as error:
+        raise PeerError(str(error)) from None
+    return shuffle_folder(folder, node) / job_of(attempt) / attempt
+
+
+def part_seed(attempt: AttemptId, partition: int) -> int:
+    """The value that the CRC-32C of a partition starts from."""
+    return int(crc32c(f"{attempt}/{partition}".encode()))
+
+
+def write_output(path: Path, partitions: Sequence[Sequence[Buffer]]) -> tuple[int, ...]:
+    """Write the file, or leave none; returns the stored bytes of each partition."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.new")
+    try:
+        lengths = _write(unfinished, AttemptId(path.name), partitions)
+        unfinished.rename(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)  # a full disk does not get emptier by itself
+        raise
+    return tuple(lengths)
+
+
+def _write(path: Path, attempt: AttemptId, partitions: Sequence[Sequence[Buffer]]) -> list[int]:
+    index, lengths, offset = bytearray(), [], 0
+    with open(path, "wb") as file:
+        for number, pieces in enumerate(partitions):
+            checksum, length = part_seed(attempt, number), 0
+            for piece in pieces:
+                view = memoryview(piece).cast("B")
+                file.write(view)
+                checksum = crc32c(view, checksum)
+                length += len(view)
+            index += _ENTRY.pack(offset, length, checksum)
+            lengths.append(length)
+            offset += length
+        file.write(index)
+        file.write(_FOOTER.pack(len(partitions), crc32c(index), _MAGIC))
+    return lengths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Where a partition lies in its output's file."""
+
+    path: Path
+    identity: tuple[int, ...]  #: of the file that has it
+    offset: int
+    stored_bytes: int
+    checksum: int  #: CRC-32C
+
+
+class MapOutput:
+    """The index of an output file.  ``OutputUnreadable`` if the file is none or is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        file = _open(path)
+        try:
+            status = os.fstat(file)
+            self._identity = _identity(status)
+            self._entries = self._read_index(file, status.st_size)
+        finally:
+            os.close(file)
+
+    def is_still(self, path: Path) -> bool:
+        """Whether ``path`` is yet the file that was read, unchanged in size and time."""
+        try:
+            return _identity(path.stat()) == self._identity
+        except OSError:
+            return False
+
+    def part(self, number: int) -> Part:
+        """Where a partition is; ``PeerError`` if there is none of that number."""
+        if not 0 <= number < len(self._entries):
+            raise PeerError(f"partition {number}: there are {len(self._entries)}")
+        offset, length, checksum = self._entries[number]
+        return Part(
+            path=self._path,
+            identity=self._identity,
+            offset=offset,
+            stored_bytes=length,
+            checksum=checksum,
+        )
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of all partitions together."""
+        return sum(length for _, length, _ in self._entries)
+
+    def check(self) -> None:
+        """Read all partitions; ``OutputUnreadable`` if one can't be had."""
+        with self._opened() as file:
+            for number in range(len(self._entries)):
+                self._read_part(file, number)
+
+    def read(self, number: int) -> memoryview:
+        """A partition's bytes, checked.  ``OutputUnreadable`` if they can't be had."""
+        with self._opened() as file:
+            return self._read_part(file, number)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        file = _open(self._path)
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    def _read_part(self, file: int, number: int) -> memoryview:
+        part = self.part(number)
+        data = _read(self._path, file, part.offset, part.stored_bytes)
+        if crc32c(data, part_seed(AttemptId(self._path.name), number)) != part.checksum:
+            raise damaged_part(self._path.name, number)
+        return data
+
+    def _read_index(self, file: int, size: int) -> list[tuple[int, int, int]]:
+        name = f"map output {self._path.name}"
+        if size < _FOOTER.size:
+            raise OutputDamaged(f"{name}: cut short at {size} bytes")
+        end = size - _FOOTER.size
+        count, checksum, magic = _FOOTER.unpack(_read(self._path, file, end, _FOOTER.size))
+        start = end - count * _ENTRY.size
+        if magic != _MAGIC or start < 0:
+            raise OutputDamaged(f"{name}: its footer is damaged")
+        index = _read(self._path, file, start, end - start)
+        if crc32c(index) != checksum:
+            raise OutputDamaged(f"{name}: its index is damaged")
+        return list(_ENTRY.iter_unpack(index))
+
+
+class PartsSource:
+    """Partitions of map outputs, one after the other: a ``netemu.transfer.Source``.
+
+    Unchecked: whoever gets them has their checksums.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = deque(part for part in parts if part.stored_bytes)
+        self.left = sum(part.stored_bytes for part in self._parts)
+        self._file: int | None = None  #: of the first part, once some of it was read
+        self._done = 0  #: bytes of the first part that were read
+
+    def read(self, size: int) -> memoryview:
+        """The next bytes; of as many partitions as there are in ``size``."""
+        pieces: list[memoryview] = []
+        while size > 0 and self._parts:
+            pieces.append(self._read_piece(size))
+            size -= len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _read_piece(self, size: int) -> memoryview:
+        """At most ``size`` of the first part's next bytes."""
+        part = self._parts[0]
+        if self._file is None:
+            self._file = _open(part.path)
+            if _identity(os.fstat(self._file)) != part.identity:
+                raise OutputDamaged(f"map output {part.path.name}: changed while it was sent")
+        size = min(size, part.stored_bytes - self._done)
+        data = _read(part.path, self._file, part.offset + self._done, size)
+        self._done += size
+        self.left -= size
+        if self._done == part.stored_bytes:
+            self.close()
+            self._parts.popleft()
+            self._done = 0
+        return data
+
+
+def damaged_part(output: str, partition: int) -> OutputDamaged:
+    """The error for a partition with other bytes than were written."""
+    wrong = "is damaged: its checksum is wrong"
+    return OutputDamaged(f"map output {output}: partition {partition} {wrong}")
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # what is no file must not keep us
+    except FileNotFoundError as error:
+        raise OutputDamaged(f"map output {path.name}: {error.strerror}") from None
+    except OSError as error:
+        raise OutputUnreadable(f"map output {path.name}: {error.strerror}") from None
+
+
+def _read(path: Path, file: int, offset: int, size: int) -> memoryview:
+    try:
+        data = read_range(file, offset, size)
+    except OSError as error:
+        raise OutputUnreadable(f"map output {path.name}: {error.strerror}") from None
+    if len(data) < size:
+        raise OutputDamaged(f"map output {path.name}: cut short at {offset + len(data)} bytes")
+    return data
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+# The shuffle service: sends map output of a rack's nodes to the attempts that fetch it.
+#
+# A fetch is one partition of any number of one node's outputs, sent as one stream: read from the
+# files as the network emulator grants its flow.
+
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@
     import railyard                         railyard.simulate(...), railyard.compare(...)
 
 The parts are packages of this one: ``railyard.netemu``, ``railyard.jobs``, and so on.  In a
-checkout they are links to the folders beside this one.  Each name below is imported when it is
-asked for, so that no process pays for what it does not use.
+checkout those of the daemons are links to the folders beside this one.  Each name below is imported
+when it is used, so that no process pays for what it does not need.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from railyard.api.arguments import Advice
+    from railyard.api.cluster import Cluster
+    from railyard.api.listings import schedulers, topologies
+    from railyard.api.reproduction import Reproduction, reproduce
+    from railyard.api.results import Comparison, Picture, Run
+    from railyard.api.studies import compare, simulate
     from railyard.cluster.errors import RailyardError, UsageError, require
     from railyard.jobs.formats import FixedRecords, Lines
     from railyard.jobs.model import Job, Stage
     from railyard.jobs.operators import Map, Reduce
-    from railyard.netemu.circuits.policies.base import CircuitPolicy, StatelessPolicy
+    from railyard.netemu.circuits.policies import CircuitPolicy, StatelessPolicy
     from railyard.netemu.model.flows import FlowSpec
     from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves, Traffic
     from railyard.resourcemanager.interface.decisions import (
@@ -45,14 +51,6 @@ if TYPE_CHECKING:
     )
     from railyard.resourcemanager.interface.recipe import Recipe
     from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, StageView
-    from railyard.scripts.api.asked import Advice
-    from railyard.scripts.api.cluster import Cluster
-    from railyard.scripts.api.comparison import Comparison
-    from railyard.scripts.api.lists import schedulers, topologies
-    from railyard.scripts.api.reproduction import Reproduction, reproduce
-    from railyard.scripts.api.results import Run
-    from railyard.scripts.api.shown.pictures import Picture
-    from railyard.scripts.api.studies import compare, simulate
 
 #: name -> the module that has it
 _MODULE_OF = {
@@ -62,7 +60,7 @@ _MODULE_OF = {
         "jobs.formats": "FixedRecords Lines",
         "jobs.model": "Job Stage",
         "jobs.operators": "Map Reduce",
-        "netemu.circuits.policies.base": "CircuitPolicy StatelessPolicy",
+        "netemu.circuits.policies": "CircuitPolicy StatelessPolicy",
         "netemu.model.flows": "FlowSpec",
         "netemu.schedulers.base": "FlowScheduler Holds Plan Serves Traffic",
         "resourcemanager.interface.decisions": (
@@ -74,14 +72,12 @@ _MODULE_OF = {
         ),
         "resourcemanager.interface.recipe": "Recipe",
         "resourcemanager.interface.views": "ClusterView JobView SlotView StageView",
-        "scripts.api.asked": "Advice",
-        "scripts.api.cluster": "Cluster",
-        "scripts.api.comparison": "Comparison",
-        "scripts.api.lists": "schedulers topologies",
-        "scripts.api.shown.pictures": "Picture",
-        "scripts.api.reproduction": "Reproduction reproduce",
-        "scripts.api.results": "Run",
-        "scripts.api.studies": "compare simulate",
+        "api.arguments": "Advice",
+        "api.cluster": "Cluster",
+        "api.listings": "schedulers topologies",
+        "api.reproduction": "Reproduction reproduce",
+        "api.results": "Comparison Picture Run",
+        "api.studies": "compare simulate",
     }.items()
     for name in names.split()
 }

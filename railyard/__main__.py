@@ -2,6 +2,6 @@
 
 import sys
 
-from railyard.scripts.main import main
+from railyard.cli.main import main
 
 sys.exit(main())

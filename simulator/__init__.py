@@ -1,5 +1,5 @@
 """Simulations: the real core and the real fabric, driven from event to event in virtual time.
 
 Not here: decisions, sockets and real time.
-Open ``cluster`` first.
+Open ``simulation`` first.
 """

@@ -23,14 +23,14 @@ import numpy as np
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
-from railyard.jobs.workloads.traces.coflows import CoflowTrace, TraceCoflow
+from railyard.jobs.workloads.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.emulator.statistics import link_skew, network_utilization
 from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
 from railyard.netemu.messages import FinishCoflow, RegisterCoflow
 from railyard.netemu.model.flows import FlowRows
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.driving.report import spread
-from railyard.simulator.memory import few_collections
+from railyard.simulator.clock import few_collections
 
 #: So many seconds of the trace pass at once where none arrives, so that progress can be shown.
 _STEP_S = 10.0

@@ -10,18 +10,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from railyard.cluster.ids import JobId, NodeId, RackId, rack_id
-from railyard.cluster.messages.execution import DiscardJob, Split
+from railyard.cluster.messages import DiscardJob, Split
 from railyard.cluster.messaging.wire import Message, Refusal
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.files import GetStatus, PlacementHint, Remove, ReplicaMoved
+from railyard.dfs.messages import BlockId, GetStatus, PlacementHint, Remove, ReplicaMoved
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
-from railyard.jobs.workloads.skew import rack_of_each
+from railyard.jobs.workloads.transforms import rack_of_each
+from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
 from railyard.resourcemanager.core.joblife import commit_order
-from railyard.resourcemanager.core.output import commit_of, commit_refused, success_file
 from railyard.resourcemanager.driving.coredriver import CoreDriver
-from railyard.resourcemanager.driving.datamoves import move_ended, move_request
-from railyard.resourcemanager.driving.datastored import report_data
+from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, PlaceData
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
@@ -33,10 +31,10 @@ from railyard.resourcemanager.interface.events import (
     TaskInput,
 )
 from railyard.resourcemanager.interface.forecast import Forecast, forecast_of, predicted_jobs
-from railyard.simulator.heap import EventPriority
-from railyard.simulator.nodes.blockstore import BlockStore
-from railyard.simulator.nodes.jobwork import JobWork
-from railyard.simulator.nodes.workers import Workers
+from railyard.simulator.behaviour import JobWork
+from railyard.simulator.blockstore import BlockStore
+from railyard.simulator.clock import EventPriority
+from railyard.simulator.workers import Workers
 
 Blocks = list[tuple[BlockId, int]]
 

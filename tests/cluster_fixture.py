@@ -19,9 +19,9 @@ from pathlib import Path
 import msgspec
 
 from railyard.cluster.config import ClusterConfig, Daemon
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.access.roles import take_role
-from railyard.cluster.processes.family import die_with_parent
+from railyard.cluster.messaging.access import take_role
+from railyard.cluster.processes import die_with_parent
+from railyard.cluster.runfolder import RunFolder
 from tests.waiting import wait_for
 
 Main = Callable[[Daemon], None]

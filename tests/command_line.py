@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railyard.scripts.main import run
+from railyard.cli.main import run
 
 ROOT = Path(__file__).parent.parent
 #: A topology for tests with whole clusters.
@@ -36,7 +36,7 @@ class CommandLine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "railyard.scripts.main", *map(str, arguments)],
+            [sys.executable, "-P", "-m", "railyard.cli.main", *map(str, arguments)],
             env=self.environment,
             cwd=cwd,
             capture_output=True,
@@ -74,7 +74,7 @@ class CommandLine:
         """Start a command and leave it to the test."""
         return subprocess.Popen(
             preexec_fn=_heed_interrupts,
-            args=[sys.executable, "-P", "-m", "railyard.scripts.main", *map(str, arguments)],
+            args=[sys.executable, "-P", "-m", "railyard.cli.main", *map(str, arguments)],
             env=self.environment,
             stdin=stdin,
             stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@ import subprocess
 
 import requests
 
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
 from tests.command_line import ROOT
 from tests.waiting import wait_for

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, TaskId, job_of, task_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
@@ -42,8 +42,8 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topologies.tables import Links, Liveness, Ocs, RackShape
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Links, Liveness, Ocs, RackShape
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, SetTimer
 from railyard.resourcemanager.interface.events import (

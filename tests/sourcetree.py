@@ -22,7 +22,7 @@ class Import:
 
     path: Path  #: relative to the tree
     line: int
-    module: str  #: "netemu.client.client"
+    module: str  #: "netemu.fabric.fabric"
     nested: bool  #: within a function: not done when the file is imported
     for_types: bool  #: seen by the type checker alone
 
@@ -39,20 +39,27 @@ class SourceTree:
 
     def sources(self, folder: str) -> list[Path]:
         """All Python files below a folder of the tree."""
-        return sorted((self.root / folder).rglob("*.py"))
+        place = self._place(folder)
+        file = place.with_suffix(".py")
+        return [file] if file.is_file() else sorted(place.rglob("*.py"))
+
+    def _place(self, name: str) -> Path:
+        """Where a part is: at the top of the tree, or in ``railyard/`` itself."""
+        at_the_top = (self.root / name.split("/")[0]).is_dir()
+        return self.root / name if at_the_top else self.root / NAME / name
 
     def packages(self, folder: str) -> list[Path]:
         """All folders with an ``__init__.py`` below a folder of the tree, itself included."""
         return [path.parent for path in self.sources(folder) if path.name == "__init__.py"]
 
     def module_of(self, path: Path) -> str:
-        """The module of a file: ``netemu.client.client``."""
+        """The module of a file: ``netemu.fabric.fabric``."""
         parts = path.relative_to(self.root).with_suffix("").parts
-        return ".".join(parts).removesuffix(".__init__")
+        return ".".join(parts).removesuffix(".__init__").removeprefix(f"{NAME}.")
 
     def file_of(self, module: str) -> Path | None:
         """The file of a module of the tree; None if it is none."""
-        path = self.root.joinpath(*module.split("."))
+        path = self._place(module.replace(".", "/"))
         for candidate in (path.with_suffix(".py"), path / "__init__.py"):
             if candidate.is_file():
                 return candidate

@@ -9,9 +9,9 @@ from itertools import groupby
 import msgspec
 
 from railyard.cluster.ids import AttemptId
-from railyard.cluster.messages.execution import Split, TaskSpec
+from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.local import LocalIO
-from railyard.jobs.runtime import run_task
+from railyard.jobs.model import run_task
 from railyard.jobs.streaming.job import StreamingJob
 from railyard.jobs.streaming.request import StreamingRequest, streaming_of
 from railyard.jobs.taskio import Program

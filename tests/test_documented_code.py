@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 import pytest
 
+from railyard.cli.commands.registry import railyard
 from railyard.cluster.errors import UsageError
-from railyard.scripts.commands.registry import railyard
-from railyard.scripts.documents.pages import PAGES
+from railyard.reference.pages import PAGES
 
 ROOT = Path(__file__).parent.parent
 PAGES_OF_PEOPLE = sorted(
@@ -130,7 +130,7 @@ def test_troubleshooting_quotes_what_the_code_says():
     quoted = [words for cell in cells for words in re.findall(r"`([^`]+)`", cell)]
     quoted = [words for words in quoted if not words.startswith("pip ")]
     assert len(quoted) > 20
-    parts = ("cluster", "dfs", "jobs", "netemu", "nodemanager", "resourcemanager", "scripts")
+    parts = ("cluster", "dfs", "jobs", "netemu", "nodemanager", "resourcemanager", "railyard")
     files = [path for part in parts for path in (ROOT / part).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in [*files, ROOT / "scripts" / "setup"]]
     code = re.sub(r'"\s*\n?\s*f?"', "", "\n".join(texts))  # strings that go on in the next line

@@ -13,29 +13,35 @@ import msgpack
 import pytest
 from msgspec import inspect
 
-import railyard.cluster.messages.execution
+import railyard.cluster.messages
 import railyard.cluster.messaging.transport
 import railyard.cluster.messaging.wire
-import railyard.dfs.messages.blocks
-import railyard.dfs.messages.datanodes
-import railyard.dfs.messages.files
+import railyard.dfs.messages
 import railyard.dfs.namenode.core
 import railyard.netemu.messages
 import railyard.nodemanager.messages
 import railyard.resourcemanager.interface.commands
 import railyard.resourcemanager.interface.events
 import railyard.resourcemanager.process.messages
-from railyard.cluster.bounded import BYTES_MAX, finite_s
 from railyard.cluster.errors import PeerError
-from railyard.cluster.messaging.wire import Command, Event, Message, Vocabulary, to_map, unpack
+from railyard.cluster.messaging.wire import (
+    BYTES_MAX,
+    Command,
+    Event,
+    Message,
+    Vocabulary,
+    finite_s,
+    to_map,
+    unpack,
+)
 
 MODULES = (
     railyard.cluster.messaging.wire,
     railyard.cluster.messaging.transport,
-    railyard.cluster.messages.execution,
-    railyard.dfs.messages.blocks,
-    railyard.dfs.messages.files,
-    railyard.dfs.messages.datanodes,
+    railyard.cluster.messages,
+    railyard.dfs.messages,
+    railyard.dfs.messages,
+    railyard.dfs.messages,
     railyard.netemu.messages,
     railyard.nodemanager.messages,
     railyard.resourcemanager.interface.events,
@@ -128,7 +134,7 @@ def test_every_part_of_a_message_is_bounded(kind: type[Message]) -> None:
         for path, type_ in _leaves(inspect.type_info(kind), kind.tag())
         if not _is_bounded(path, type_)
     ]
-    assert unbounded == [], "take its type from cluster/bounded.py"
+    assert unbounded == [], "take its type from cluster/messaging/wire.py"
 
 
 def _sample(type_: inspect.Type) -> Any:  # noqa: C901 - a case for each type

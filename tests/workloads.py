@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from railyard.cluster.topologies.tables import Compute, Links, RackShape, Storage
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute, Links, RackShape, Storage
 from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage
 
 MB = 10**6

@@ -3,7 +3,7 @@
     runs = on_both_clocks(request)      # of one scheduler: the summaries of each clock
     rows = compare(request, QUANTITIES, bound)      # of several, as rows of a benchmark
 
-Each emulated run is simulated several times (``scripts.comparing.scatter`` says why), with
+Each emulated run is simulated several times (``railyard.experiments.comparison`` says why), with
 computing times that vary by ``VARIANCE``, and compared with their mean.  For one TeraSort under
 ``fair`` chance alone changes the job time by 5 % and the shuffle's by 12 % (standard deviations of
 ten simulations).
@@ -19,17 +19,14 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.jobs.mixes.measured import measured_workload
-from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.experiments.comparison import Comparison, Emulated, placed_as_in, scatter
+from railyard.jobs.workloads.measurement import measured_workload
+from railyard.jobs.workloads.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import read_log
-from railyard.scripts.clusters.config import own_options
-from railyard.scripts.clusters.pairs import typed_pair
-from railyard.scripts.comparing.comparison import Comparison
-from railyard.scripts.comparing.metrics import Summary
-from railyard.scripts.comparing.placed import placed_as_in
-from railyard.scripts.comparing.scatter import Emulated, scatter
-from railyard.scripts.results.folder import EVENTS
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.config import own_options, typed_pair
+from railyard.runs.figures import Summary
+from railyard.runs.folder import EVENTS
+from railyard.runs.requests import RunsRequest
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")

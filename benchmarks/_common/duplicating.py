@@ -9,9 +9,13 @@ from collections.abc import Callable, Sequence
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.cluster.topology import load_topology
 from railyard.netemu.model.network import Network
-from railyard.resourcemanager.schedulers.shadow.bandwidth import available_bytes_per_s
-from railyard.resourcemanager.schedulers.shadow.duplication import duplicates
-from railyard.resourcemanager.schedulers.shadow.selection import LateDuplicate, Shuffle, select
+from railyard.resourcemanager.schedulers.shadow.algorithms import (
+    LateDuplicate,
+    Shuffle,
+    available_bytes_per_s,
+    duplicates,
+    select,
+)
 
 MAPS, RACKS, LATE = 10_000, 60, 500
 BOUND_US = 5000.0

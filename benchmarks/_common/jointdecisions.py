@@ -16,7 +16,7 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.model import Recurrence, Workload, WorkloadJob
 from railyard.jobs.workloads.shapes import map_reduce
 from railyard.resourcemanager.schedulers.joint.scheduler import Joint
-from railyard.simulator.cluster import Simulation
+from railyard.simulator.simulation import Simulation
 
 DECISION_S_BOUND = 2e-3
 _JOBS, _MAPS, _REDUCES = 200, 900, 300

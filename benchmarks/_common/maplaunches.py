@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, job_of, task_place
-from railyard.cluster.messages.execution import LaunchAttempt
+from railyard.cluster.messages import LaunchAttempt
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.interface.events import JobSubmitted
 

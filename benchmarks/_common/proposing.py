@@ -32,8 +32,8 @@ from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.memory import few_collections
+from railyard.simulator.clock import few_collections
+from railyard.simulator.simulation import Simulation
 
 #: CPU time of a simulation with a policy that proposes nothing, over that of one without it.
 BOUND = 1.03

@@ -1,4 +1,4 @@
-"""A row of a benchmark's result, as ``scripts/commands/bench.py`` prints it.
+"""A row of a benchmark's result, as ``railyard/cli/commands/bench.py`` prints it.
 
 Not here: what is measured.
 """

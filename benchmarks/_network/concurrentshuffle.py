@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from railyard import Job, Stage
-from railyard.cluster.messages.execution import TaskSpec
+from railyard.cluster.messages import TaskSpec
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: Seconds between two looks at a barrier.

@@ -22,14 +22,14 @@ from railyard.benchmarks._network.rackpeers import Fetch, Fetched, RackPeer, pee
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.messages.execution import FlowFailed
-from railyard.cluster.messaging.access.roles import take_role
+from railyard.cluster.machine import CARRIER, take_priority
+from railyard.cluster.messages import FlowFailed
+from railyard.cluster.messaging.access import take_role
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.processes.family import fork, how_it_ended, stop_on_sigterm
-from railyard.cluster.processes.priority import CARRIER, take_priority
+from railyard.cluster.processes import fork, how_it_ended, stop_on_sigterm
 from railyard.cluster.topology import Topology
 from railyard.netemu.emulator import process as emulator
 from railyard.netemu.messages import (
@@ -39,7 +39,7 @@ from railyard.netemu.messages import (
     OpenFlow,
     RegisterCoflow,
 )
-from railyard.scripts.clusters import folders as clusters
+from railyard.runs import home as clusters
 
 
 @dataclass(frozen=True, kw_only=True)

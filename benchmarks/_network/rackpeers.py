@@ -10,14 +10,14 @@ import math
 import crc32c
 
 from railyard.cluster.ids import FlowId, NodeId, rack_of
-from railyard.cluster.messages.execution import FlowFailed
+from railyard.cluster.messages import FlowFailed
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
-from railyard.netemu.client.client import NetworkClient
-from railyard.netemu.client.switchboard import LinkTransfers, ServerTransfers
+from railyard.netemu.client import NetworkClient
+from railyard.netemu.transfers import LinkTransfers, ServerTransfers
 
 
 class Fetch(Command, frozen=True, kw_only=True):

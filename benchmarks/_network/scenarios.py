@@ -13,8 +13,7 @@ from dataclasses import replace
 from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.orders import StartFlows
+from railyard.netemu.fabric.fabric import Fabric, StartFlows
 from railyard.netemu.messages import RegisterCoflow
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler

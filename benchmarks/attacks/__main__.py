@@ -9,8 +9,8 @@ import sys
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks import KINDS
 from railyard.benchmarks.attacks._grounds.trials import SEED
-from railyard.scripts.commands.bench import show
-from railyard.scripts.terminal import interrupts
+from railyard.cli.commands.bench import show
+from railyard.terminal import interrupts
 
 
 def main() -> int:

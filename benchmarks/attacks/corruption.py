@@ -17,14 +17,7 @@ from pathlib import Path
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
-from railyard.scripts.chaos.damage import (
-    Damage,
-    delete,
-    flip,
-    map_outputs,
-    overwrite,
-    replicas,
-)
+from railyard.chaos.targets import Damage, delete, flip, map_outputs, overwrite, replicas
 
 _FILE_BYTES = 6_000_000  # 24 blocks
 _READ_BYTES = 2**18

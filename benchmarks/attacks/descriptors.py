@@ -20,8 +20,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import CENTRAL, require_verified
-from railyard.scripts.chaos.damage import replicas
-from railyard.scripts.chaos.processes import pid_of
+from railyard.chaos.targets import pid_of, replicas
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)

@@ -21,10 +21,9 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process, require_verified
-from railyard.cluster.files.procfs import process_stat
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.scripts.chaos.newlines import NewLines
-from railyard.scripts.chaos.processes import pid_of
+from railyard.chaos.targets import NewLines, pid_of
+from railyard.cluster.machine import process_stat
+from railyard.cluster.runfolder import RunFolder
 
 #: m0.0, m1.1 and m3.0 straggle, m0.1, m1.0, m2.1, m3.1 and the reduces do not, in the second job.
 _STRAGGLING = (

@@ -20,8 +20,8 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Broken, Grounds, Home
 from railyard.benchmarks.attacks._grounds.trials import SEED, say, tally
 from railyard.benchmarks.attacks._hostile.sender import BATCH, Sender, Target, shown
+from railyard.chaos.targets import pid_of
 from railyard.cluster.topology import load_topology
-from railyard.scripts.chaos.processes import pid_of
 
 FRAMES = 1_000_000
 QUICK = 20_000

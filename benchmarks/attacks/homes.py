@@ -17,7 +17,7 @@ from pathlib import Path
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
-from railyard.scripts.chaos.processes import pid_of
+from railyard.chaos.targets import pid_of
 
 _THESIS = "the only copy\n"
 

@@ -25,9 +25,9 @@ from railyard.benchmarks.attacks._grounds.home import Broken, Grounds, Home, req
 from railyard.benchmarks.attacks._grounds.trials import SEED, again, say, tally
 from railyard.benchmarks.attacks._hostile.httprequest import FOLDER, HostileRequest
 from railyard.benchmarks.attacks._hostile.requests import hostile_request
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.chaos.targets import pid_of
+from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
-from railyard.scripts.chaos.processes import pid_of
 
 REQUESTS = 200_000
 QUICK = 3_000

@@ -18,12 +18,12 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks._grounds.webclients import WebClients
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.chaos.targets import pid_of
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages.files import MakeFolder
-from railyard.scripts.chaos.processes import pid_of
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.messages import MakeFolder
 
 SURVIVED = ("NodeManager", "DataNode", "Helper", "JobHelper", "Attempt")
 CENTRAL = ("Supervisor",)

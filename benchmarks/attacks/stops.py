@@ -18,9 +18,9 @@ from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks._grounds.webclients import WebClients
 from railyard.benchmarks.attacks.kills import require_verified
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.access.epochs import Epochs
-from railyard.scripts.chaos.processes import pid_of
+from railyard.chaos.targets import pid_of
+from railyard.cluster.messaging.access import Epochs
+from railyard.cluster.runfolder import RunFolder
 
 DAEMONS = (
     "ResourceManager",

@@ -136,7 +136,7 @@ class _Place:
         return Counter(_canonical(_PATHS.sub(b'"', line)) for line in done.splitlines())
 
     def _railyard(self, *words: str) -> None:
-        self._call("-m", "railyard.scripts.main", *words)
+        self._call("-m", "railyard.cli.main", *words)
 
     def _call(self, *words: str | Path) -> bytes:
         done = subprocess.run(

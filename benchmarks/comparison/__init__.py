@@ -15,7 +15,7 @@ each metric varies.
 ``railyard bench comparison`` also shows what other tests would have made of the same pairs, without
 bounds (docs/decisions/comparisons.md).
 
-Not here: how a comparison is made (``scripts.comparing``).
+Not here: how a comparison is made (``experiments``).
 Open ``_pairs`` first.
 """
 
@@ -37,10 +37,10 @@ from railyard.benchmarks.comparison._pairs import (
     simulated_pair,
     slower,
 )
-from railyard.scripts.comparing.metrics import COMPARED, Summary
-from railyard.scripts.comparing.rows import Contender, rows_of
-from railyard.scripts.comparing.statements import Statement, Verdict, statements
-from railyard.scripts.simulating.sweep import sweep
+from railyard.experiments.contenders import Contender, rows_of
+from railyard.experiments.statements import Statement, Verdict, statements
+from railyard.runs.figures import COMPARED, Summary
+from railyard.runs.sweep import sweep
 
 PAIRS = 200
 SEEDS = (3, 5, SEEDS_MAX)

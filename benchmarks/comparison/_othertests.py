@@ -10,8 +10,8 @@ from scipy.stats import bootstrap, permutation_test, wilcoxon
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.comparison._pairs import QUIET, Other, Pair, logs, same, slower
-from railyard.scripts.comparing.estimates import TOGETHER
-from railyard.scripts.comparing.metrics import COMPARED
+from railyard.experiments.estimates import TOGETHER
+from railyard.runs.figures import COMPARED
 
 PValue = Callable[[list[float]], float]
 

@@ -11,9 +11,9 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Compute, Links, RackShape, Storage, Topology
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
-from railyard.scripts.comparing.metrics import Metric, Summary
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.runs.figures import Metric, Summary
+from railyard.runs.simulation import VirtualRun, run_virtually
+from railyard.simulator.behaviour import Behaviour
 
 #: Of each pair; of fewer seeds, the first so many.
 SEEDS_MAX = 10

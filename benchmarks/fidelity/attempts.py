@@ -32,12 +32,7 @@ from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.benchmarks.fidelity.networks import errors_percent, percentile
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.ids import AttemptId, FlowId
-from railyard.cluster.messages.execution import (
-    AttemptStarted,
-    AttemptSucceeded,
-    FlowFinished,
-    StartFlow,
-)
+from railyard.cluster.messages import AttemptStarted, AttemptSucceeded, FlowFinished, StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.resourcemanager.driving.eventlog import replay
 

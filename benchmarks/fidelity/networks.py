@@ -31,8 +31,8 @@ from railyard.benchmarks._network.scenarios import (
     predict,
 )
 from railyard.cluster.errors import RailyardError
-from railyard.cluster.processes.family import fork
-from railyard.cluster.processes.priority import DECIDER, priority, priority_of
+from railyard.cluster.machine import DECIDER, priority, priority_of
+from railyard.cluster.processes import fork
 from railyard.cluster.topology import Topology, load_topology
 from railyard.netemu.emulator.statistics import cpu_saturated, grant_lag_ms_p99, since
 from railyard.netemu.messages import NetworkStats

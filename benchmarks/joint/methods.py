@@ -23,7 +23,7 @@ from __future__ import annotations
 from railyard.benchmarks._common.bothclocks import Quantity, compare
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.joint._place import SMALLER
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.requests import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0

@@ -17,7 +17,7 @@ import psutil
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.joint._place import SMALLER
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
     AttemptSucceeded,
@@ -26,11 +26,11 @@ from railyard.cluster.messages.execution import (
     LaunchAttempt,
 )
 from railyard.cluster.topology import load_topology
+from railyard.experiments.comparison import Comparison
 from railyard.resourcemanager.driving.eventlog import Step, replay
-from railyard.scripts.comparing.comparison import Comparison
-from railyard.scripts.comparing.metrics import Summary
-from railyard.scripts.results.folder import EVENTS
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.figures import Summary
+from railyard.runs.folder import EVENTS
+from railyard.runs.requests import RunsRequest
 
 TOPOLOGY = f"{SMALLER},storage.block=100MB,compute.map_rate=8MB/s,compute.reduce_rate=8MB/s"
 #: At least so many at once.

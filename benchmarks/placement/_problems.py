@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.schedulers.placement import exact, general, ksites, model
-from railyard.resourcemanager.schedulers.placement.model import Plan, Sites, Stage
+from railyard.resourcemanager.schedulers.tetrium import exact, general, placement
+from railyard.resourcemanager.schedulers.tetrium.placement import Plan, Sites, Stage
 
 #: Times of the two solvers may differ by this much, as a share.
 TOLERANCE = 1e-9
@@ -38,7 +38,7 @@ class Problem:
         """The plan of ``placement.general``."""
         return self._solved(general)
 
-    def _solved(self, solver: model.Solver) -> Plan | None:
+    def _solved(self, solver: placement.Solver) -> Plan | None:
         place = solver.place_maps if self.kind == "maps" else solver.place_reduces
         return place(self.sites, self.stage)
 
@@ -55,7 +55,7 @@ def random_problem(seed: int, sites_max: int = SITES_MAX) -> Problem:
     work_s = float(dice.integers(0, 9)) if seed % 3 == 0 else 10.0 ** dice.uniform(0, 5)
     kind = str(dice.choice(["maps", "reduces"]))
     rho = float(dice.choice([0.0, 1.0, 1.0, dice.random()]))
-    budget_bytes = model.map_budget_bytes if kind == "maps" else model.reduce_budget_bytes
+    budget_bytes = placement.map_budget_bytes if kind == "maps" else placement.reduce_budget_bytes
     stage = Stage(held, work_s)
     task_s = work_s / dice.integers(1, 100) if dice.random() < 0.5 else 0.0
     return Problem(kind, sites, Stage(held, work_s, budget_bytes(stage, rho), task_s))
@@ -95,8 +95,8 @@ def _broken(problem: Problem, plan: Plan) -> Iterator[str]:
     else:
         sent, fetched = stage.held_bytes * (1 - shares), shares * (size_bytes - stage.held_bytes)
     known = TOLERANCE * size_bytes  # less is rounding, also where no byte can pass
-    spent_s = model.network_s(sent * (sent > known), fetched * (fetched > known), sites)
-    spent_s += model.compute_s(shares, stage, sites)
+    spent_s = placement.network_s(sent * (sent > known), fetched * (fetched > known), sites)
+    spent_s += placement.compute_s(shares, stage, sites)
     if abs(spent_s - plan.time_s) > 1e-6 * plan.time_s + TOLERANCE:
         yield f"takes {spent_s} s, not {plan.time_s}"
 
@@ -131,7 +131,7 @@ def random_change(seed: int) -> tuple[Numbers, Numbers, int]:
 
 def nearest(before: Numbers, ideal: Numbers, k_sites: int) -> float:
     """The least distance to the ideal assignment, over all sets of sites that may change."""
-    found = ksites.distance(before, ideal)
+    found = placement.distance(before, ideal)
     for chosen in combinations(range(len(before)), min(k_sites, len(before))):
         sites = list(chosen)
         changed = before.copy()
@@ -141,5 +141,5 @@ def nearest(before: Numbers, ideal: Numbers, k_sites: int) -> float:
             off = (changed - ideal)[sites] if surplus < 0 else (ideal - changed)[sites]
             possible = np.where((changed[sites] > 0) | (surplus < 0), off, np.iinfo(np.int64).max)
             changed[sites[int(possible.argmin())]] -= int(np.sign(surplus))
-        found = min(found, ksites.distance(changed, ideal))
+        found = min(found, placement.distance(changed, ideal))
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.placement._problems import TOLERANCE, nearest, random_change
-from railyard.resourcemanager.schedulers.placement import ksites
+from railyard.resourcemanager.schedulers.tetrium import placement
 
 CASES, CASES_QUICK = 10_000, 1_000
 
@@ -19,7 +19,7 @@ def run(quick: bool = False) -> list[Row]:
     for seed in range(cases):
         before, ideal, k_sites = random_change(seed)
         best = nearest(before, ideal, k_sites)
-        found = ksites.distance(ksites.changed_at(before, ideal, k_sites), ideal)
+        found = placement.distance(placement.changed_at(before, ideal, k_sites), ideal)
         if found > best + TOLERANCE:
             above, worst = above + 1, max(worst, found / best)
     return [

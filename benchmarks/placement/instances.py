@@ -12,7 +12,7 @@ import time
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks._common.yardstick import by_yardstick, cpu_row
 from railyard.cluster.ids import AttemptId, JobId
-from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt, NodeJoined
+from railyard.cluster.messages import AttemptSucceeded, LaunchAttempt, NodeJoined
 from railyard.cluster.topology import Topology, load_topology
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import SetTimer

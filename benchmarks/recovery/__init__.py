@@ -5,7 +5,7 @@
     python -m railyard.benchmarks.recovery kills --each 20 --seed 2
     python -m railyard.benchmarks.recovery soak --minutes 10
 
-Not here: how faults are done, which is ``scripts/chaos``.
+Not here: how faults are done, which is ``railyard/chaos``.
 Open ``kills`` first.
 """
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from railyard.benchmarks.recovery import kills, soak
-from railyard.scripts.commands.bench import show
-from railyard.scripts.terminal import interrupts
+from railyard.cli.commands.bench import show
+from railyard.terminal import interrupts
 
 
 def main() -> int:

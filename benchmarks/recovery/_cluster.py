@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.cluster.processes.members import members
-from railyard.scripts.chaos.plan import Fault
-from railyard.scripts.chaos.request import ChaosRequest
-from railyard.scripts.chaos.shown import line_of, summary_lines
-from railyard.scripts.chaos.underfaults import Report, run_under_faults, without_faults
-from railyard.scripts.clusters.session import Session, own_session
-from railyard.scripts.terminal.progress import Silent
+from railyard.chaos.plan import Fault
+from railyard.chaos.report import line_of, summary_lines
+from railyard.chaos.request import ChaosRequest
+from railyard.chaos.runs import Report, run_under_faults, without_faults
+from railyard.cluster.processes import members
+from railyard.runs.clusters import Session, own_session
+from railyard.terminal.progress import Silent
 
 #: TeraSort, WordCount and a job of three stages.
 JOBS = ("terasort", "wordcount", "topwords")

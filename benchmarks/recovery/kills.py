@@ -1,33 +1,79 @@
-"""kill -9 of each kind of process during TeraSort, WordCount and a job of three stages.
-
-All kinds that come back are killed in turn, at random moments, on one cluster for each job.  Every
-output is compared byte for byte with that of a run without faults on the same cluster, small files
-are stored meanwhile, and the time of each recovery is taken: see ``scripts/chaos``.
-
-A daemon that dies again within a minute is restarted after a longer pause; no daemon is killed more
-than four times a minute, so pauses, which are part of the time, are at most 0.8 s.
-"""
+"""How much longer jobs take under faults: by the recoveries, and the work that was lost."""
 
 from __future__ import annotations
 
 import os
 import signal
+import statistics
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
-from railyard.benchmarks.recovery._joblengths import growth_rows
+from railyard.chaos.injector import Recovered
+from railyard.chaos.plan import KILLS, plan_faults
+from railyard.chaos.report import recoveries
+from railyard.chaos.runs import Report
 from railyard.cluster.errors import ClusterFailed
-from railyard.scripts.chaos.injector import Recovered
-from railyard.scripts.chaos.plan import KILLS, plan_faults
-from railyard.scripts.chaos.shown import recoveries
-from railyard.scripts.chaos.underfaults import Report
-from railyard.scripts.clusters.launch import daemons_of
-from railyard.scripts.clusters.session import own_session
+from railyard.runs.clusters import daemons_of, own_session
+
+
+def growth_rows(what: str, report: Report) -> list[Row]:
+    """How much longer a run of ``what`` took than without faults, beside what explains it.
+
+    Means of all runs: what one run waits for another gains.
+    """
+    runs = [(kind, run) for kind, run in report.runs if not run.failure]
+    if not runs:
+        return []
+    grown_s = statistics.fmean(run.took_s - kind.without.took_s for kind, run in runs)
+    begun_s = report.begun_s
+    away = [
+        (begun_s + one.at_s, begun_s + one.at_s + one.took_s)
+        for one in report.faults
+        if one.took_s is not None
+    ]
+    away_s = statistics.fmean(
+        covered_s(away, run.begun_s, run.begun_s + run.took_s) for _, run in runs
+    )
+    lost_s = statistics.fmean(run.lost_s for _, run in runs)
+    without_s = statistics.fmean(kind.without.took_s for kind, _ in runs)
+    return [
+        bench_row(
+            f"{what}: a run's time beyond {without_s:.1f} s, recoveries and lost work",
+            grown_s,
+            "s",
+            reference=away_s + lost_s,
+            ratio_bound=1.0,
+            note=f"recoveries {away_s:.2f} s, attempts that did not count {lost_s:.2f} s",
+        )
+    ]
+
+
+def covered_s(spans: Iterable[tuple[float, float]], begin_s: float, end_s: float) -> float:
+    """How much of the time from ``begin_s`` to ``end_s`` is in at least one of the spans."""
+    covered, reached_s = 0.0, begin_s
+    for from_s, to_s in sorted(spans):
+        from_s, to_s = max(from_s, reached_s), min(to_s, end_s)
+        if to_s > from_s:
+            covered += to_s - from_s
+            reached_s = to_s
+    return covered
+
+
+# kill -9 of each kind of process during TeraSort, WordCount and a job of three stages.
+#
+# All kinds that come back are killed in turn, at random moments, on one cluster for each job.
+# Every output is compared byte for byte with that of a run without faults on the same cluster,
+# small files are stored meanwhile, and the time of each recovery is taken: see ``railyard/chaos``.
+#
+# A daemon that dies again within a minute is restarted after a longer pause; no daemon is killed
+# more than four times a minute, so pauses, which are part of the time, are at most 0.8 s.
+
 
 #: Kills of each kind, over all jobs.
 EACH = 100

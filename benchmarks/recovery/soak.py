@@ -1,32 +1,83 @@
-"""A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
-
-Of each daemon the resident memory, the memory that it shares with nobody, and the open descriptors
-are sampled.  They are flat if a straight line through the last third, by the upper end of its 95 %
-interval, rises by less than ``FLAT_PER_HOUR``.
-
-A process that has just begun grows for some ten minutes, until it has done everything once and has
-touched what it shared with its parent; one that is killed every minute could never be seen to grow
-for good.  So after a third of the time the faults are of the kinds that kill no daemon: the last
-third is of processes that have all been restarted, and have lived for ten minutes of half an hour.
-"""
+"""Whether a quantity that was sampled over time still grew in the end.  Pure."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import psutil
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
-from railyard.benchmarks.recovery._growth import Growth, growth_of
+from railyard.chaos.plan import DEADLY, Fault, plan_faults
+from railyard.chaos.targets import Processes, pid_of
 from railyard.cluster.topology import Topology
-from railyard.scripts.chaos.plan import DEADLY, Fault, plan_faults
-from railyard.scripts.chaos.processes import Processes, pid_of
-from railyard.scripts.clusters.launch import DAEMONS
-from railyard.scripts.clusters.session import Session
+from railyard.runs.clusters import DAEMONS, Session
+
+#: The last third counts; it is cut into so many slices, whose means are compared: single samples
+#: follow one another too closely for an interval.
+_SHARE = 1 / 3
+_SLICES = 10
+#: Student's t for 95 % and _SLICES - 2 degrees of freedom.
+_STUDENT_T = 2.306
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """A straight line through the last third of samples."""
+
+    mean: float
+    per_hour: float
+    low_per_hour: float  #: the 95 % interval of ``per_hour``
+    high_per_hour: float
+    lasted_s: float  #: of the last third
+
+    def is_below(self, per_hour: float) -> bool:
+        """Whether it grows by less than that, as sure as 95 %: noise alone does not pass."""
+        return self.high_per_hour <= per_hour
+
+
+def growth_of(times_s: Sequence[float], values: Sequence[float]) -> Growth:
+    """The growth at the end of samples, in the order of their times.
+
+    Raises ``ValueError`` if there are fewer than two for each slice of the last third.
+    """
+    times, found = np.asarray(times_s), np.asarray(values, dtype=np.float64)
+    begin_s = times[-1] - (times[-1] - times[0]) * _SHARE
+    times, found = times[times >= begin_s], found[times >= begin_s]
+    if len(times) < 2 * _SLICES:
+        raise ValueError(f"{len(times)} samples in the last third: need {2 * _SLICES}")
+    at_s = np.array([part.mean() for part in np.array_split(times, _SLICES)])
+    means = np.array([part.mean() for part in np.array_split(found, _SLICES)])
+    off_s = at_s - at_s.mean()
+    slope = off_s @ means / (off_s @ off_s)
+    residuals = means - means.mean() - slope * off_s
+    variance = residuals @ residuals / (_SLICES - 2) / (off_s @ off_s)
+    spread = _STUDENT_T * float(np.sqrt(variance))
+    return Growth(
+        mean=float(found.mean()),
+        per_hour=float(slope) * 3600,
+        low_per_hour=float(slope - spread) * 3600,
+        high_per_hour=float(slope + spread) * 3600,
+        lasted_s=float(times[-1] - times[0]),
+    )
+
+
+# A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
+#
+# Of each daemon the resident memory, the memory that it shares with nobody, and the open
+# descriptors are sampled.  They are flat if a straight line through the last third, by the upper
+# end of its 95 % interval, rises by less than ``FLAT_PER_HOUR``.
+#
+# A process that has just begun grows for some ten minutes, until it has done everything once and
+# has touched what it shared with its parent; one that is killed every minute could never be seen to
+# grow for good.  So after a third of the time the faults are of the kinds that kill no daemon: the
+# last third is of processes that have all been restarted, and have lived for ten minutes of half an
+# hour.
+
 
 MINUTES = 30.0
 _QUICK_MINUTES = 5.0

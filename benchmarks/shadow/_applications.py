@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from railyard.benchmarks._common.bothclocks import Quantity, compare
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.scripts.simulating.request import RunsRequest
+from railyard.runs.requests import RunsRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.catalog import sample_workload
 from railyard.jobs.workloads.model import Workload
-from railyard.jobs.workloads.samples import sample_workload
-from railyard.simulator.coarsening import WAVES
+from railyard.simulator.behaviour import WAVES
 
 #: Least and most maps for each slot, in units of the waves that are left.
 _WAVES = (2, 4)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.tomlfile import build
+from railyard.cluster.inputfile import build
 from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
-from railyard.scripts.terminal.options import as_number
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.memory import few_collections
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.behaviour import Behaviour
+from railyard.simulator.clock import few_collections
+from railyard.simulator.simulation import Simulation
+from railyard.terminal.options import as_number
 
 
 def measure(*settings: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How far off coarse simulations are: workloads that were drawn by seed, also run exactly.
 
-What ``railyard simulate`` says of a run that it makes coarser (``simulator.coarsening``) is the
+What ``railyard simulate`` says of a run that it makes coarser (``simulator.behaviour``) is the
 bound here: in 95 % of the runs, mean times of jobs and of shuffles are off by no more.  That bound
 is the 95th percentile of other draws, rounded up, of which
 
@@ -21,11 +21,10 @@ from typing import Any
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.simulator._drawn import Drawn, drawn
-from railyard.jobs.workloads.coarse import in_waves
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.coarsening import OFF, WAVES, with_larger_tasks
-from railyard.simulator.memory import few_collections
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.jobs.workloads.transforms import in_waves
+from railyard.simulator.behaviour import OFF, WAVES, Behaviour, with_larger_tasks
+from railyard.simulator.clock import few_collections
+from railyard.simulator.simulation import Simulation
 
 #: Seeds of the draws whose 95th percentile is promised (the first 21 alone were too few: two of
 #: the next 20 were beyond it), and of those which the promise is held

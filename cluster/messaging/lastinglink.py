@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 import zmq
 
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.files.resources import exhausted
-from railyard.cluster.messaging.frames import Payload
+from railyard.cluster.machine import exhausted
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.sockets import Payload
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Message, Refusal
 

@@ -13,10 +13,15 @@ from typing import Any, TypeVar, cast
 import zmq
 
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.messaging.access.epochs import Epochs, daemon_of
-from railyard.cluster.messaging.fewlines import FewLines
-from railyard.cluster.messaging.frames import MESSAGES_A_TURN, Payload, arrived, monitored_event
+from railyard.cluster.messaging.access import Epochs, daemon_of
 from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.sockets import (
+    MESSAGES_A_TURN,
+    FewLines,
+    Payload,
+    arrived,
+    monitored_event,
+)
 from railyard.cluster.messaging.wire import (
     Malformed,
     Message,

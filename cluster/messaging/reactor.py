@@ -1,25 +1,76 @@
-"""One thread's event loop: sockets, file descriptors and timers.
+"""A file descriptor that becomes readable at a given time, to a few microseconds.
 
-Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
-polls an alarm beside the sockets (on Linux; elsewhere timers may be a millisecond late).
-
-Never here: threads, and decisions about jobs or flows.
+ZeroMQ's poller has a resolution of a millisecond, and a process that sleeps instead receives
+nothing meanwhile.  Polling this descriptor with the others gives exact timers.  It is Linux's
+``timerfd``; Python has it from 3.13 on.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import heapq
 import itertools
 import math
+import os
 import sys
 import time
+import weakref
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import zmq
 
-from railyard.cluster.bounded import finite_s
-from railyard.cluster.messaging.alarm import Alarm
+from railyard.cluster.messaging.wire import finite_s
+
+_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
+_ABSOLUTE = 1  #: TFD_TIMER_ABSTIME
+
+
+class _Times(ctypes.Structure):
+    """``struct itimerspec``: interval and first expiry; all 0 = disarmed."""
+
+    _fields_ = (
+        ("period_s", ctypes.c_long),
+        ("period_ns", ctypes.c_long),
+        ("first_s", ctypes.c_long),
+        ("first_ns", ctypes.c_long),
+    )
+
+
+class Alarm:
+    """``file`` becomes readable at the set time.  Raises ``OSError`` without a free descriptor."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.file: int = self._libc.timerfd_create(time.CLOCK_MONOTONIC, _FLAGS)
+        if self.file < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"no alarm: {os.strerror(number)}")
+        #: closes the file, once
+        self.close = weakref.finalize(self, os.close, self.file)
+        self._when_s = math.inf
+
+    def set(self, when_s: float) -> None:
+        """Make it readable from ``when_s`` on, on the clock ``time.monotonic``; inf: never."""
+        if when_s == self._when_s:
+            return
+        self._when_s = when_s
+        times = _Times()
+        if when_s < math.inf:
+            times.first_s, times.first_ns = divmod(max(1, math.ceil(when_s * 1e9)), 10**9)
+        self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
+
+
+# One thread's event loop: sockets, file descriptors and timers.
+#
+# Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
+# polls an alarm beside the sockets (on Linux; elsewhere timers may be a millisecond late).
+#
+# Never here: threads, and decisions about jobs or flows.
+
 
 now_s = time.monotonic
 
@@ -77,7 +128,7 @@ class Reactor:
     def call_at(self, when_s: float, call: Callable[[], None]) -> Timer:
         """Call once at ``when_s``; if that is past, as soon as this handler has returned.
 
-        Raises ``ValueError`` for a time that is not finite: see ``cluster.bounded``.
+        Raises ``ValueError`` for a time that is not finite: see ``cluster.messaging.wire``.
         """
         timer = Timer(finite_s(when_s, "when_s"), call)
         heapq.heappush(self._timers, (when_s, next(self._sequence), timer))
@@ -160,3 +211,52 @@ class Reactor:
     def _drop_cancelled(self) -> None:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
+
+
+# A thread pool for work that would block the event loop, such as fsync.
+#
+# Nothing else runs in threads: such work must not touch the state of the loop's handlers.
+
+
+class Background:
+    """Does work in at most ``threads`` threads and calls back in the event loop."""
+
+    def __init__(self, reactor: Reactor, threads: int) -> None:
+        self._reactor = reactor
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background")
+        #: finished work: (callback, exception or None)
+        self._ended: deque[tuple[Callable[[OSError | None], None], Exception | None]] = deque()
+        self._readable, self._writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reactor.add(self._readable, self._deliver)
+
+    def do(self, work: Callable[[], None], on_end: Callable[[OSError | None], None]) -> None:
+        """Do ``work`` in a thread, then call ``on_end`` in the loop with its ``OSError`` or None.
+
+        Any other exception is raised in the loop.
+        """
+        self._pool.submit(self._work, work, on_end)
+
+    def close(self) -> None:
+        """Wait for the running work and drop the rest; no callback is made any more."""
+        self._reactor.remove(self._readable)
+        self._pool.shutdown(cancel_futures=True)
+        os.close(self._readable)
+        os.close(self._writable)
+
+    def _work(self, work: Callable[[], None], on_end: Callable[[OSError | None], None]) -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as caught:
+            error = caught
+        self._ended.append((on_end, error))
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the loop wakes anyway
+            os.write(self._writable, b"\0")
+
+    def _deliver(self) -> None:
+        os.read(self._readable, 65536)
+        while self._ended:
+            on_end, error = self._ended.popleft()
+            if error is not None and not isinstance(error, OSError):
+                raise error
+            on_end(error)

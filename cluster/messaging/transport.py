@@ -1,14 +1,4 @@
-"""Sends typed messages between processes, over ZeroMQ.
-
-Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
-names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
-there (encrypted and authenticated with CURVE keys from the run folder).
-
-    frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
-
-A malformed message is refused and counted and never ends the process.  Every request gets an answer
-or a refusal, also if the request is too large to be sent.
-"""
+"""Addresses of a cluster's servers: by name, in the run folder."""
 
 from __future__ import annotations
 
@@ -22,44 +12,81 @@ from typing import Annotated, TypeVar
 import msgspec
 import zmq
 
-from railyard.cluster.bounded import FEW, Count, Name, Pid
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import InvariantError, PeerError
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.access.admission import Admission
-from railyard.cluster.messaging.access.doorman import Doorman
-from railyard.cluster.messaging.access.epochs import Epochs
-from railyard.cluster.messaging.access.roles import (
+from railyard.cluster.messaging.access import (
     ATTEMPT,
     CLIENT,
     OWN,
+    Admission,
+    Epochs,
+    Keys,
     Sender,
     process_at,
     role_of,
     role_of_process,
 )
-from railyard.cluster.messaging.access.security import Keys
-from railyard.cluster.messaging.addresses import publish_port, tcp_address, unix_address
-from railyard.cluster.messaging.fewlines import FewLines
-from railyard.cluster.messaging.frames import (
+from railyard.cluster.messaging.link import UNREACHABLE_S, Link
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.sockets import (
     FRAMES_MAX,
     MESSAGES_A_TURN,
+    Doorman,
+    FewLines,
     Payload,
     arrived,
     configure,
     configure_server,
 )
-from railyard.cluster.messaging.link import UNREACHABLE_S, Link
-from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import (
+    FEW,
+    Count,
     Malformed,
     Message,
+    Name,
+    Pid,
     Refusal,
     Unsendable,
     Vocabulary,
     pack,
     unpack,
 )
+from railyard.cluster.runfolder import RunFolder
+
+
+def unix_address(folder: RunFolder, name: str) -> str:
+    """The ZeroMQ address of the Unix-domain socket of the server called ``name``."""
+    return f"ipc://{folder.sockets / name}"
+
+
+def tcp_address(folder: RunFolder, name: str) -> str | None:
+    """The ZeroMQ address of a server's published TCP port; None until it is published."""
+    try:
+        return f"tcp://127.0.0.1:{int(folder.port(name).read_text())}"
+    except FileNotFoundError:
+        return None
+
+
+def publish_port(folder: RunFolder, name: str, port: int) -> None:
+    """Publish a server's TCP port in the run folder, atomically."""
+    published = folder.port(name)
+    unfinished = published.with_suffix(".new")
+    unfinished.write_text(str(port))
+    unfinished.replace(published)
+
+
+# Sends typed messages between processes, over ZeroMQ.
+#
+# Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
+# names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
+# there (encrypted and authenticated with CURVE keys from the run folder).
+#
+#     frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk
+# bytes
+#
+# A malformed message is refused and counted and never ends the process.  Every request gets an
+# answer or a refusal, also if the request is too large to be sent.
+
 
 log = logging.getLogger(__name__)
 

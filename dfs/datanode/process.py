@@ -1,37 +1,349 @@
-"""The DataNode's process: registers with the NameNode and carries out its commands."""
+"""Serves a rack's blocks: stores, sends, copies and deletes them on request.
+
+Decides nothing: clients request reads and writes, the NameNode commands copies and deletes.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+from collections.abc import Callable
 
 from railyard.cluster.config import ClusterConfig, Daemon
-from railyard.cluster.errors import PeerLost
-from railyard.cluster.ids import RackId
-from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done, Event, Refusal
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.memory import (
+from railyard.cluster.errors import PeerError, PeerLost
+from railyard.cluster.files import Durability, sync_folder
+from railyard.cluster.ids import OUTSIDE, FlowId, NodeId, RackId
+from railyard.cluster.machine import (
+    CARRIER,
     RETURN_PERIOD_S,
     keep_freed_memory,
     return_freed_memory,
+    take_priority,
 )
-from railyard.cluster.processes.priority import CARRIER, take_priority
-from railyard.dfs.datanode.server import BlockServer
-from railyard.dfs.messages.datanodes import (
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import Background
+from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.wire import Done, Event, Refusal
+from railyard.cluster.processes import stop_on_sigterm
+from railyard.cluster.topology import Topology
+from railyard.dfs.blockfile import (
+    BlockWriter,
+    ReplicaDamaged,
+    ReplicaError,
+    blocks_folder,
+    pack_sums,
+    unpack_sums,
+)
+from railyard.dfs.datanode.scanner import BlockReporter, Scanner
+from railyard.dfs.datanode.store import BlockStore
+from railyard.dfs.datanode.transfers import BlockReceiver, BlockSource
+from railyard.dfs.messages import (
+    BlockId,
+    BlockReplicated,
     BlockReport,
+    BlockWritten,
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
+    HeldBlock,
+    LoseNode,
+    ReadBlock,
     RegisterAgain,
     RegisterDataNode,
+    ReplicaFailed,
+    ReplicasDeleted,
     ReplicateBlock,
+    ReplicationFailed,
+    ReplicaVerified,
     VerifyReplica,
+    WriteBlock,
 )
-from railyard.netemu.client.client import NetworkClient
+from railyard.dfs.peers import OutgoingBlock, Peers
+from railyard.netemu.client import NetworkClient
+from railyard.netemu.transfers import OutgoingTransfer, ServerTransfers
 
 log = logging.getLogger(__name__)
+
+#: Threads that sync blocks: the file system commits the syncs of several together.
+_SYNCS = 4
+
+
+class BlockServer:
+    """The server ``datanode-RACK``; ``report`` sends facts and block reports to the NameNode."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        topology: Topology,
+        rack: RackId,
+        network: NetworkClient | None,
+        report: Callable[[Event | BlockReport], None],
+        durability: Durability = "fast",
+    ) -> None:
+        self._network = network
+        self._report = report
+        #: the other end of flows to clients outside the racks; None: they are not limited
+        self._outside = None if topology.client_link is None else OUTSIDE
+        self._block_bytes = topology.stored_block_bytes
+        self._nodes = {node.id: node.rack for node in topology.nodes()}
+        self._stores = {
+            node: BlockStore(blocks_folder(transport.folder, node))
+            for node, in_rack in self._nodes.items()
+            if in_rack == rack
+        }
+        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
+        self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
+        self._receiving: dict[BlockReceiver, None] = {}
+        #: {outgoing transfer: node of the replica it reads}
+        self._sending: dict[OutgoingTransfer, NodeId] = {}
+        if self._syncing is not None:
+            self._syncing.do(self._sync_folders, self._folders_synced)
+        self._peers = Peers(transport, f"datanode-{rack}")
+        self._server = transport.server(f"datanode-{rack}")
+        self._server.on(WriteBlock, self._write_block)
+        self._server.on(ReadBlock, self._read_block)
+        if transport.for_tests:
+            self._server.on(LoseNode, self._lose_node)
+        self._transfers = ServerTransfers(self._server, transport.reactor)
+
+        period_s = topology.liveness.block_report
+        self._reporter = BlockReporter(transport.reactor, self._stores, period_s, report)
+
+    # Nodes -----------------------------------------------------------------------------------
+    def usable_nodes(self) -> tuple[NodeId, ...]:
+        """The nodes that still have their disk; a node that lost it does not come back."""
+        for node in [node for node, store in self._stores.items() if not store.exists]:
+            self._lose(node, "its disk is gone")
+        return tuple(self._stores)
+
+    def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
+        """{usable node: its replicas}"""
+        return {node: self._stores[node].held() for node in self.usable_nodes()}
+
+    def _lose_node(self, request: Request) -> Done:
+        message = request.message
+        assert isinstance(message, LoseNode)
+        self._store(message.node)
+        self._lose(message.node, "a test asked for it")
+        return Done()
+
+    def _lose(self, node: NodeId, why: str) -> None:
+        log.warning("%s is lost: %s", node, why)
+        del self._stores[node]
+        for receiver in [r for r in self._receiving if r.node == node]:
+            receiver.abort(f"{node} is lost")
+        for transfer in [t for t, of in self._sending.items() if of == node]:
+            transfer.fail(f"{node} is lost")
+
+    def _store(self, node: NodeId) -> BlockStore:
+        store = self._stores.get(node)
+        if store is None:
+            raise PeerError(f"{node} is not one of this DataNode's nodes, or is lost")
+        return store
+
+    # Writing ---------------------------------------------------------------------------------
+    def _write_block(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, WriteBlock)
+        self._check_write(message)
+        length, node, following = message.stored_length, message.nodes[0], message.nodes[1:]
+        store = self._store(node)
+        sums = unpack_sums(request.payload, 0, length)
+        writer = store.create(message.block, length, sums)
+
+        def ended(answer: BlockWritten | Refusal) -> None:
+            del self._receiving[receiver]
+            self._server.reply(request, answer)
+
+        receiver = BlockReceiver(node, message.block, writer, self._publish, ended)
+        try:
+            transfer = self._transfers.with_peer(request.peer).incoming(
+                message.transfer,
+                take=receiver.take,
+                on_done=receiver.done,
+                on_failed=receiver.failed,
+                stored_total=length,
+            )
+        except PeerError:
+            writer.abort()
+            raise
+        self._receiving[receiver] = None
+        receiver.receive_by(transfer)
+        if following:
+            receiver.pass_on(
+                functools.partial(
+                    OutgoingBlock,
+                    self._peers,
+                    self._network,
+                    node,
+                    message.block,
+                    length,
+                    pack_sums(sums),
+                    following,
+                )
+            )
+
+    def _publish(self, writer: BlockWriter, on_end: Callable[[OSError | None], None]) -> None:
+        """Complete a block, synced first if the cluster's durability is ``safe``."""
+        if self._syncing is not None:
+            self._syncing.do(lambda: writer.publish(lasting=True), on_end)
+            return
+        try:
+            writer.publish()
+        except OSError as error:
+            on_end(error)
+        else:
+            on_end(None)
+
+    def _sync_folders(self) -> None:
+        """Sync the nodes' folders, right after they were made."""
+        for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
+            sync_folder(folder)
+
+    def _folders_synced(self, error: OSError | None) -> None:
+        if error is not None:
+            log.warning("the nodes' folders cannot be synced: %s", error.strerror)
+
+    def _check_write(self, message: WriteBlock) -> None:
+        nodes = message.nodes
+        if not nodes or len(set(nodes)) < len(nodes) or not set(nodes) <= set(self._nodes):
+            raise PeerError(f"nodes = {nodes}: need nodes of the cluster, each once")
+        if not 0 < message.stored_length <= self._block_bytes:
+            right = f"1 to {self._block_bytes}"
+            raise PeerError(f"block {message.block} of {message.stored_length} bytes: need {right}")
+
+    # Reading ---------------------------------------------------------------------------------
+    def _read_block(self, request: Request) -> None:
+        message = request.message
+        assert isinstance(message, ReadBlock)
+        if message.reader is not None and message.reader not in self._nodes:
+            raise PeerError(f"{message.reader!r} is not a node of this cluster")
+        node, length = message.node, message.stored_length
+        store = self._store(node)
+        report = functools.partial(self._report_if_damaged, node, message.block)
+        try:
+            source = BlockSource(store, message.block, message.stored_offset, length, report)
+        except ReplicaError as error:
+            report(error)
+            raise PeerError(str(error)) from None
+        flow = FlowId(message.transfer)
+
+        def ended(_reason: str = "") -> None:
+            self._sending.pop(transfer, None)
+            if self._network is not None:
+                self._network.cancel(flow)
+
+        try:
+            transfer = self._transfers.with_peer(request.peer).outgoing(
+                message.transfer, source, on_done=ended, on_failed=ended
+            )
+        except PeerError:
+            source.close()
+            raise
+        self._sending[transfer] = node
+        self._server.reply(request, Done(), source.packed_sums)
+        reader = message.reader or self._outside
+        if self._network is None or reader is None:
+            transfer.allow(length)
+        else:
+            self._network.open(
+                flow,
+                node,
+                reader,
+                length,
+                on_grant=transfer.allow,
+                on_refused=transfer.fail,
+            )
+
+    # Commands of the NameNode ------------------------------------------------------------------
+    def replicate(self, command: ReplicateBlock) -> None:
+        """Copy a replica to another node."""
+
+        def failed(reason: str) -> None:
+            self._report(
+                ReplicationFailed(
+                    block=command.block, source=command.source, target=command.target, reason=reason
+                )
+            )
+
+        def ended(answer: BlockWritten) -> None:
+            if command.target in answer.nodes:
+                length = command.stored_length
+                self._report(
+                    BlockReplicated(
+                        block=command.block, target=command.target, stored_length=length
+                    )
+                )
+            else:
+                failed(answer.reason)
+
+        report = functools.partial(self._report_bad_source, command)
+        try:
+            store = self._store(command.source)
+            source = BlockSource(store, command.block, 0, command.stored_length, report)
+        except ReplicaError as error:
+            failed(str(error))
+            report(error)
+            return
+        except PeerError as error:
+            failed(str(error))
+            return
+        try:
+            OutgoingBlock(
+                self._peers,
+                self._network,
+                command.source,
+                command.block,
+                command.stored_length,
+                source.packed_sums,
+                (command.target,),
+                ended,
+            ).extend(source)
+        except PeerError as error:
+            source.close()
+            failed(str(error))
+
+    def delete(self, command: DeleteReplicas) -> None:
+        """Delete replicas, including those being received."""
+        store = self._stores.get(command.node)
+        if store is None:
+            return
+        unwanted = set(command.blocks)
+        for receiver in list(self._receiving):
+            if receiver.node == command.node and receiver.block in unwanted:
+                receiver.abort(f"block {receiver.block} is not wanted any more")
+        deleted: list[BlockId] = []
+        for block in command.blocks:
+            try:
+                store.delete(block)
+            except OSError as error:
+                log.warning("block %d stays on %s: %s", block, command.node, error.strerror)
+            else:
+                deleted.append(block)
+        self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
+
+    def look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
+        """Verify a replica; for ``DeleteDamaged``, also delete it if it is damaged."""
+        self._scanner.ask(command)
+
+    def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
+        """Report a replica that could not be copied, so that the NameNode takes another source."""
+        self._report_if_damaged(command.source, command.block, error)
+        if not isinstance(error, ReplicaDamaged):  # report it too, or it would be chosen again
+            unreadable = ReplicaVerified(
+                block=command.block, node=command.source, found="unreadable", reason=str(error)
+            )
+            self._report(unreadable)
+
+    def _report_if_damaged(self, node: NodeId, block: BlockId, error: ReplicaError) -> None:
+        log.warning("%s", error)
+        if isinstance(error, ReplicaDamaged):
+            self._report(ReplicaFailed(block=block, node=node, reason=str(error)))
+
+
+# The DataNode's process: registers with the NameNode and carries out its commands.
+
 
 _TRY_AGAIN_S = 0.5
 

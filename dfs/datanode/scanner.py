@@ -1,34 +1,117 @@
-"""The block scanner: verifies a rack's replicas, at once on request and slowly all the others.
+"""Sends periodic block reports for a rack's nodes, so that the NameNode notices lost replicas.
 
-So damage is found before the last sound replica is lost, and a replica is deleted as damaged only
-right after it was verified.  Verifying is done in slices, between which the DataNode serves others:
-requests take at most half of its time, the background scan at most ``scan_rate`` bytes/s.
-
-Blocks in the page cache are verified there: damage of the disk below shows only once the system
-reads it again.
+A report lists the blocks on disk at that moment, node by node, in pages of ``PAGE_BLOCKS``.  Blocks
+are looked up in slices, so the DataNode keeps serving.  A page costs the NameNode a pass over its
+whole block map, so the rate of pages is bounded: many blocks take longer than the period.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.reactor import Reactor, now_s
 from railyard.cluster.messaging.wire import Event
-from railyard.cluster.topologies.tables import Storage
+from railyard.cluster.topologyfile import Storage
 from railyard.dfs.blockfile import ReplicaDamaged, ReplicaError
 from railyard.dfs.datanode.store import BlockStore
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.datanodes import (
+from railyard.dfs.messages import (
+    BlockId,
+    BlockReport,
     DeleteDamaged,
     Finding,
+    HeldBlock,
     ReplicasDeleted,
     ReplicaVerified,
     VerifyReplica,
 )
 
 log = logging.getLogger(__name__)
+
+#: Blocks in a report: 30 KB on the wire.
+PAGE_BLOCKS = 2000
+#: Blocks that are looked up without a pause: about a millisecond.
+_SLICE_BLOCKS = 50
+#: No block has a larger id.
+LAST_BLOCK = BlockId(2**63 - 1)
+
+
+class BlockReporter:
+    """Sends block reports for all of ``stores`` once per ``period_s``, while its reactor runs."""
+
+    def __init__(
+        self,
+        reactor: Reactor,
+        stores: Mapping[NodeId, BlockStore],
+        period_s: float,
+        send: Callable[[BlockReport], None],
+    ) -> None:
+        self._reactor = reactor
+        self._stores = stores
+        self._period_s = period_s
+        self._send = send
+        self._go_on(self._work())
+
+    def _go_on(self, work: Iterator[float]) -> None:
+        self._reactor.call_later(next(work), lambda: self._go_on(work))
+
+    def _work(self) -> Iterator[float]:
+        """Send reports for ever; yields the pauses in between, in seconds."""
+        while True:
+            nodes = sorted(self._stores)
+            pause_s = self._period_s / (len(nodes) or 1)
+            yield pause_s
+            for node in nodes:
+                store = self._stores.get(node)  # a node may be lost meanwhile
+                for page in pages(node, store) if store is not None else ():
+                    if page is None:
+                        yield 0.0
+                    else:
+                        self._send(page)
+                        yield pause_s
+
+
+def pages(node: NodeId, store: BlockStore) -> Iterator[BlockReport | None]:
+    """Yield a node's block reports, which together cover all ids; None between two slices.
+
+    Yields no report if the disk cannot be read for now.
+    """
+    try:
+        blocks = store.blocks()
+    except OSError as error:
+        log.warning("the blocks of %s cannot be listed: %s", node, error.strerror)
+        return
+    first = BlockId(0)
+    for start in range(0, len(blocks) or 1, PAGE_BLOCKS):
+        page, rest = blocks[start : start + PAGE_BLOCKS], blocks[start + PAGE_BLOCKS :]
+        last = BlockId(rest[0] - 1) if rest else LAST_BLOCK
+        held: list[HeldBlock] = []
+        for at in range(0, len(page), _SLICE_BLOCKS):
+            held += _held(store, page[at : at + _SLICE_BLOCKS])
+            yield None
+        yield BlockReport(node=node, first=first, last=last, held=tuple(held))
+        first = BlockId(last + 1)
+
+
+def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
+    for block in blocks:
+        try:
+            length = store.length(block)
+        except ReplicaError:
+            continue  # if it should exist, the NameNode has it verified
+        yield HeldBlock(block=block, stored_length=length)
+
+
+# The block scanner: verifies a rack's replicas, at once on request and slowly all the others.
+#
+# So damage is found before the last sound replica is lost, and a replica is deleted as damaged only
+# right after it was verified.  Verifying is done in slices, between which the DataNode serves
+# others: requests take at most half of its time, the background scan at most ``scan_rate`` bytes/s.
+#
+# Blocks in the page cache are verified there: damage of the disk below shows only once the system
+# reads it again.
+
 
 #: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
 SLICE_BYTES = 2**18

@@ -9,8 +9,8 @@ from array import array
 from pathlib import Path
 
 from railyard.cluster.errors import PeerError, PeerUnable
-from railyard.cluster.files.lasting import opened_folder
-from railyard.cluster.files.resources import cause_of, is_full
+from railyard.cluster.files import opened_folder
+from railyard.cluster.machine import cause_of, is_full
 from railyard.dfs.blockfile import (
     BlockWriter,
     OpenBlock,
@@ -20,8 +20,7 @@ from railyard.dfs.blockfile import (
     replica_length,
     stored_length,
 )
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.datanodes import HeldBlock
+from railyard.dfs.messages import BlockId, HeldBlock
 
 _BLOCK = re.compile(r"b(\d+)")
 

@@ -17,33 +17,21 @@ from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messaging.wire import Done, Event, Message
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages.administering import GetStorageReport, SetSafeMode, StorageReport
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.changes import (
-    Concatenate,
-    ReopenFile,
-    SetAttributes,
-    SetReplication,
-)
-from railyard.dfs.messages.datanodes import (
-    BlockReplicated,
-    BlockReport,
-    DataNodeHeartbeat,
-    RegisterDataNode,
-    ReplicaFailed,
-    ReplicasDeleted,
-    ReplicationFailed,
-    ReplicaVerified,
-)
-from railyard.dfs.messages.draining import DrainNodes
-from railyard.dfs.messages.files import (
+from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
+    BlockId,
+    BlockReplicated,
+    BlockReport,
     CheckFiles,
     CompleteFile,
+    Concatenate,
     CreateFile,
+    DataNodeHeartbeat,
+    DrainNodes,
     GetSafeMode,
     GetStatus,
+    GetStorageReport,
     GetUsage,
     ListFolder,
     LocateBlocks,
@@ -51,30 +39,32 @@ from railyard.dfs.messages.files import (
     MoveFiles,
     MoveReplica,
     PlacementHint,
+    RegisterDataNode,
     Remove,
     Removed,
+    ReopenFile,
+    ReplicaFailed,
     ReplicaMoved,
+    ReplicasDeleted,
+    ReplicationFailed,
+    ReplicaVerified,
     SafeModeStatus,
+    SetAttributes,
+    SetReplication,
+    SetSafeMode,
+    StorageReport,
     StoredBlock,
 )
-from railyard.dfs.namenode.changes import Changes
-from railyard.dfs.namenode.commands import CommandQueue, DataNodeCommand
-from railyard.dfs.namenode.datanodes import DataNodes
+from railyard.dfs.namenode.blockmap import BlockMap
+from railyard.dfs.namenode.datanodes import CommandQueue, DataNodeCommand, DataNodes, Doubts
 from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
-from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles
-from railyard.dfs.namenode.replicas.blockmap import BlockMap
-from railyard.dfs.namenode.replicas.doubts import Doubts
-from railyard.dfs.namenode.replicas.draining import Draining
-from railyard.dfs.namenode.replicas.moves import EndedMove, Moves
-from railyard.dfs.namenode.replicas.replication import Replication
-from railyard.dfs.namenode.replicas.storagereport import storage_report
-from railyard.dfs.namenode.reports import Reports
-from railyard.dfs.namenode.restart.answers import Answers
-from railyard.dfs.namenode.restart.safemode import REFUSED, SafeMode
-from railyard.dfs.namenode.writing import Writing, closing
+from railyard.dfs.namenode.openfiles import Changes, OpenFile, OpenFiles, Writing, closing
+from railyard.dfs.namenode.replication import Draining, EndedMove, Moves, Replication
+from railyard.dfs.namenode.reports import Reports, storage_report
+from railyard.dfs.namenode.restart import REFUSED, Answers, SafeMode
 from railyard.dfs.paths import join_path, parse_path
-from railyard.dfs.placement.rule import NO_HINT, RackAware
+from railyard.dfs.placement import NO_HINT, RackAware
 
 Answer = TypeVar("Answer", bound=Message)
 

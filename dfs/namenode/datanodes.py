@@ -1,32 +1,174 @@
-"""The registered DataNodes, and how their facts and those of readers change the block map.
-
-Never here: files, and decisions about where replicas go.
-"""
+"""Commands for the DataNodes: queued while a message is handled, then handed to the driver."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, RackId
-from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.datanodes import (
+from railyard.cluster.messaging.wire import Command, Done
+from railyard.dfs.messages import (
+    BlockId,
     BlockReplicated,
     BlockReport,
     DataNodeHeartbeat,
+    DeleteDamaged,
+    DeleteReplicas,
+    Finding,
     RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
     ReplicasDeleted,
+    ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
+    VerifyReplica,
 )
-from railyard.dfs.namenode.commands import CommandQueue
-from railyard.dfs.namenode.replicas.blockmap import IN_DOUBT, BlockMap
-from railyard.dfs.namenode.replicas.doubts import Doubts
-from railyard.dfs.namenode.replicas.moves import Moves
-from railyard.dfs.namenode.replicas.replication import Replication
+from railyard.dfs.namenode.blockmap import IN_DOUBT, BlockMap, State
+from railyard.dfs.namenode.replication import Moves, Replication
+
+#: A command about replicas on one node.
+ReplicaCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica
+
+
+class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
+    """A command and the rack of the DataNode that gets it."""
+
+    rack: RackId
+    command: Command
+
+
+class CommandQueue:
+    """Commands that the driver has not taken yet, oldest first."""
+
+    def __init__(self, racks: Mapping[NodeId, RackId]) -> None:
+        self._racks = racks
+        self._pending: list[DataNodeCommand] = []
+
+    def __bool__(self) -> bool:
+        """Whether a command is pending."""
+        return bool(self._pending)
+
+    def take(self) -> tuple[DataNodeCommand, ...]:
+        """Return the pending commands and empty the queue."""
+        taken, self._pending = tuple(self._pending), []
+        return taken
+
+    def add(self, rack: RackId, command: Command) -> None:
+        """Add a command for a rack's DataNode."""
+        self._pending.append(DataNodeCommand(rack, command))
+
+    def extend(self, commands: Iterable[ReplicaCommand]) -> None:
+        """Add commands, each for the DataNode that serves the node it names."""
+        for command in commands:
+            node = command.source if isinstance(command, ReplicateBlock) else command.node
+            self.add(self._racks[node], command)
+
+    def delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
+        """Add one ``DeleteReplicas`` per node for ``replicas``, pairs of (node, block)."""
+        by_node: dict[NodeId, list[BlockId]] = {}
+        for node, block in replicas:
+            by_node.setdefault(node, []).append(block)
+        self.extend(
+            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
+        )
+
+
+# Doubtful replicas, and when their DataNodes are asked to verify them.
+#
+# A replica is doubtful once a reader has reported it as bad, or a block report differs from the
+# block map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it
+# is not found sound it is verified again later, since the cause may pass: a disk that was away, a
+# lack of file descriptors, a file that somebody put back.
+#
+# Never here: deleting and copying, which ``replication`` decides.
+
+
+#: A replica that is still doubtful is verified again after this time.
+LOOK_AGAIN_S = 30.0
+
+#: {finding: (the states that it changes, the new state)}
+_VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
+    "sound": (("suspect", "unreadable", "corrupt", "leaving"), "sound"),
+    "damaged": (("sound", "suspect", "unreadable"), "corrupt"),
+    "unreadable": (("sound", "suspect", "corrupt", "leaving"), "unreadable"),
+}
+
+
+class Doubts:
+    """Changes the states of doubtful replicas in the block map, and has them verified."""
+
+    def __init__(self, blocks: BlockMap) -> None:
+        self._blocks = blocks
+        #: {(block, node): time when it is verified next}; kept while the node is lost
+        self._looks_s: dict[tuple[BlockId, NodeId], float] = {}
+        #: the same as a heap by time; stale entries are skipped
+        self._heap: list[tuple[float, BlockId, NodeId]] = []
+
+    def __bool__(self) -> bool:
+        """Whether any replica is doubtful."""
+        return bool(self._looks_s)
+
+    # What happened ---------------------------------------------------------------------------
+    def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
+        """Make a replica suspect, on a node that is alive, and have it verified."""
+        self._blocks.set_replica(block, node, "suspect")
+        self._look_at(block, node, now_s)
+
+    def verified(self, fact: ReplicaVerified, now_s: float) -> None:
+        """Apply the finding of a replica's DataNode."""
+        key = fact.block, fact.node
+        known = self._blocks.blocks.get(fact.block)
+        changes, verdict = _VERDICTS[fact.found]
+        state = known.state(fact.node) if known is not None else None
+        if state == "leaving" and key not in self._looks_s:
+            return  # it is being deleted for another reason
+        if state in changes:
+            self._blocks.set_replica(fact.block, fact.node, verdict)
+        if verdict == "sound" or state is None:
+            self._looks_s.pop(key, None)
+        else:
+            self._look_at(*key, now_s + LOOK_AGAIN_S)
+
+    def node_joined(self, node: NodeId, now_s: float) -> None:
+        """Replicas that were doubtful before the node was lost are doubtful again."""
+        for block, at in [key for key in self._looks_s if key[1] == node]:
+            known = self._blocks.blocks.get(block)
+            if known is not None and known.state(at) is not None:
+                self.doubt(block, at, now_s)
+            else:
+                del self._looks_s[block, at]
+
+    # What to do ------------------------------------------------------------------------------
+    def decide(self, now_s: float) -> list[VerifyReplica]:
+        """Return the commands to verify replicas that are due."""
+        looks: list[VerifyReplica] = []
+        while self._heap and self._heap[0][0] <= now_s:
+            when_s, block, node = heapq.heappop(self._heap)
+            if self._looks_s.get((block, node)) != when_s:
+                continue
+            known = self._blocks.blocks.get(block)
+            state = known.state(node) if known is not None else None
+            if known is None or state == "sound" or (not state and self._blocks.is_alive(node)):
+                del self._looks_s[block, node]
+                continue
+            if state in IN_DOUBT:
+                length = known.stored_length
+                looks.append(VerifyReplica(block=block, stored_length=length, node=node))
+            self._look_at(block, node, now_s + LOOK_AGAIN_S)
+        return looks
+
+    def _look_at(self, block: BlockId, node: NodeId, when_s: float) -> None:
+        self._looks_s[block, node] = when_s
+        heapq.heappush(self._heap, (when_s, block, node))
+
+
+# The registered DataNodes, and how their facts and those of readers change the block map.
+#
+# Never here: files, and decisions about where replicas go.
 
 
 class DataNodes:

@@ -2,7 +2,7 @@
 
 * inodes: complete files and folders; a row each, written with each commit
 * files that are being written, and their blocks, so that their writers can go on
-* answers to requests that a client sends again if the connection broke (``dfs.messages.once``)
+* answers to requests that a client sends again if the connection broke (``dfs.messages``)
 
 Block locations are not in it: the DataNodes report them.
 """
@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.files import PlacementHint
+from railyard.dfs.messages import BlockId, PlacementHint
 
 #: The inode of "/".
 ROOT = 0

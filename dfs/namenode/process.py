@@ -1,7 +1,7 @@
-"""The NameNode's process: sockets around the core.
+"""Group commit: holds replies and commands back until their journal entries are on the disk.
 
-With durability ``safe``, a change is acknowledged, and commands that follow from it are sent, only
-when its journal entry is on the disk.
+One sync at a time runs in a thread, and all changes committed meanwhile wait together for the next.
+So a disk with 100 syncs a second bounds the latency of changes, not their rate.
 """
 
 from __future__ import annotations
@@ -9,46 +9,124 @@ from __future__ import annotations
 import functools
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from railyard.cluster.background import Background
-from railyard.cluster.config import Daemon
-from railyard.cluster.errors import PeerError, PeerUnable, UsageError
+from railyard.cluster.config import NOT_AGAIN, Daemon
+from railyard.cluster.errors import InvariantError, PeerError, PeerUnable, UsageError
 from railyard.cluster.ids import RackId, rack_of
-from railyard.cluster.messaging.access.roles import CLIENT, DATA_NODE, GATEWAY, RESOURCE_MANAGER
-from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.machine import DECIDER, PATIENCE, AwakeClock, is_running, take_priority
+from railyard.cluster.messaging.access import CLIENT, DATA_NODE, GATEWAY, RESOURCE_MANAGER
+from railyard.cluster.messaging.reactor import Background, now_s
 from railyard.cluster.messaging.transport import Request, Transport
 from railyard.cluster.messaging.wire import Message
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
-from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.cluster.processes.restarts import NOT_AGAIN
-from railyard.cluster.processes.users import user_name
-from railyard.dfs.messages.administering import SetSafeMode
-from railyard.dfs.messages.changes import FileReopened, ReopenFile
-from railyard.dfs.messages.datanodes import (
+from railyard.cluster.processes import stop_on_sigterm, user_name
+from railyard.dfs.messages import (
+    AbandonFile,
     BlockReplicated,
     BlockReport,
+    CompleteFile,
+    CreateFile,
     DataNodeHeartbeat,
+    DrainNodes,
+    FileCreated,
+    FileReopened,
+    MoveReplica,
+    OnceOnly,
     RegisterDataNode,
+    ReopenFile,
     ReplicasDeleted,
     ReplicationFailed,
     ReplicaVerified,
+    SetSafeMode,
 )
-from railyard.dfs.messages.draining import DrainNodes
-from railyard.dfs.messages.files import (
-    AbandonFile,
-    CompleteFile,
-    CreateFile,
-    FileCreated,
-    MoveReplica,
-)
-from railyard.dfs.messages.once import OnceOnly
 from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
-from railyard.dfs.namenode.durable.groupcommit import GroupCommit
-from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
-from railyard.dfs.namenode.restart.safemode import NotYet
-from railyard.dfs.namenode.writers import Writers
+from railyard.dfs.namenode.restart import NotYet
+from railyard.dfs.namenode.sqlitejournal import SqliteJournal
+
+
+class GroupCommit:
+    """Syncs ``journal`` in a thread of ``syncing``, for all changes that wait."""
+
+    def __init__(self, journal: SqliteJournal, syncing: Background) -> None:
+        self._journal = journal
+        self._syncing = syncing
+        self._held: list[Callable[[], None]] = []  #: waiting for the next sync
+        self._running = False
+
+    @property
+    def commits(self) -> int:
+        """The number of commits to the journal."""
+        return self._journal.commits
+
+    def hold(self, release: Callable[[], None]) -> None:
+        """Call ``release`` once all commits so far are on the disk; in the order of calls."""
+        self._held.append(release)
+        self._sync()
+
+    def _sync(self) -> None:
+        if self._running or not self._held:
+            return
+        held, self._held = self._held, []
+        self._running = True
+
+        def ended(error: OSError | None) -> None:
+            if error is not None:  # the state on the disk is unknown from here on
+                raise InvariantError(f"the journal cannot be synced: {error.strerror}")
+            self._running = False
+            self._sync()
+            for release in held:
+                release()
+
+        self._syncing.do(self._journal.sync, ended)
+
+
+# Limits the number of open files per client.
+
+
+#: Open files per process; over TCP, per role.
+FILES_MAX = 10_000
+
+
+class Writers:
+    """The open files of each client."""
+
+    def __init__(self, is_open: Callable[[int], bool]) -> None:
+        self._is_open = is_open
+        self._files: dict[str, set[int]] = {}
+
+    def check(self, client: str) -> None:
+        """Raise ``PeerError`` if a client may not create another file."""
+        files = self._files.get(client, set())
+        if len(files) >= FILES_MAX:
+            files = self._files[client] = set(filter(self._is_open, files))
+        if len(files) >= FILES_MAX:
+            right = f"at most {FILES_MAX:,}: complete or abandon some"
+            raise PeerError(f"{len(files):,} files are being written by this client: {right}")
+
+    def begun(self, client: str, file: int) -> None:
+        """A client has created a file."""
+        self._files.setdefault(client, set()).add(file)
+
+    def ended(self, client: str, file: int) -> None:
+        """A client has completed or abandoned a file."""
+        files = self._files.get(client, set())
+        files.discard(file)
+        if not files:
+            self._files.pop(client, None)
+
+    def forget(self) -> None:
+        """Drop files that ended in another way, and clients without open files."""
+        for client, files in list(self._files.items()):
+            for file in [file for file in files if not self._is_open(file)]:
+                self.ended(client, file)
+
+
+# The NameNode's process: sockets around the core.
+#
+# With durability ``safe``, a change is acknowledged, and commands that follow from it are sent,
+# only when its journal entry is on the disk.
+
 
 log = logging.getLogger(__name__)
 

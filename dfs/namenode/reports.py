@@ -1,9 +1,12 @@
-"""The NameNode's read-only answers: listings, usage, block locations, fsck."""
+"""The report for who administers the block store.  Pure; O(blocks)."""
 
 from __future__ import annotations
 
-from railyard.cluster.ids import NodeId
-from railyard.dfs.messages.files import (
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.dfs.messages import (
     BlockLocation,
     BlocksLocated,
     BlockTrouble,
@@ -11,12 +14,55 @@ from railyard.dfs.messages.files import (
     FileBlocks,
     FileStatus,
     Listing,
+    NodeStorage,
     Status,
+    StorageReport,
     Usage,
 )
+from railyard.dfs.namenode.blockmap import Block, BlockMap
 from railyard.dfs.namenode.journal import FileBlock, Inode
 from railyard.dfs.namenode.namespace import Namespace
-from railyard.dfs.namenode.replicas.blockmap import Block, BlockMap
+
+
+def storage_report(
+    blocks: BlockMap,
+    nodes: Iterable[NodeId],
+    heard_s: Mapping[RackId, float],
+    now_s: float,
+    *,
+    safe_mode: bool,
+) -> StorageReport:
+    """The report on ``nodes``, those of the topology; ``heard_s``: {rack: time of a heartbeat}."""
+    complete = [block for block in blocks.blocks.values() if block.complete]
+    short = [block for block in complete if 0 < len(block.sound) < block.wanted]
+    missing = [block for block in complete if not block.sound]
+    held = Counter(node for block in blocks.blocks.values() for node in block.holders)
+
+    def storage(node: NodeId) -> NodeStorage:
+        heard = heard_s.get(rack_of(node))
+        alive = blocks.is_alive(node)
+        return NodeStorage(
+            node=node,
+            alive=alive,
+            draining=node in blocks.draining,
+            replicas=held[node],
+            stored_bytes=blocks.load[node] if alive else 0,
+            silent_s=None if heard is None else max(0.0, now_s - heard),
+        )
+
+    return StorageReport(
+        safe_mode=safe_mode,
+        nodes=tuple(map(storage, nodes)),
+        under_replicated=len(short),
+        urgent=sum(len(block.sound) == 1 for block in short),
+        corrupt=sum(bool(block.nodes("corrupt")) for block in complete),
+        missing=len(missing),
+        missing_single=sum(block.wanted == 1 for block in missing),
+        leaving=sum(len(block.nodes("leaving")) for block in complete),
+    )
+
+
+# The NameNode's read-only answers: listings, usage, block locations, fsck.
 
 
 def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:

@@ -1,24 +1,246 @@
-"""Who may ask, and what nobody gets to see: checks of each request, and errors as JSON.
+"""Delegation tokens: who has one is the user that it names, as with ``user.name``.
 
-On the loopback only requests for this machine's own names are answered, so that no page of another
-site can reach the gateway by a name of its own (DNS rebinding).  At any other address each request
-has to bring a token, but for a page that has nothing of the cluster in it.  A page of another site
-may not change anything at either.
+Their layout is Hadoop's, so that its clients can read them: identifier, password (an HMAC-SHA1 of
+the identifier), kind and service, in URL-safe base 64.  The key is drawn when the gateway starts,
+so no token outlives it, unless the gateway has a secret.  A token holds for 7 days.
+Source: Hadoop's ``Token``, ``AbstractDelegationTokenIdentifier`` and ``WritableUtils``.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
+import itertools
 import logging
 import re
-from collections.abc import Collection
+import secrets
+import time
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from railyard.gateway.http.access import Access
-from railyard.gateway.http.bodies import cut_off
-from railyard.gateway.http.crossorigin import READING, CrossOrigin
-from railyard.gateway.http.errors import RemoteError, remote_error
+from railyard.cluster.errors import UsageError
+from railyard.gateway.http.answers import RemoteError, cut_off, remote_error
+
+_KIND = "WEBHDFS delegation"
+_LIFE_MS = 7 * 86_400_000
+_RENEWED_MS = 86_400_000
+_CANCELLED_MAX = 100_000
+_TEXT_MAX = 3000
+
+
+class Token(NamedTuple):
+    """What a token's identifier says; times in milliseconds since 1970."""
+
+    owner: str
+    renewer: str
+    issued_ms: int
+    ends_ms: int
+    number: int
+
+
+class Tokens:
+    """Issues tokens and knows those again that it issued."""
+
+    def __init__(self, service: str, secret: str = "") -> None:
+        """With a ``secret``, those are known again that were issued with it before."""
+        self._service = service
+        self._key = secret.encode() or secrets.token_bytes(20)
+        self._numbers = itertools.count(1)
+        self._cancelled: set[int] = set()
+
+    def issue(self, owner: str, renewer: str, now_ms: int) -> str:
+        """A new token, as text for URLs."""
+        ends_ms = now_ms + _LIFE_MS
+        identifier = b"".join(
+            (
+                b"\0",  # version
+                *(_sized(text) for text in (owner, renewer, "")),  # "": no real user behind it
+                *(_number(each) for each in (now_ms, ends_ms, next(self._numbers), 1)),
+            )
+        )
+        parts = (identifier, self._password(identifier), _KIND.encode(), self._service.encode())
+        packed = b"".join(_number(len(part)) + part for part in parts)
+        return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+    def read(self, text: str, now_ms: int) -> Token:
+        """The token of a text; ``RemoteError`` for one that does not hold, or no longer."""
+        try:
+            padded = text[:_TEXT_MAX] + "=" * (-len(text[:_TEXT_MAX]) % 4)
+            packed = _Reader(base64.b64decode(padded, b"-_", validate=True))
+            identifier, password = packed.sized(), packed.sized()
+        except (ValueError, binascii.Error):
+            raise _invalid("it cannot be read") from None
+        if not hmac.compare_digest(password, self._password(identifier)):
+            raise _invalid("it is not of this gateway, or of before its last start")
+        token = _token(identifier)
+        if token.number in self._cancelled:
+            raise _invalid("it was cancelled")
+        if now_ms >= token.ends_ms:
+            raise _invalid("it has expired")
+        return token
+
+    def renew(self, text: str, user: str, now_ms: int) -> int:
+        """Until when a token holds at least, for its renewer to know."""
+        token = self.read(text, now_ms)
+        if user != token.renewer:
+            why = f"{user} tries to renew a token with renewer {token.renewer}"
+            raise RemoteError(403, "AccessControlException", why)
+        return min(now_ms + _RENEWED_MS, token.ends_ms)
+
+    def cancel(self, text: str, user: str, now_ms: int) -> None:
+        """Let a token hold no longer; its owner and its renewer may."""
+        token = self.read(text, now_ms)
+        if user not in (token.owner, token.renewer):
+            why = f"{user} is not authorized to cancel the token"
+            raise RemoteError(403, "AccessControlException", why)
+        if len(self._cancelled) >= _CANCELLED_MAX:
+            why = f"{_CANCELLED_MAX} tokens were cancelled: no more are"
+            raise RemoteError(403, "IOException", why)
+        self._cancelled.add(token.number)
+
+    def _password(self, identifier: bytes) -> bytes:
+        return hmac.digest(self._key, identifier, "sha1")
+
+
+def _token(identifier: bytes) -> Token:
+    """What one of our own identifiers says."""
+    reader = _Reader(identifier[1:])
+    owner, renewer, _ = (reader.sized().decode() for _ in range(3))
+    return Token(owner, renewer, reader.number(), reader.number(), reader.number())
+
+
+def _invalid(why: str) -> RemoteError:
+    return RemoteError(403, "InvalidToken", f"The delegation token does not hold: {why}")
+
+
+# Hadoop's layout of numbers and texts ------------------------------------------------------------
+def _sized(text: str) -> bytes:
+    data = text.encode()
+    return _number(len(data)) + data
+
+
+def _number(value: int) -> bytes:
+    """A whole number >= 0: itself up to 127, else 0x8F - n and its n + 1 bytes."""
+    if value <= 127:
+        return bytes([value])
+    count = (value.bit_length() + 7) // 8
+    return bytes([0x90 - count]) + value.to_bytes(count, "big")
+
+
+class _Reader:
+    """Reads numbers and texts one after the other; ``ValueError`` for what is cut off."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def number(self) -> int:
+        first = self._take(1)[0]
+        if first <= 127:
+            return first
+        count = 0x90 - first
+        if not 1 <= count <= 8:
+            raise ValueError("no number >= 0")
+        return int.from_bytes(self._take(count), "big")
+
+    def sized(self) -> bytes:
+        return self._take(self.number())
+
+    def _take(self, count: int) -> bytes:
+        taken, self._data = self._data[:count], self._data[count:]
+        if len(taken) < count:
+            raise ValueError("cut off")
+        return taken
+
+
+# What a request has to bring where other machines can send one: a token.
+
+
+class Access(NamedTuple):
+    """The gateway's token ("": none is needed), and the delegation tokens that it issues."""
+
+    token: str
+    tokens: Tokens
+
+    def check(self, request: web.Request) -> None:
+        """Raise ``RemoteError`` unless the request has the token.
+
+        Clients that cannot send headers have a delegation token in their URLs.
+        """
+        shown = request.headers.get("Authorization", "").encode("utf-8", "replace")
+        if hmac.compare_digest(shown, f"Bearer {self.token}".encode()):
+            return
+        delegated = request.query.get("delegation")
+        if delegated is None:
+            right = "need the header Authorization: Bearer TOKEN, or delegation=TOKEN in the URL"
+            raise RemoteError(401, "SecurityException", f"Authentication required: {right}")
+        self.tokens.read(delegated, int(time.time() * 1000))
+
+
+# Pages of other sites that may read what the gateway answers: those that were named, and no other.
+#
+# As Hadoop's CrossOriginFilter, off until somebody asks for it.  They may read only, and no cookie
+# or password that the browser has is of any use; where a token is needed they have to bring it.
+# Without this a page of any site that is open in a browser could read what the cluster does, since
+# the browser is a process of the cluster's own user.
+
+
+READING = ("GET", "HEAD", "OPTIONS")
+#: An origin as browsers write it: no path, no slash at the end.
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
+_HEADERS = "Accept, Authorization, Content-Type, Origin, X-Requested-With"  # as Hadoop's, and ours
+_SHOWN = "Railyard-Events"
+_AGE_S = 1800
+
+
+def origins_of(option: str, typed: str) -> tuple[str, ...]:
+    """The origins that an option names, with commas; ``UsageError`` for what is none."""
+    origins = tuple(each.strip() for each in typed.split(",") if each.strip())
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            right = "origins as browsers send them, such as http://localhost:3000"
+            raise UsageError(f"{option} {origin[:80]}: need {right}")
+    return origins
+
+
+class CrossOrigin:
+    """Says to browsers whose pages may read answers."""
+
+    def __init__(self, origins: Sequence[str] = ()) -> None:
+        self._origins = frozenset(origins)
+
+    def allows(self, request: web.Request) -> bool:
+        """Whether the page that asks was named, and only reads."""
+        return request.method in READING and request.headers.get("Origin") in self._origins
+
+    def preflight(self, request: web.Request) -> web.Response | None:
+        """The answer to a browser that asks what a page may; None for any other request."""
+        wanted = request.headers.get("Access-Control-Request-Method")
+        if request.method != "OPTIONS" or wanted is None or not self.allows(request):
+            return None
+        told = {"Access-Control-Allow-Methods": ", ".join(READING)}
+        told |= {"Access-Control-Allow-Headers": _HEADERS, "Access-Control-Max-Age": str(_AGE_S)}
+        return web.Response(status=200, headers=told)
+
+    async def sign(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Add what lets a page read the answer."""
+        if self._origins:
+            response.headers["Vary"] = "Origin"
+        if self.allows(request):
+            response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
+            response.headers["Access-Control-Expose-Headers"] = _SHOWN
+
+
+# Who may ask, and what nobody gets to see: checks of each request, and errors as JSON.
+#
+# On the loopback only requests for this machine's own names are answered, so that no page of
+# another site can reach the gateway by a name of its own (DNS rebinding).  At any other address
+# each request has to bring a token, but for a page that has nothing of the cluster in it.  A page
+# of another site may not change anything at either.
+
 
 log = logging.getLogger(__name__)
 

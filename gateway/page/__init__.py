@@ -1,6 +1,6 @@
 """The live page: a cluster as it is now, or a run that has ended at any time of it.
 
 The gateway serves the first, ``railyard view`` the second.  Pages of runs and comparisons look
-alike and draw with the same code.  Not here: those pages' tables and words (``scripts.report``).
+alike and draw with the same code.  Not here: those pages' tables and words (``report``).
 Open ``feed`` first: what the page is told; ``browser`` has the JavaScript that draws.
 """

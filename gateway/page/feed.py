@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, TaskId, job_of, rack_of, task_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
     AttemptStarted,
@@ -42,9 +42,9 @@ from railyard.cluster.messages.execution import (
     StartFlow,
 )
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.state.jobs import Job, Node
-from railyard.resourcemanager.driving.attempttrace import Fetches, Slice, phases_of
+from railyard.resourcemanager.core.jobs import Job, Node
 from railyard.resourcemanager.driving.eventlog import Step
+from railyard.resourcemanager.driving.trace import AttemptFetches, Slice, phases_of
 from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.decisions import (
     Copy,
@@ -79,7 +79,7 @@ class Feed:
         self._started_s: dict[AttemptId, float] = {}
         self._flows: dict[FlowId, tuple[StartFlow, float]] = {}
         self._fetching: dict[AttemptId, int] = {}  #: flows that are open
-        self._fetched: dict[AttemptId, Fetches] = {}  #: the last that ended
+        self._fetched: dict[AttemptId, AttemptFetches] = {}  #: the last that ended
         self._told_fetching: dict[AttemptId, bool] = {}
         self._pairs: dict[tuple[str, str], int] = {}
         self._told: dict[JobId, Row] = {}  #: each job's latest status
@@ -203,7 +203,7 @@ class Feed:
         self, attempt: AttemptId, how: str, at_s: float, success: AttemptSucceeded | None = None
     ) -> None:
         started_s = self._started_s.pop(attempt, None)
-        fetched = self._fetched.pop(attempt, Fetches())
+        fetched = self._fetched.pop(attempt, AttemptFetches())
         self._fetching.pop(attempt, None)
         self._told_fetching.pop(attempt, None)
         node, lane, since_s = self._held.pop(attempt, (None, 0, at_s))
@@ -226,7 +226,7 @@ class Feed:
         if order.reader in self._fetching:
             self._fetching[order.reader] -= 1
         if finished and order.src != order.dst:
-            self._fetched[order.reader] = Fetches([(order, since_s, at_s)])
+            self._fetched[order.reader] = AttemptFetches([(order, since_s, at_s)])
             pair = rack_of(order.src), rack_of(order.dst)
             self._pairs[pair] = self._pairs.get(pair, 0) + order.size_bytes
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from railyard.cluster.accepted import Accepted, Effect, refused, used
+from railyard.cluster.acceptance import Accepted, Effect, refused, used
 from railyard.gateway.shell.web import Failed, Web
 
 #: Exit status of a command that was misused, or refused: -1 in Hadoop's source.

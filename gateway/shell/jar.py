@@ -1,24 +1,264 @@
-"""``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
-
-What it says are the lines of Hadoop's log, on standard error, by which programs follow jobs.
-"""
+"""The options of ``hadoop jar``: Hadoop's generic ones and those of its streaming jar."""
 
 from __future__ import annotations
 
 import os
 import posixpath
+import re
+import shutil
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from railyard.cluster.acceptance import Accepted, idle, refused, used
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.addresses import STORES, local_path, uri_of
-from railyard.gateway.shell.generic import Generic
-from railyard.gateway.shell.jaroptions import USAGE, JarOptions, Shipped
-from railyard.gateway.shell.paths import absolute, status_of
-from railyard.gateway.shell.programs import check_programs
+from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, command_words, first_line_fault
+from railyard.gateway.shell.generic import Generic, takes_value
+from railyard.gateway.shell.paths import STORES, absolute, local_path, status_of, uri_of
 from railyard.gateway.shell.web import Failed, NoGateway, Web
+
+#: {option: key of the request}: those with one value
+_ONE = {
+    "-output": "output",
+    "-mapper": "mapper",
+    "-combiner": "combiner",
+    "-reducer": "reducer",
+    "-partitioner": "partitioner",
+    "-inputformat": "input_format",
+    "-outputformat": "output_format",
+    "-numReduceTasks": "reduces",
+    "-reduces": "reduces",
+}
+#: {option: (whether it names archives, whether they are the block store's without a scheme)}
+_FILES = {
+    "-files": (False, False),
+    "-archives": (True, False),
+    "-cacheFile": (False, True),
+    "-cacheArchive": (True, True),
+}
+_IDLE_FLAGS = ("-verbose", "-debug")
+_DEBUG = refused("the stderr of a failed attempt is shown")
+_HELP = used("what can be given, and no job")
+OPTIONS = Accepted(
+    "hadoop jar: options",
+    "option",
+    {
+        "-jobconf": used("the old name of -D"),
+        "-files": used("files for the working directory, with commas between"),
+        "-archives": used("archives, unpacked there"),
+        "-cacheFile": used("a file for the working directory"),
+        "-cacheArchive": used("an archive, unpacked there"),
+        "-file": used("a local file for the working directory"),
+        "-input": used("a file, a folder or a pattern"),
+        "-output": used("the folder for the output"),
+        "-mapper": used("the maps' command"),
+        "-combiner": used("the command for some of a map's sorted lines"),
+        "-reducer": used("the reduces' command; NONE, aggregate"),
+        "-partitioner": used("HashPartitioner, KeyFieldBasedPartitioner"),
+        "-inputformat": used("TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"),
+        "-outputformat": used("TextOutputFormat; others are refused"),
+        "-numReduceTasks": used("reduces"),
+        "-reduces": used("the same"),
+        "-cmdenv": used("a variable of the programs' environment"),
+        "-background": used("submit, and do not wait"),
+        "-help": _HELP,
+        "--help": _HELP,
+        "-h": _HELP,
+        "-info": _HELP,
+        "-verbose": idle("of what Hadoop's client prints"),
+        "-debug": idle("of what Hadoop's client keeps"),
+        "-additionalconfspec": refused("give -conf"),
+        "-inputreader": refused("records are lines"),
+        "-io": refused("programs read and write text"),
+        "-mapdebug": _DEBUG,
+        "-reducedebug": _DEBUG,
+        "-lazyOutput": refused("each reduce writes its file"),
+    },
+)
+USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
+  -D k=v                    a setting of the job, such as mapreduce.job.reduces=4
+  -files a,b#name           files for the working directory of each attempt
+  -archives x.zip#name      archives, unpacked there
+  -input PATH               a file, a folder or a pattern; may be repeated
+  -output PATH              a folder, which must not exist
+  -mapper COMMAND           gets lines, writes lines: key, tab, value
+  -combiner COMMAND         gets some of a mapper's sorted lines
+  -reducer COMMAND          gets sorted lines; NONE, aggregate
+  -partitioner CLASS        HashPartitioner or KeyFieldBasedPartitioner
+  -file PATH                a local file for the working directory
+  -cmdenv k=v               a variable of the programs' environment
+  -numReduceTasks N
+  -inputformat CLASS        TextInputFormat
+  -outputformat CLASS       TextOutputFormat
+  -background               submit, and do not wait"""
+
+
+class Shipped(NamedTuple):
+    """A file for the working directory of each attempt."""
+
+    typed: str  #: PATH or PATH#NAME
+    unpacked: bool = False
+    stored: bool = False  #: a path without a scheme is the block store's
+
+    @property
+    def path(self) -> str:
+        """What stands before #."""
+        return self.typed.partition("#")[0]
+
+    @property
+    def name(self) -> str:
+        """That of the working directory."""
+        path, _, name = self.typed.partition("#")
+        return name or path.rstrip("/").rpartition("/")[2]
+
+
+class JarOptions:
+    """What was typed: the request but for its files, and the files.
+
+    ``generic`` takes Hadoop's generic options, which may stand anywhere.
+    """
+
+    def __init__(self, arguments: list[str], generic: Generic | None = None) -> None:
+        self.request: dict[str, Any] = {}
+        self.inputs: list[str] = []
+        self.files: list[Shipped] = []
+        self.generic = generic or Generic()
+        self.environment: dict[str, str] = {}
+        self.background = False
+        self.help = False
+        rest = list(arguments)
+        while rest:
+            self._take(rest.pop(0), rest)
+        missing = [name for name in ("input", "output", "mapper") if not self._has(name)]
+        if missing and not self.help:
+            raise UsageError(f"Missing required option: {missing[0]}")
+
+    def _has(self, name: str) -> bool:
+        return bool(self.inputs if name == "input" else self.request.get(name))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those of -D, -jobconf and the files of -conf."""
+        return self.generic.settings()
+
+    def _take(self, option: str, rest: list[str]) -> None:
+        if self.generic.take(option, rest[:1]):
+            del rest[: takes_value(option)]
+            return
+        entry = OPTIONS.check(option)
+        if entry is _HELP:
+            self.help = True
+        elif option == "-background":
+            self.background = True
+        elif option in _IDLE_FLAGS:
+            pass
+        elif not rest:
+            raise UsageError(f"{option}: need a value")
+        else:
+            self._take_value(option, rest.pop(0))
+
+    def _take_value(self, option: str, value: str) -> None:
+        if option in _ONE:
+            if _ONE[option] in self.request:
+                raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
+            self.request[_ONE[option]] = value
+        elif option == "-jobconf":
+            self.generic.set(value, f"{option} {value}")
+        elif option == "-cmdenv":
+            self._set(self.environment, value, option)
+        elif option == "-input":
+            self.inputs += _commas(value)
+        elif option == "-file":
+            self.files.append(Shipped(value))
+        elif option in _FILES:
+            self.files += [Shipped(each, *_FILES[option]) for each in _commas(value)]
+
+    def _set(self, into: dict[str, str], text: str, option: str) -> None:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{option} {text}: need NAME=VALUE")
+        into[name.strip()] = value
+
+
+def _commas(text: str) -> list[str]:
+    """Parts between commas, but not those within braces: a{b,c},d is a{b,c} and d."""
+    return [part for part in re.findall(r"(?:\{[^{}]*\}|[^,])+", text) if part]
+
+
+# What can be known of a job's programs before it is submitted: files of -files are local then.
+
+
+_OPTIONS = {"-mapper": "mapper", "-combiner": "combiner", "-reducer": "reducer"}
+#: Programs whose first argument is a file that they run, unless an option says otherwise.
+_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
+_WORKING_FOLDER = "the working folder of each attempt"
+
+
+def check_programs(options: JarOptions) -> None:
+    """Raise ``UsageError`` for a program that no attempt could start."""
+    shipped = {each.name: each for each in options.files}
+    for option, key in _OPTIONS.items():
+        try:
+            words = command_words(options.request.get(key, ""))
+        except ValueError:
+            continue  # the gateway says what is wrong
+        if words:
+            _check_program(option, words[0], shipped)
+            for script in _scripts(words):
+                _check_file(option, script, shipped)
+
+
+def _check_program(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:
+    if word in shipped or word.removeprefix("./") in shipped:
+        _check_first_line(option, shipped[word.removeprefix("./")])
+    elif "/" in word or not shutil.which(word):
+        _check_file(option, word, shipped)
+
+
+def _check_file(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:
+    """A file that a program needs: it has to be among the shipped ones, whose folder it is in."""
+    names = [name for name in word.split("/") if name not in ("", ".")]
+    if word.startswith("/") or ".." in names or not names or names[0] in shipped:
+        return
+    last = names[-1]
+    if len(names) > 1 and last in shipped:
+        why = "files of -files have no other folder there"
+        raise UsageError(f"{option} {word}: need {last}, in the working folder: {why}")
+    if Path(word).is_file():
+        called = f", where it is {last}" if len(names) > 1 else ""
+        right = f"-files {word} puts it into {_WORKING_FOLDER}{called}"
+        raise UsageError(f"{option} {word}: was not shipped: {right}")
+
+
+def _check_first_line(option: str, shipped: Shipped) -> None:
+    if shipped.stored or shipped.unpacked or uri_of(shipped.path).scheme in STORES:
+        return
+    path = Path(local_path(shipped.path))
+    if path.is_file():
+        with open(path, "rb") as file:
+            fault = first_line_fault(shipped.name, file.read(PROGRAM_HEAD_BYTES))
+        if fault:
+            raise UsageError(f"{option} {shipped.name}: {fault}")
+
+
+def _scripts(words: tuple[str, ...]) -> Iterator[str]:
+    """The file that an interpreter runs; none if its options may say what it runs."""
+    if not _INTERPRETERS.fullmatch(words[0].rpartition("/")[2]):
+        return
+    for word in words[1:]:
+        if not word.startswith("-"):
+            yield word
+            return
+        if not re.fullmatch(r"-[uBEsSOxvw]+", word):
+            return
+
+
+# ``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
+#
+# What it says are the lines of Hadoop's log, on standard error, by which programs follow jobs.
+
 
 _LOOK_S = 0.25
 #: For how long a job is waited for whose cluster does not answer: its gateway may start anew.

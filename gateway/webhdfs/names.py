@@ -1,23 +1,163 @@
-"""Operations on names and attributes: nothing that moves a file's bytes.
-
-Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
-"""
+"""The JSON of WebHDFS's answers, made from the block store's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import Refused
-from railyard.cluster.files.resources import free_bytes
+from railyard.cluster.ids import NodeId, rack_of
+from railyard.cluster.machine import free_bytes
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages.changes import Concatenate, SetAttributes, SetReplication
-from railyard.dfs.messages.files import BlockLocation, FileStatus
+from railyard.dfs.messages import (
+    BlockLocation,
+    Concatenate,
+    FileStatus,
+    SetAttributes,
+    SetReplication,
+    Usage,
+)
 from railyard.dfs.paths import EXISTS, IS_FOLDER, MISSING, NO_FOLDER, NOT_EMPTY
-from railyard.gateway.http.errors import RemoteError, illegal, missing
-from railyard.gateway.webhdfs import shapes
+from railyard.gateway.http.answers import RemoteError, illegal, missing
 from railyard.gateway.webhdfs.parameters import Call, without_colon
+
+#: The port that clients read in names of DataNodes; nobody can connect to it.
+_DATA_PORT = 9866
+_POOL = "railyard"
+#: None is set: HDFS's way of saying so.
+_NO_QUOTA = -1
+
+
+def data_address(node: NodeId) -> str:
+    """What clients read as the name of a node's DataNode."""
+    return f"{node}:{_DATA_PORT}"
+
+
+def file_status(status: FileStatus, block_bytes: int, suffix: str = "") -> dict[str, Any]:
+    """A ``FileStatus``; ``suffix``: the name in its folder, ``block_bytes``: the topology's."""
+    return {
+        "accessTime": int(status.accessed_s * 1000),
+        "blockSize": 0 if status.folder else status.stored_block_bytes or block_bytes,
+        "childrenNum": status.entries,
+        "fileId": status.number + 16385,  # where HDFS begins to count: "/" has that
+        "group": status.group,
+        "length": status.stored_length,
+        "modificationTime": int(status.modified_s * 1000),
+        "owner": status.owner,
+        "pathSuffix": suffix,
+        "permission": f"{status.permission:o}",
+        "replication": status.replication,
+        "storagePolicy": 0,
+        "type": "DIRECTORY" if status.folder else "FILE",
+    }
+
+
+def file_statuses(entries: Iterable[FileStatus], of: str, block_bytes: int) -> dict[str, Any]:
+    """``FileStatuses`` of the entries of the path ``of``; of a file its own, without a name."""
+    shown = [
+        file_status(each, block_bytes, "" if each.path == of else each.path.rsplit("/", 1)[1])
+        for each in entries
+    ]
+    return {"FileStatuses": {"FileStatus": shown}}
+
+
+def content_summary(usage: Usage) -> dict[str, Any]:
+    """``ContentSummary``: what is below a path, itself included."""
+    return {
+        "ContentSummary": {
+            "directoryCount": usage.folders,
+            "fileCount": usage.files,
+            "length": usage.stored_bytes,
+            "quota": _NO_QUOTA,
+            "spaceConsumed": usage.stored_disk_bytes,
+            "spaceQuota": _NO_QUOTA,
+        }
+    }
+
+
+def quota_usage(usage: Usage) -> dict[str, Any]:
+    """``QuotaUsage``: the same in short, as no quota is set."""
+    return {
+        "QuotaUsage": {
+            "fileAndDirectoryCount": usage.files + usage.folders,
+            "quota": _NO_QUOTA,
+            "spaceConsumed": usage.stored_disk_bytes,
+            "spaceQuota": _NO_QUOTA,
+            "typeQuota": {},
+        }
+    }
+
+
+def block_locations(blocks: Iterable[BlockLocation]) -> dict[str, Any]:
+    """``BlockLocations``, as Hadoop 3 has them."""
+    shown = [
+        {
+            "cachedHosts": [],
+            "corrupt": not block.nodes,
+            "hosts": list(block.nodes),
+            "length": block.stored_length,
+            "names": [data_address(node) for node in block.nodes],
+            "offset": block.stored_offset,
+            "storageIds": [],
+            "storageTypes": ["DISK"] * len(block.nodes),
+            "topologyPaths": [f"/{rack_of(node)}/{data_address(node)}" for node in block.nodes],
+        }
+        for block in blocks
+    ]
+    return {"BlockLocations": {"BlockLocation": shown}}
+
+
+def located_blocks(
+    shown: Iterable[BlockLocation], last: BlockLocation | None, stored_length: int
+) -> dict[str, Any]:
+    """``LocatedBlocks``, as older clients ask for them."""
+    return {
+        "LocatedBlocks": {
+            "fileLength": stored_length,
+            "isLastBlockComplete": True,
+            "isUnderConstruction": False,
+            "lastLocatedBlock": None if last is None else _located(last),
+            "locatedBlocks": [_located(block) for block in shown],
+        }
+    }
+
+
+def _located(block: BlockLocation) -> dict[str, Any]:
+    return {
+        "block": {
+            "blockId": block.block,
+            "blockPoolId": _POOL,
+            "generationStamp": 0,
+            "numBytes": block.stored_length,
+        },
+        "blockToken": {"urlString": "AAAAAA"},
+        "cachedLocations": [],
+        "isCorrupt": not block.nodes,
+        "locations": [_datanode(node, node in block.draining) for node in block.nodes],
+        "startOffset": block.stored_offset,
+        "storageTypes": ["DISK"] * len(block.nodes),
+    }
+
+
+def _datanode(node: str, is_draining: bool) -> dict[str, Any]:
+    return {
+        "adminState": "DECOMMISSION_INPROGRESS" if is_draining else "NORMAL",
+        "hostName": node,
+        "infoPort": 0,
+        "ipAddr": "127.0.0.1",
+        "ipcPort": 0,
+        "name": f"127.0.0.1:{_DATA_PORT}",
+        "networkLocation": f"/{rack_of(node)}",
+        "storageID": node,
+        "xferPort": _DATA_PORT,
+    }
+
+
+# Operations on names and attributes: nothing that moves a file's bytes.
+#
+# Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
+
 
 #: What an operation answers; None: an answer without a body.
 Answer = Mapping[str, Any] | None
@@ -30,26 +170,26 @@ _LISTED_MAX = 1000  #: entries of a listing in parts
 def get_file_status(call: Call, store: DfsClient) -> Answer:
     """The status of a file or folder."""
     status = existing(store, call.path)
-    return {"FileStatus": shapes.file_status(status, call.place.stored_block_bytes)}
+    return {"FileStatus": file_status(status, call.place.stored_block_bytes)}
 
 
 def list_status(call: Call, store: DfsClient) -> Answer:
     """The entries of a folder, by name."""
-    return shapes.file_statuses(store.list(call.path), call.path, call.place.stored_block_bytes)
+    return file_statuses(store.list(call.path), call.path, call.place.stored_block_bytes)
 
 
 def list_status_batch(call: Call, store: DfsClient) -> Answer:
     """The same in parts, the next of which begin after a name."""
     after = call.text("startafter", "") or ""
     entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
-    shown = shapes.file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
+    shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
     left = max(0, len(entries) - _LISTED_MAX)
     return {"DirectoryListing": {"partialListing": shown, "remainingEntries": left}}
 
 
 def get_content_summary(call: Call, store: DfsClient) -> Answer:
     """How much is below a path."""
-    return shapes.content_summary(store.usage(call.path))
+    return content_summary(store.usage(call.path))
 
 
 def get_home_directory(call: Call, _: DfsClient) -> Answer:
@@ -111,19 +251,19 @@ def get_status(call: Call, store: DfsClient) -> Answer:
 
 def get_quota_usage(call: Call, store: DfsClient) -> Answer:
     """How much is below a path; there are no quotas."""
-    return shapes.quota_usage(store.usage(call.path))
+    return quota_usage(store.usage(call.path))
 
 
 def get_block_locations(call: Call, store: DfsClient) -> Answer:
     """Where a file's blocks are, for older clients."""
     blocks, within = _blocks(call, store)
     stored_length = sum(block.stored_length for block in blocks)
-    return shapes.located_blocks(within, blocks[-1] if blocks else None, stored_length)
+    return located_blocks(within, blocks[-1] if blocks else None, stored_length)
 
 
 def get_file_block_locations(call: Call, store: DfsClient) -> Answer:
     """Where the blocks are that a range meets."""
-    return shapes.block_locations(_blocks(call, store)[1])
+    return block_locations(_blocks(call, store)[1])
 
 
 def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[BlockLocation]]:

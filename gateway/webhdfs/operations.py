@@ -1,31 +1,251 @@
-"""WebHDFS: which operation a request asks for, and those that move a file's bytes.
-
-A write has two steps, as clients expect: the first is answered with where to send the bytes, which
-is here again.  A file exists once all of it has come; of two who create it, one does.
-"""
+"""Operations of HDFS that the block store has not got, refused as an HDFS without them does it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
+import crc32c
 from aiohttp import web
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import Refused
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.dfs.client import DfsClient, DfsFile
-from railyard.dfs.messages.files import FileStatus
+from railyard.cluster.ids import rack_of
+from railyard.cluster.machine import free_bytes
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages import FileStatus, NodeStorage, StorageReport
 from railyard.dfs.paths import IS_FOLDER, MISSING
-from railyard.gateway.http.bodies import json_answer
-from railyard.gateway.http.errors import RemoteError, illegal, missing
-from railyard.gateway.http.tokens import Tokens
+from railyard.dfs.reader import DfsFile
+from railyard.gateway.http.answers import RemoteError, illegal, json_answer, json_body, missing
+from railyard.gateway.http.guard import Tokens
 from railyard.gateway.stores import Store, Stores
 from railyard.gateway.webhdfs import names
-from railyard.gateway.webhdfs.checksum import FileChecksum
-from railyard.gateway.webhdfs.names import Answer, existing, replication_of
+from railyard.gateway.webhdfs.names import Answer, data_address, existing, replication_of
 from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
-from railyard.gateway.webhdfs.refused import refusal
+
+_ACLS = (
+    "AclException",
+    "The ACL operation has been rejected.  Support for ACLs has been disabled by setting "
+    "dfs.namenode.acls.enabled to false.",
+)
+_XATTRS = (
+    "IOException",
+    "The XAttr operation has been rejected.  Support for XAttrs has been disabled by setting "
+    "dfs.namenode.xattrs.enabled to false.",
+)
+_SNAPSHOTS = ("SnapshotException", "Directory is not a snapshottable directory: {path}")
+_LINKS = ("UnsupportedOperationException", "Symlinks not supported")
+
+#: {(verb, operation): (exception, message)}
+REFUSED: dict[tuple[str, str], tuple[str, str]] = {
+    **{
+        ("PUT", name): _ACLS
+        for name in (
+            "MODIFYACLENTRIES",
+            "REMOVEACLENTRIES",
+            "REMOVEDEFAULTACL",
+            "REMOVEACL",
+            "SETACL",
+        )
+    },
+    **{("GET", name): _XATTRS for name in ("GETXATTRS", "LISTXATTRS")},
+    **{("PUT", name): _XATTRS for name in ("SETXATTR", "REMOVEXATTR")},
+    **{
+        ("PUT", name): _SNAPSHOTS
+        for name in ("ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "CREATESNAPSHOT", "RENAMESNAPSHOT")
+    },
+    **{
+        ("GET", name): _SNAPSHOTS
+        for name in ("GETSNAPSHOTDIFF", "GETSNAPSHOTDIFFLISTING", "GETSNAPSHOTLIST")
+    },
+    ("DELETE", "DELETESNAPSHOT"): _SNAPSHOTS,
+    ("PUT", "CREATESYMLINK"): _LINKS,
+}
+
+
+def refusal(verb: str, operation: str, path: str) -> RemoteError | None:
+    """Why an operation of HDFS is refused; None for one that is not known to be one."""
+    told = REFUSED.get((verb, operation))
+    if told is None:
+        return None
+    exception, message = told
+    status = 400 if exception == "UnsupportedOperationException" else 403
+    return RemoteError(status, exception, message.format(path=path))
+
+
+# The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs.
+#
+# A CRC32C for each 512 bytes, an MD5 over those of each block, and an MD5 over these, for which
+# HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Two clusters with blocks of
+# the same length have the same checksum of the same bytes.
+
+
+BYTES_PER_CRC = 512
+_MD5_BYTES = 16
+
+
+class FileChecksum:
+    """Takes a file's bytes in order."""
+
+    def __init__(self, block_bytes: int) -> None:
+        self._block_bytes = block_bytes
+        self._left = block_bytes  #: bytes until the block ends
+        self._chunk = bytearray()  #: bytes of the last 512 that have come
+        self._block = hashlib.md5(usedforsecurity=False)
+        self._blocks: list[bytes] = []
+
+    def take(self, pieces: Iterable[memoryview]) -> None:
+        """Take the next bytes."""
+        for piece in pieces:
+            while len(piece):
+                now, piece = piece[: self._left], piece[self._left :]
+                self._left -= len(now)
+                self._take(now)
+                if not self._left:
+                    self._end_block()
+
+    def told(self) -> dict[str, Any]:
+        """The checksum as WebHDFS tells it: ``bytes`` in hex, with 4 zero bytes at the end."""
+        if self._left < self._block_bytes:
+            self._end_block()
+        per_crc, kind = (BYTES_PER_CRC, "CRC32C") if self._blocks else (0, "CRC32")  # as HDFS does
+        per_block = self._block_bytes // BYTES_PER_CRC if len(self._blocks) > 1 else 0
+        together = b"".join(self._blocks)
+        buffer = 2 * _MD5_BYTES
+        while buffer < len(together):
+            buffer *= 2
+        digest = hashlib.md5(together.ljust(buffer, b"\0"), usedforsecurity=False).digest()
+        told = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big") + digest
+        return {
+            "FileChecksum": {
+                "algorithm": f"MD5-of-{per_block}MD5-of-{per_crc}{kind}",
+                "bytes": told.hex() + "00000000",
+                "length": len(told),
+            }
+        }
+
+    def _take(self, piece: memoryview) -> None:
+        if self._chunk:
+            need = BYTES_PER_CRC - len(self._chunk)
+            self._chunk += piece[:need]
+            piece = piece[need:]
+            if len(self._chunk) < BYTES_PER_CRC:
+                return
+            self._sum(memoryview(bytes(self._chunk)))
+            self._chunk.clear()
+        whole = len(piece) - len(piece) % BYTES_PER_CRC
+        self._sum(piece[:whole])
+        self._chunk += piece[whole:]
+
+    def _sum(self, data: memoryview) -> None:
+        sums = [
+            crc32c.crc32c(data[at : at + BYTES_PER_CRC]).to_bytes(4, "big")
+            for at in range(0, len(data), BYTES_PER_CRC)
+        ]
+        self._block.update(b"".join(sums))
+
+    def _end_block(self) -> None:
+        self._sum(memoryview(bytes(self._chunk)))
+        self._chunk.clear()
+        self._blocks.append(self._block.digest())
+        self._block = hashlib.md5(usedforsecurity=False)
+        self._left = self._block_bytes
+
+
+# What ``hdfs dfsadmin`` asks: safe mode, and a report on the nodes.
+#
+# HDFS's clients ask these of the NameNode by RPC, so WebHDFS has no words for them: these requests
+# are Railyard's own.
+
+
+_ROOT = "/ws/v1/railyard/storage"
+
+
+class Administration:
+    """Answers the requests at ``_ROOT``."""
+
+    def __init__(self, stores: Stores, folder: RunFolder) -> None:
+        self._stores = stores
+        self._folder = folder
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        app.router.add_get(_ROOT, self._report)
+        app.router.add_get(f"{_ROOT}/safemode", self._safe_mode)
+        app.router.add_put(f"{_ROOT}/safemode", self._set_safe_mode)
+
+    async def _report(self, _: web.Request) -> web.Response:
+        async with self._stores.one() as store:
+            report = await store.call(lambda client: client.storage())
+        return json_answer(storage_report(report, free_bytes(self._folder.path)))
+
+    async def _safe_mode(self, _: web.Request) -> web.Response:
+        async with self._stores.one() as store:
+            is_on = await store.call(lambda client: client.is_in_safe_mode())
+        return json_answer({"safeMode": is_on})
+
+    async def _set_safe_mode(self, request: web.Request) -> web.Response:
+        body = await json_body(request)
+        wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
+        if not isinstance(wanted, bool):
+            raise illegal('the body: need JSON such as {"safeMode": true}')
+        async with self._stores.one() as store:
+            is_on = await store.call(lambda client: client.set_safe_mode(wanted))
+        return json_answer({"safeMode": is_on})
+
+
+def storage_report(report: StorageReport, free: int) -> dict[str, Any]:
+    """What is answered about a report; ``free``: bytes of the disk.
+
+    The nodes' disks are one in truth: each living node has an equal share of what is free.  As in
+    HDFS, the sums are those of the nodes in service: what is on others is to be found elsewhere.
+    """
+    alive = [node for node in report.nodes if node.alive]
+    in_service = [node for node in alive if not node.draining]
+    used = sum(node.stored_bytes for node in in_service)
+    share = free // max(1, len(alive))
+    remaining = share * len(in_service)
+    return {
+        "safeMode": report.safe_mode,
+        "capacity": used + remaining,
+        "used": used,
+        "remaining": remaining,
+        "underReplicated": report.under_replicated,
+        "urgent": report.urgent,
+        "corrupt": report.corrupt,
+        "missing": report.missing,
+        "missingWithOneReplica": report.missing_single,
+        "pendingDeletion": report.leaving,
+        "nodes": [_node(node, share if node.alive else 0) for node in report.nodes],
+    }
+
+
+def _node(node: NodeStorage, free: int) -> dict[str, Any]:
+    heard_s = None if node.silent_s is None else time.time() - node.silent_s
+    drained = "draining" if node.replicas else "drained"
+    return {
+        "name": data_address(node.node),
+        "host": node.node,
+        "rack": f"/{rack_of(node.node)}",
+        "alive": node.alive,
+        "drain": drained if node.draining else "",
+        "capacity": node.stored_bytes + free,
+        "used": node.stored_bytes,
+        "remaining": free,
+        "blocks": node.replicas,
+        "lastContactSeconds": heard_s,
+    }
+
+
+# WebHDFS: which operation a request asks for, and those that move a file's bytes.
+#
+# A write has two steps, as clients expect: the first is answered with where to send the bytes,
+# which is here again.  A file exists once all of it has come; of two who create it, one does.
+
 
 _OnNames = Callable[[Call, DfsClient], Answer]
 _OnBytes = Callable[[Call, Store], Awaitable[web.StreamResponse]]

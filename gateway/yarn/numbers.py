@@ -1,27 +1,172 @@
-"""A cluster's state in YARN's words, all of it from one answer, so that the numbers add up.
+"""Addresses of the nodes' NodeManagers: each node has one of its own on the loopback.
 
-A slot is a container of one virtual core and ``SLOT_MB`` of memory, and a job is an application,
-whose master lives in the ResourceManager and takes no slot.  Figures that YARN does not have are
-under "railyard".
+YARN's clients know a NodeManager by host and port, without a path, so nodes can't share an address.
+Linux has all of 127.0.0.0/8 on the loopback: node number 0 is 127.1.0.1, the next 127.1.0.2, all
+at the gateway's port.  Nodes beyond ``NODES_MAX``, and those whose address is taken, have a path of
+the gateway instead: /node/r0n1.  So do all of a gateway at another address than the loopback.
 """
 
 from __future__ import annotations
 
+import re
+import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from railyard.cluster.ids import JobId, NodeId, job_of
-from railyard.gateway.yarn.ids import container_id, job_id
-from railyard.gateway.yarn.nodeaddresses import address_of
+from aiohttp import web
+
+from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId, job_of, stage_of
+from railyard.cluster.topology import Topology
+from railyard.gateway.address import is_loopback, listen_at
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobStatus,
     NodeStatus,
     StageStatus,
 )
+
+NODES_MAX = 250
+
+
+def address_of(node: NodeId, addresses: Mapping[NodeId, str], gateway: str) -> str:
+    """Where a node's NodeManager answers: an address of its own, or a path of the gateway's."""
+    return addresses.get(node) or f"{gateway}/node/{node}"
+
+
+class NodeAddresses:
+    """The nodes' addresses, and the sockets that listen there."""
+
+    def __init__(self, topology: Topology, gateway: socket.socket) -> None:
+        """``gateway``: the socket at which the gateway listens."""
+        self.sockets: list[socket.socket] = []
+        self._hosts: dict[str, NodeId] = {}
+        self.of_nodes: Mapping[NodeId, str] = {}
+        if is_loopback(gateway):
+            self.of_nodes = self._listen(topology, gateway.getsockname()[1])
+
+    def node_of(self, request: web.Request) -> NodeId | None:
+        """The node that a request was sent to; None if it was sent to the gateway's own address."""
+        transport = request.transport
+        host = transport.get_extra_info("sockname", ("",))[0] if transport is not None else ""
+        return self._hosts.get(host)
+
+    def _listen(self, topology: Topology, port: int) -> dict[NodeId, str]:
+        addresses = {}
+        for number, node in enumerate(topology.nodes()[:NODES_MAX]):
+            host = f"127.1.0.{number + 1}"
+            try:
+                self.sockets.append(listen_at(host, port))
+            except OSError:
+                continue  # somebody else has it
+            self._hosts[host] = node.id
+            addresses[node.id] = f"{host}:{port}"
+        return addresses
+
+
+# Ids as Hadoop writes them, of our jobs, tasks and attempts: made, and looked up.
+#
+#     j12        application_1795444939124_0012, job_1795444939124_0012
+#     j12.m3     task_1795444939124_0012_m_000003
+#     j12.m3.0   attempt_1795444939124_0012_m_000003_0
+#
+# A task that reads no other stage is a map, others are reduces.  Where a job has several stages of
+# a kind, their tasks are numbered on, in the order of the stages.
+
+
+_JOB = re.compile(r"(?:job|application)_(\d{1,20})_(\d{4,15})")
+_TASK = re.compile(r"(?:task|attempt)_(\d{1,20}_\d{4,15})_([mr])_(\d{6,12})(?:_\d{1,12})?")
+
+
+def job_id(begun_ms: int, job: JobId, kind: str = "job") -> str:
+    """A job's id, or with ``kind`` "application" that of its application."""
+    return f"{kind}_{begun_ms}_{int(job[1:]):04d}"
+
+
+def job_named(begun_ms: int, name: str) -> JobId | None:
+    """The job of such an id; None if it is no id of this cluster."""
+    match = _JOB.fullmatch(name)
+    if match is None or int(match[1]) != begun_ms or match[2] != f"{int(match[2]):04d}":
+        return None
+    return JobId(f"j{int(match[2])}")
+
+
+def container_id(begun_ms: int, attempt: AttemptId) -> str:
+    """The id of an attempt's container, which has stage, task and attempt in its number."""
+    _, task, number = attempt.split(".")
+    stage = stage_of(attempt).partition(".")[2]
+    letters = 0
+    for letter in stage:
+        letters = 27 * letters + ord(letter) - ord("a") + 1
+    index = int(task[len(stage) :])
+    job = job_id(begun_ms, job_of(attempt), "container")
+    return f"{job}_01_{letters}{index:07d}{int(number):03d}"
+
+
+@dataclass(frozen=True)
+class TaskIds:
+    """The ids of a job's tasks."""
+
+    job: str  #: its id
+    stages: Sequence[StageStatus]
+
+    @cached_property
+    def _first(self) -> dict[str, tuple[str, int]]:
+        """{stage: its kind, "m" or "r", and the number of its first task}"""
+        counts = {"m": 0, "r": 0}
+        first = {}
+        for stage in self.stages:
+            kind = "r" if stage.reads else "m"
+            first[stage.name] = kind, counts[kind]
+            counts[kind] += stage.tasks
+        return first
+
+    def kind(self, task: TaskId) -> str:
+        """The letter of a task's kind: "m" for a map, "r" for a reduce."""
+        return self._first[_stage(task)][0]
+
+    def of_kind(self, kind: str) -> list[StageStatus]:
+        """The stages of such tasks."""
+        return [stage for stage in self.stages if self._first[stage.name][0] == kind]
+
+    def task(self, task: TaskId) -> str:
+        """A task's id."""
+        stage = _stage(task)
+        kind, first = self._first[stage]
+        number = first + int(task.rpartition(".")[2][len(stage) :])
+        return f"{self.job.replace('job_', 'task_', 1)}_{kind}_{number:06d}"
+
+    def attempt(self, attempt: AttemptId) -> str:
+        """An attempt's id."""
+        task, _, number = attempt.rpartition(".")
+        return f"{self.task(TaskId(task)).replace('task_', 'attempt_', 1)}_{number}"
+
+    def position(self, name: str) -> int | None:
+        """The number of a task among all of its job, by its id or by that of an attempt."""
+        match = _TASK.fullmatch(name)
+        if match is None or f"job_{match[1]}" != self.job:
+            return None
+        number, before = int(match[3]), 0
+        for stage in self.stages:
+            kind, first = self._first[stage.name]
+            if kind == match[2] and first <= number < first + stage.tasks:
+                return before + number - first
+            before += stage.tasks
+        return None
+
+
+def _stage(task: TaskId) -> str:
+    return task.rpartition(".")[2].rstrip("0123456789")
+
+
+# A cluster's state in YARN's words, all of it from one answer, so that the numbers add up.
+#
+# A slot is a container of one virtual core and ``SLOT_MB`` of memory, and a job is an application,
+# whose master lives in the ResourceManager and takes no slot.  Figures that YARN does not have are
+# under "railyard".
+
 
 SLOT_MB = 1024
 NODE_PORT = 45454  #: part of a node's id; nobody can connect to it

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from railyard.cluster.errors import UsageError, unknown_name
-from railyard.cluster.shown import printable
+from railyard.cluster.errors import UsageError, printable, unknown_name
 from railyard.jobs.model import input_names
 from railyard.jobs.package import load_job, pack_file
-from railyard.jobs.samples.sample import Plan, Request, Sample
-from railyard.jobs.samples.steps import measured_step
+from railyard.jobs.plan import Plan, Request, Sample, measured_step
 
 #: The letters of a user's file that are shown as the name of its job.
 _SHOWN_LETTERS_MAX = 40
@@ -20,36 +18,36 @@ _SHOWN_LETTERS_MAX = 40
 _JOBS = {
     "correlation": (
         "ranks rows by two columns; four single tasks",
-        "correlation.plan:plan_correlation",
+        "correlation:plan_correlation",
     ),
     "kmeans": (
         "clusters movies by their ratings, in several iterations",
-        "kmeans.plan:plan_kmeans",
+        "kmeans:plan_kmeans",
     ),
     "query": (
         "joins two tables, adds up and ranks, as SQL in five stages",
-        "query.plan:plan_query",
+        "query:plan_query",
     ),
     "ranked-inverted-index": (
         "ranks the documents of each three words, of what sequence-count wrote",
-        "sequences.plan:plan_ranked_inverted_index",
+        "sequences:plan_ranked_inverted_index",
     ),
     "self-join": (
         "joins associations of k items to candidates of k + 1",
-        "associations.plan:plan_self_join",
+        "selfjoin:plan_self_join",
     ),
     "sequence-count": (
         "counts three words in a row, by document",
-        "sequences.plan:plan_sequence_count",
+        "sequences:plan_sequence_count",
     ),
     "terasort": (
         "sorts 100-byte records, as the sort benchmark defines it",
-        "tera.plan:plan_terasort",
+        "terasort:plan_terasort",
     ),
-    "topwords": ("finds the most frequent words, in three stages", "words.plan:plan_topwords"),
+    "topwords": ("finds the most frequent words, in three stages", "wordcount:plan_topwords"),
     "wordcount": (
         "counts words; combined=false ships every single one",
-        "words.plan:plan_wordcount",
+        "wordcount:plan_wordcount",
     ),
 }
 

@@ -1,13 +1,437 @@
-"""The job that runs a streaming job's programs: ``StreamingJob``, of which each one is a case."""
+"""What a program finds in its environment: ids as Hadoop writes them, its task and its input."""
 
 from __future__ import annotations
 
+import io as files
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
 import msgspec
 
+from railyard.cluster.errors import printable
+from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
+from railyard.cluster.ids import AttemptId, job_of, stage_of
+from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.streaming.operators import StreamingMap, StreamingReduce
-from railyard.jobs.streaming.specification import Streaming
+from railyard.jobs.operators import fetch, split_bytes
+from railyard.jobs.records import Combiner, RunReader, RunWriter
+from railyard.jobs.streaming import aggregate
+from railyard.jobs.streaming.keys import pairs_of, partitioner
+from railyard.jobs.streaming.lines import (
+    raw_lines,
+    records_of,
+    split_lines,
+    whole_lines,
+    with_lf,
+    without_mark,
+)
+from railyard.jobs.streaming.request import Streaming
+from railyard.jobs.streaming.settings import in_environment
+from railyard.jobs.taskio import (
+    BadInput,
+    Buffer,
+    Counters,
+    JobError,
+    Program,
+    TaskIO,
+    TaskResult,
+    check_counters,
+)
+
+
+def hadoop_job_id(begun_ms: int, job: str) -> str:
+    """The id of job "j12" of a cluster that began then: "job_1795444939124_0012"."""
+    return f"job_{begun_ms}_{int(job[1:]):04d}"
+
+
+def hadoop_attempt_id(begun_ms: int, attempt: AttemptId) -> str:
+    """The id of attempt "j12.m3.0": "attempt_1795444939124_0012_m_000003_0"."""
+    stage = stage_of(attempt)
+    task, number = attempt.removeprefix(stage).split(".")
+    job = hadoop_job_id(begun_ms, job_of(attempt)).removeprefix("job_")
+    return f"attempt_{job}_{stage.rpartition('.')[2]}_{int(task):06d}_{number}"
+
+
+def environment_of(specification: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str, str]:
+    """The variables that a task's program gets beside those of its NodeManager.
+
+    Those of -cmdenv come last, so they win; those of mapreduce.map.env come first.
+    """
+    begun_ms = specification.begun_ms
+    attempt_id = hadoop_attempt_id(begun_ms, attempt)
+    task_id = attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1)
+    settings = dict(specification.settings)
+    settings |= {
+        "mapreduce.job.id": hadoop_job_id(begun_ms, job_of(attempt)),
+        "mapreduce.task.id": task_id,
+        "mapreduce.task.attempt.id": attempt_id,
+        "mapreduce.task.partition": str(task.index),
+        "mapreduce.task.ismap": str(not task.reads).lower(),
+        "mapreduce.job.application.attempt.id": "1",
+        "mapreduce.task.output.dir": specification.uri(task.output_path.rpartition("/")[0]),
+    }
+    if task.splits:
+        split = task.splits[0]
+        settings["mapreduce.map.input.file"] = specification.uri(split.path)
+        settings["mapreduce.map.input.start"] = str(split.stored_offset)
+        settings["mapreduce.map.input.length"] = str(split.stored_length)
+    return (
+        (specification.reduce_variables if task.reads else specification.map_variables)
+        | in_environment(settings, specification.setting_letters_max)
+        | specification.environment
+    )
+
+
+# Lines that a program writes to its standard error for its framework: counters and status.
+
+
+_AMOUNT = re.compile(r"[+-]?[0-9]+")
+#: Letters of a status that are kept.
+_LETTERS_MAX = 120
+#: Most counters of a task.
+COUNTERS_MAX = 500
+#: Most digits of an amount.
+_DIGITS_MAX = 100
+
+
+class Reporter:
+    """Takes ``reporter:counter:GROUP,NAME,AMOUNT`` and ``reporter:status:TEXT``.
+
+    A counter's key is "GROUP,NAME".  ``prefix`` stands for "reporter:".
+    """
+
+    def __init__(self, counters: Counters, prefix: bytes) -> None:
+        self.status = ""
+        self._counters = counters
+        self._prefix = prefix
+
+    def note(self, line: bytes) -> bool:
+        """Whether a line is one of these; then it has been taken."""
+        if not line.startswith(self._prefix):
+            return False
+        kind, _, text = line[len(self._prefix) :].decode(errors="replace").partition(":")
+        if kind == "status":
+            self.status = printable(text, _LETTERS_MAX)
+            return True
+        group, _, rest = text.partition(",")
+        name, _, amount = rest.rpartition(",")
+        if kind != "counter" or not (group and name):
+            return False
+        if not _AMOUNT.fullmatch(amount.strip()):
+            return False
+        key = f"{printable(group)},{printable(name)}"
+        if key not in self._counters and len(self._counters) >= COUNTERS_MAX:
+            raise JobError(f"a task counted {COUNTERS_MAX} different things: need fewer")
+        if len(amount) > _DIGITS_MAX:
+            raise JobError(f"counter {key}: {amount[:20]}... has {len(amount)} digits: too many")
+        total = self._counters[key] = self._counters.get(key, 0) + int(amount)
+        check_counters({key: total})
+        return True
+
+
+# The tasks of a streaming job: a mapper over lines, a reducer over a sorted shuffle.
+
+
+#: Pairs that wait for a combiner together.
+COMBINED_AT_ONCE = 500_000
+_PIECE_BYTES = 2**18
+
+Pair = tuple[Any, bytes | None]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How a job's lines become pairs, and how these are ordered and partitioned."""
+
+    job: Streaming
+
+    def pairs(self, pieces: Iterable[Buffer], *, combined: bool = False) -> Iterator[Pair]:
+        """The pairs of what a mapper or combiner wrote, each with what its key is sorted by."""
+        job = self.job
+        separator = job.combine_separator if combined else job.map_separator
+        fields = job.combine_fields if combined else job.map_fields
+        pairs = pairs_of(iter(pieces), separator, fields)
+        if not job.order_parts:
+            return pairs
+        return ((self._order(key), value) for key, value in pairs)
+
+    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[bytes]:
+        """The pairs as lines, in pieces of many."""
+        plain, adds = not self.job.order_parts, self.job.adds_separator
+        piece = bytearray()
+        for order, value in pairs:
+            piece += order if plain else order[-1]
+            if value is not None:
+                piece += separator
+                piece += value
+            elif adds:
+                piece += separator
+            piece += b"\n"
+            if len(piece) >= _PIECE_BYTES:
+                yield bytes(piece)
+                piece = bytearray()
+        if piece:
+            yield bytes(piece)
+
+    def writer(self, partitions: int, combine: Combiner | None = None) -> RunWriter:
+        """Collects pairs for the reduces."""
+        number = partitioner(self.job.partition_parts, self.job.key_separator)
+        if not self.job.order_parts:
+            return RunWriter(partitions, number, combine)
+        return RunWriter(partitions, lambda order, of: number(order[-1], of), combine)
+
+    def _order(self, key: bytes) -> tuple[Any, ...]:
+        """What the key is sorted by: its parts, and where these are equal all of it."""
+        separator = self.job.key_separator
+        return (*(part.order(key, separator) for part in self.job.order_parts), key)
+
+
+@dataclass(frozen=True)
+class StreamingMap:
+    """Gives a split's lines to the mapper; its lines go to the combiner, and to the reduces."""
+
+    job: Streaming
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one map task."""
+        written = _Running(self.job, task, io, counters).run(
+            self.job.mapper, _map_input(self.job, task, io, counters)
+        )
+        result = TaskResult(input_bytes=split_bytes(task), counters=counters)
+        if not task.partitions:
+            rule = self.job.map_separator, self.job.map_fields
+            result.output = _output(_rewritten(written, self.job, *rule), "m", counters)
+            return result
+        result.partitions = self._shuffled(written, task, io, counters)
+        return result
+
+    def _shuffled(
+        self, written: Iterator[Buffer], task: TaskSpec, io: TaskIO, counters: Counters
+    ) -> list[list[Buffer]]:
+        rules = _Rules(self.job)
+        writer = rules.writer(task.partitions, aggregate.combined if self.job.aggregate else None)
+        held: list[Pair] = []
+        made = 0
+        for pair in rules.pairs(_counted(written, counters)):
+            made += 1
+            if not self.job.combiner:
+                writer.add(*pair)
+                continue
+            held.append(pair)
+            if len(held) >= COMBINED_AT_ONCE:
+                self._combine(held, writer, task, io, counters)
+                held = []
+        if held:
+            self._combine(held, writer, task, io, counters)
+        counters["m.pairs_out"] = made
+        partitions = writer.finish()
+        if self.job.aggregate:
+            counters["m.combined_away"] = writer.combined
+        return partitions
+
+    def _combine(
+        self,
+        pairs: list[Pair],
+        writer: RunWriter,
+        task: TaskSpec,
+        io: TaskIO,
+        counters: Counters,
+    ) -> None:
+        """Replace pairs by what the combiner makes of them, in the order of their keys."""
+        rules = _Rules(self.job)
+        pairs.sort(key=lambda pair: pair[0])
+        running = _Running(self.job, task, io, counters)
+        made = 0
+        lines = rules.lines(pairs, self.job.reduce_input_separator)
+        for pair in rules.pairs(running.run(self.job.combiner, lines), combined=True):
+            made += 1
+            writer.add(*pair)
+        _count(counters, "m.combine_in", len(pairs))
+        _count(counters, "m.combine_out", made)
+
+
+@dataclass(frozen=True)
+class StreamingReduce:
+    """Gives sorted lines to the reducer, whose lines are the output."""
+
+    job: Streaming
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Run one reduce task; the reducer runs as the result's output is read."""
+        runs = RunReader()
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            runs.add(output)
+            fetched_bytes += len(output)
+        result = TaskResult(input_bytes=fetched_bytes, counters=counters)
+        job, pairs = self.job, self._pairs(runs, counters)
+        if job.reducer:
+            lines = _Rules(job).lines(pairs, job.reduce_input_separator)
+            written = self._reduced(lines, _Running(job, task, io, counters))
+            made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
+        else:
+            made = _Rules(job).lines(pairs, job.output_separator)
+        result.output = _output(made, "r", counters)
+        return result
+
+    def _reduced(self, lines: Iterator[Buffer], running: _Running) -> Iterator[Buffer]:
+        """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
+        first = next(lines, None)
+        given = lines if first is None else chain((first,), lines)
+        for piece in running.run(self.job.reducer, given):
+            if first is not None:
+                yield piece
+
+    def _pairs(self, runs: RunReader, counters: Counters) -> Iterator[Pair]:
+        keys = records = 0
+        try:
+            for key, values in runs.merged(lambda: None):
+                keys += 1
+                if self.job.aggregate:
+                    seen = list(values)
+                    records += len(seen)
+                    yield aggregate.reduced(key, seen)
+                    continue
+                for value in values:
+                    records += 1
+                    yield key, value
+        finally:  # also of a reducer that stops reading
+            counters["r.keys_in"] = keys
+            counters["r.records_in"] = records
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Runs a job's programs for one task."""
+
+    job: Streaming
+    task: TaskSpec
+    io: TaskIO
+    counters: Counters
+
+    def run(self, words: tuple[str, ...], data: Iterable[Buffer]) -> Iterator[Buffer]:
+        """What a program writes, given ``data``."""
+        job, programs = self.job, self.io.programs
+        program = Program(
+            words=words,
+            environment=environment_of(job, programs.attempt, self.task),
+            files=job.files,
+            timeout_s=job.timeout_s,
+            status_counts=job.status_counts,
+        )
+        return programs.run(program, data, Reporter(self.counters, job.reporter_prefix).note)
+
+
+def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
+    """A split's records as the mapper reads them: lines that end with LF alone."""
+    total, done = max(1, split_bytes(task)), 0
+    for split in task.splits:
+        at = split.stored_offset
+        for block in _raw_records(job, split, io):
+            records, read = _as_read(job, block, at)
+            _count(counters, "m.records_in", records)
+            if read:
+                yield read
+            at += len(block)
+            io.progress(min(1.0, (done + at - split.stored_offset) / total))
+        done += split.stored_length
+
+
+def _raw_records(job: Streaming, split: Split, io: TaskIO) -> Iterator[bytes]:
+    """The split's lines, many at a time, or its records, as they are in its file, unpacked."""
+    file, ending = io.open(split.path), ending_of(split.path)
+    if not (ending or job.delimiter):
+        yield from split_lines(file, split)
+        return
+    whole: Iterable[Buffer] = (file.read(0, split.stored_length),)
+    try:
+        if ending:
+            whole = unpacked(ending, files.BytesIO(b"".join(whole)))
+        yield from _delimited(b"".join(whole), job.delimiter) if job.delimiter else raw_lines(whole)
+    except NotPacked as error:
+        raise BadInput(f"{split.path}: {error}") from None
+
+
+def _delimited(data: bytes, delimiter: bytes) -> Iterator[bytes]:
+    """Records, each with what ends it, which the last one may lack."""
+    at = 0
+    while at < len(data):
+        end = data.find(delimiter, at)
+        after = len(data) if end < 0 else end + len(delimiter)
+        yield data[at:after]
+        at = after
+
+
+def _as_read(job: Streaming, block: bytes, at: int) -> tuple[int, bytes]:
+    """How many records a block has that begins at offset ``at``, and the lines of these."""
+    if not at and not without_mark(block):  # all of its file
+        return 0, b""
+    if not (job.delimiter or job.offsets or job.line_key_separator or job.line_bytes_max):
+        lines = with_lf(block if at else without_mark(block))
+        return lines.count(b"\n"), lines
+    separator = job.map_input_separator
+    made = []
+    for offset, record in records_of(block, at, job.delimiter):
+        line = record
+        if job.line_bytes_max and len(record) > job.line_bytes_max:
+            continue
+        if job.line_key_separator:
+            key, found, value = record.partition(job.line_key_separator)
+            line = key + separator + value if found or job.adds_separator else key
+            line = line if job.line_keys else value
+        elif job.offsets:
+            line = b"%d%b%b" % (offset, separator, record)
+        made.append(line + b"\n")
+    return len(made), b"".join(made)
+
+
+def _output(made: Iterable[Buffer], stage: str, counters: Counters) -> Iterator[Buffer]:
+    """A task's file: what was made in whole lines, counted."""
+    lines = 0
+    for block in whole_lines(iter(made)):
+        lines += block.count(b"\n")
+        yield block
+    counters[f"{stage}.pairs_out"] = lines
+
+
+def _rewritten(
+    written: Iterable[Buffer], job: Streaming, separator: bytes, fields: int
+) -> Iterable[Buffer]:
+    """What a program wrote as lines of the output: its keys end with the output's separator."""
+    if separator == job.output_separator and not job.adds_separator:
+        return written
+    return (
+        b"".join(
+            [_with_separator(line, job, separator, fields) for line in block.split(b"\n")[:-1]]
+        )
+        for block in whole_lines(iter(written))
+    )
+
+
+def _with_separator(line: bytes, job: Streaming, separator: bytes, fields: int) -> bytes:
+    """A line with its end; one that is all key gets a separator behind it if the job wants so."""
+    head = line.split(separator, fields)
+    if len(head) <= fields:
+        return line + (job.output_separator if job.adds_separator else b"") + b"\n"
+    return separator.join(head[:fields]) + job.output_separator + head[fields] + b"\n"
+
+
+def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:
+    """What a mapper writes, unchanged, its bytes counted before a combiner has made fewer of it."""
+    for piece in written:
+        _count(counters, "m.bytes_out", len(piece))
+        yield piece
+
+
+def _count(counters: Counters, name: str, by: int) -> None:
+    counters[name] = counters.get(name, 0) + by
+
+
+# The job that runs a streaming job's programs: ``StreamingJob``, of which each one is a case.
 
 
 class StreamingJob(Job):

@@ -13,7 +13,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 
-from railyard.cluster.messages.execution import Split
+from railyard.cluster.messages import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
 _END = re.compile(rb"\r\n?|\n")

@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from railyard.cluster.accepted import Accepted, Effect, Entry, idle, refused, used
-from railyard.cluster.bounded import NAME_LETTERS_MAX
+from railyard.cluster.acceptance import Accepted, Effect, Entry, idle, refused, used
 from railyard.cluster.errors import UsageError
+from railyard.cluster.messaging.wire import NAME_LETTERS_MAX
 
 #: {name of old: name now}
 OLD_NAMES = {

@@ -1,6 +1,6 @@
 """Workloads: jobs over time by size and shape, without code or data; traces and generators.
 
-Not here: real jobs (``jobs.samples``, ``jobs.mixes``).
+Not here: real jobs (``jobs.samples``).
 Open ``model`` first; ``catalog`` finds a workload by its name and options.
 
 Each family of workloads has a file that says what its source leaves open and what was chosen here.
@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from railyard.cluster.errors import UsageError, unknown_name
-from railyard.cluster.overrides import split_changes
-from railyard.cluster.shown import printable
-from railyard.jobs.workloads.traces.coflows import CoflowTrace, load_coflow_benchmark
-from railyard.jobs.workloads.traces.files import HOW_TO_GET
+from railyard.cluster.errors import UsageError, printable, unknown_name
+from railyard.cluster.topologyfile import split_changes
+from railyard.jobs.workloads.coflows import CoflowTrace, load_coflow_benchmark
+from railyard.jobs.workloads.tracefiles import HOW_TO_GET
 
 #: {kind of coflow trace: function that reads a file of it}
 COFLOW_TRACES: dict[str, Callable[[Path], CoflowTrace]] = {

@@ -16,34 +16,39 @@ from typing import Any
 
 import msgspec
 
-from railyard.cluster.accepted import Accepted, Effect, declared
-from railyard.cluster.errors import UsageError, unknown_name
-from railyard.cluster.overrides import split_changes
-from railyard.cluster.shown import printable
-from railyard.cluster.tomlfile import Duration, Size, build
+from railyard.cluster.acceptance import Accepted, Effect, declared
+from railyard.cluster.errors import UsageError, printable, require, require_count, unknown_name
+from railyard.cluster.inputfile import Duration, Size, build
+from railyard.cluster.topologyfile import split_changes
 from railyard.cluster.units import format_size, number_or_text
 from railyard.jobs.model import TASKS_MAX
 from railyard.jobs.skew import skew_of
-from railyard.jobs.workloads.coarse import coarser
-from railyard.jobs.workloads.model import Workload
-from railyard.jobs.workloads.papers.corral import (
+from railyard.jobs.workloads.coflows import CoflowOptions, coflow_jobs
+from railyard.jobs.workloads.corral import (
     MixOptions,
+    RecurringOptions,
+    TpchOptions,
     W1Options,
     W2Options,
     W3Options,
     mix,
+    recurring,
+    tpch,
     w1,
     w2,
     w3,
 )
-from railyard.jobs.workloads.papers.joint import JointOptions, joint
-from railyard.jobs.workloads.papers.shadow import (
+from railyard.jobs.workloads.joint import JointOptions, joint
+from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
+from railyard.jobs.workloads.population import Population
+from railyard.jobs.workloads.shadow import (
     ShadowFacebookOptions,
     ShadowOptions,
     shadow,
     shadow_facebook,
 )
-from railyard.jobs.workloads.papers.tetrium import (
+from railyard.jobs.workloads.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
+from railyard.jobs.workloads.tetrium import (
     BigDataOptions,
     TetriumOptions,
     TpcdsOptions,
@@ -51,14 +56,9 @@ from railyard.jobs.workloads.papers.tetrium import (
     tetrium,
     tpcds,
 )
-from railyard.jobs.workloads.papers.tpch import TpchOptions, tpch
-from railyard.jobs.workloads.population import Population
-from railyard.jobs.workloads.recurring import RecurringOptions, recurring
-from railyard.jobs.workloads.skew import skewed
-from railyard.jobs.workloads.traces.coflowjobs import CoflowOptions, coflow_jobs
-from railyard.jobs.workloads.traces.files import HOW_TO_GET
-from railyard.jobs.workloads.traces.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
-from railyard.jobs.workloads.traces.wfcommons import WfCommonsOptions, wfcommons
+from railyard.jobs.workloads.tracefiles import HOW_TO_GET
+from railyard.jobs.workloads.transforms import coarser, skewed
+from railyard.jobs.workloads.wfcommons import WfCommonsOptions, wfcommons
 
 
 @dataclass(frozen=True)
@@ -265,3 +265,70 @@ def unknown_workload(name: str, known: Iterable[str]) -> UsageError:
     asked = printable(name, 80)
     right = "Facebook's traces are swim:FILE.tsv and coflow-benchmark:FILE.txt"
     return UsageError(f'unknown workload "{asked}": {right}; {HOW_TO_GET}')
+
+
+# The sample jobs as workloads, with the sizes that ``railyard run`` would have.
+#
+# Shuffle and output are shares of the input, as measured on real jobs with 10 GB of generated input
+# on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner, ship half of their
+# input, and its reduces write 4 % of that.
+
+
+@dataclass(frozen=True)
+class _Shares:
+    shuffle: float  #: of the input
+    output: float  #: of the shuffle
+
+
+_SAMPLES = {
+    "terasort": _Shares(1.0, 1.0),
+    "wordcount": _Shares(5.053812 / 10, 0.198784 / 5.053812),
+}
+
+
+def is_sample(name: str) -> bool:
+    """Whether a sample job has this name."""
+    return name in _SAMPLES
+
+
+def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) -> Workload:
+    """One job at 0 s, with as many input files as the input has blocks.
+
+    Raises ``UsageError`` for an unknown name, or sizes below one.
+    """
+    if name not in _SAMPLES:
+        raise unknown_name("workload", name, _SAMPLES)
+    require(size_bytes >= 1, "size", size_bytes, "at least one byte")
+    require_count("reduces", reduces)
+    shares = _SAMPLES[name]
+    parts = -(-size_bytes // block_bytes)
+    if parts > TASKS_MAX:
+        right = f"need at most {TASKS_MAX}: a smaller size, or larger blocks"
+        raise UsageError(f"{name}: {format_size(size_bytes)} are {parts} maps: {right}")
+    files = _files(name, size_bytes, block_bytes, parts)
+    shuffle_bytes = round(size_bytes * shares.shuffle)
+    output_bytes = round(shuffle_bytes * shares.output)
+    maps = WorkStage(
+        name="m",
+        files=tuple(file.path for file in files),
+        tasks=sum(file.blocks for file in files),
+        output_bytes=shuffle_bytes,
+    )
+    reduce = WorkStage(name="r", reads=("m",), tasks=reduces, output_bytes=output_bytes)
+    job = WorkloadJob(
+        name=name, user="user", queue="default", submit_s=0.0, stages=(maps, reduce), files=files
+    )
+    return Workload(name=name, source="the sample job of that name", jobs=(job,))
+
+
+def _files(name: str, size_bytes: int, block_bytes: int, parts: int) -> tuple[InputFile, ...]:
+    """``parts`` input files of equal size up to rounding, as generating tasks write them."""
+    part, odd = divmod(size_bytes, parts)
+    return tuple(
+        InputFile(
+            path=f"/in/{name}/part-{number:05d}",
+            size_bytes=part + (number < odd),
+            block_bytes=block_bytes,
+        )
+        for number in range(parts)
+    )

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from railyard.cluster.errors import UsageError, require, require_count, require_part
-from railyard.cluster.tomlfile import Duration
+from railyard.cluster.inputfile import Duration
 from railyard.jobs.skew import skew_of
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 

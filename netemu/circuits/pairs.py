@@ -25,15 +25,7 @@ from railyard.netemu.circuits.arrays import (
     WAITS,
     Circuits,
 )
-from railyard.netemu.circuits.policies.sunflow import (
-    choose,
-    hold,
-    line_up,
-    link,
-    release,
-    set_waits,
-    unlink,
-)
+from railyard.netemu.circuits.sunflow import choose, hold, line_up, link, release, set_waits, unlink
 from railyard.netemu.circuits.switch import (
     begin_to_carry,
     circuit_bytes_per_s,

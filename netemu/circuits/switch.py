@@ -19,7 +19,7 @@ from railyard.netemu.circuits.arrays import (
     UP,
     Circuits,
 )
-from railyard.netemu.circuits.policies.sunflow import free_port, put
+from railyard.netemu.circuits.sunflow import free_port, put
 from railyard.netemu.kernel.state import NONE, State
 
 

@@ -26,8 +26,7 @@ from operator import itemgetter
 
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.netemu.emulator.statistics import lateness_class
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.orders import Order, StartFlows, TakeUpCoflow, TakeUpFlow
+from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows, TakeUpCoflow, TakeUpFlow
 from railyard.netemu.messages import (
     CloseFlow,
     FinishCoflow,

@@ -1,13 +1,8 @@
-"""The network emulator's process: drives the fabric with real time and sends the grants.
+"""The owners of flows: who may open, close, grow or return to a flow.
 
-A late grant makes a transfer late.  So the emulator has priority over all other processes where the
-system permits it (``cluster.processes.priority``).  Elsewhere grants are late while all cores are
-busy; the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
-
-An emulator in place of one that died goes on with what that has kept in a file
-(``netemu.emulator.statefile``), and with the flows that their senders tell it.
-
-Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
+The ResourceManager and the NodeManagers manage the flows of all jobs.  Any other process may open
+flows without a coflow, weight or priority, sends their bytes itself, and cannot change flows of
+others.
 """
 
 from __future__ import annotations
@@ -15,48 +10,254 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import PeerError, PeerUnable
-from railyard.cluster.files.resources import cause_of
-from railyard.cluster.messaging.access.roles import CLIENT, NODE_MANAGER, RESOURCE_MANAGER
-from railyard.cluster.messaging.reactor import Timer, now_s
-from railyard.cluster.messaging.transport import Request, Transport
-from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.priority import CLOCK, take_priority
+from railyard.cluster.ids import CoflowId, FlowId
+from railyard.cluster.machine import CLOCK, cause_of, take_priority
+from railyard.cluster.messaging.access import CLIENT, NODE_MANAGER, RESOURCE_MANAGER, Sender
+from railyard.cluster.messaging.reactor import Reactor, Timer, now_s
+from railyard.cluster.messaging.transport import Request, Server, Transport
+from railyard.cluster.messaging.wire import Done, Event, Message
+from railyard.cluster.processes import stop_on_sigterm
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_rate
 from railyard.netemu.emulator.grants import Ledger
-from railyard.netemu.emulator.owners import Owners
-from railyard.netemu.emulator.publisher import Publisher
-from railyard.netemu.emulator.statefile import State, StateFile, counted_before
 from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.messages import (
     AttachFlow,
     CircuitChanges,
+    CircuitView,
     CloseFlow,
     FinishCoflow,
     GetCircuitChanges,
     GetNetworkStats,
     GrowFlow,
+    LinksObserved,
     NetworkStats,
+    NetworkView,
     OpenFlow,
     RegisterCoflow,
     ResumeCoflows,
     SetCapacity,
+    WatchLinks,
+    WatchNetwork,
 )
-from railyard.netemu.model.circuits import CIRCUITS_OF_ONE
-from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.model.flows import CIRCUITS_OF_ONE, CoflowPast, FlowSpec
+from railyard.netemu.model.network import LinkState, ObservedLinks
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.netemu.schedulers.base import FlowScheduler
 
+_OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))
+_JOBS = ""  #: the owner of jobs' flows; no sender has this key
+#: Part of the name of each fetch ("j1.r0.0:r0n0:1") and of no other flow.
+_JOBS_MARK = ":"
+
+
+class Owners:
+    """The owners of flows.  Its checks raise ``PeerError`` for what a sender may not do."""
+
+    def __init__(self) -> None:
+        self._by_flow: dict[FlowId, str] = {}  #: keys of senders; ``_JOBS`` for flows of jobs
+
+    def check_open(self, order: OpenFlow, sender: Sender) -> None:
+        """Check that the sender may open this flow, or return to it."""
+        if sender.may(_OF_JOBS):
+            return
+        if order.coflow is not None or not order.attach or order.weight != 1.0 or order.priority:
+            right = "need attach=true, and neither coflow nor weight nor priority"
+            raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
+        if _JOBS_MARK in order.flow:  # or it could take the name of a fetch before the job does
+            right = f'need a name without "{_JOBS_MARK}", which names of jobs\' flows have'
+            raise PeerError(f'flow "{order.flow}" from {sender.role}: {right}')
+        if order.again:
+            self.check(order.flow, sender)
+
+    def opened(self, flow: FlowId, sender: Sender) -> None:
+        """Note the owner of a flow, once it is open: a refused order must not make an owner."""
+        self._by_flow[flow] = _JOBS if sender.may(_OF_JOBS) else sender.key
+
+    def check(self, flow: FlowId, sender: Sender) -> None:
+        """Check that the sender owns this flow, or manages all flows of jobs."""
+        if not sender.may(_OF_JOBS) and self._by_flow.get(flow, sender.key) != sender.key:
+            raise PeerError(f'flow "{flow}": belongs to another process')
+
+    def forget(self, is_over: Callable[[FlowId], bool]) -> None:
+        """Forget flows that are over."""
+        for flow in [flow for flow in self._by_flow if is_over(flow)]:
+            del self._by_flow[flow]
+
+
+# What the emulator keeps in a file, so that another can go on if its process dies.
+#
+# Flows are not in it: those who send them say what they were granted.  It is replaced as a whole
+# once a second while flows are open, and before a change of a link is answered.
+
+
 log = logging.getLogger(__name__)
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a network beside its flows."""
+
+    began_s: float  #: the network's 0 on the machine's monotonic clock
+    restarts: int = 0  #: how many emulators there were before this one
+    #: {link: bytes/s} of the links that people gave a capacity
+    capacities: dict[str, float] = {}
+    stats: NetworkStats | None = None
+    pasts: dict[CoflowId, CoflowPast] = {}  #: of coflows
+
+
+class StateFile:
+    """The file of one network."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, now_s: float) -> State | None:
+        """What the last emulator has written; None if there was none.
+
+        Of a file that can't be read, nothing is known but that there was one.
+        """
+        try:
+            return msgspec.msgpack.decode(self.path.read_bytes(), type=State)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            what = "links have the topology's capacities, and counters begin anew"
+            log.error("%s: can't be read: %s: %s", self.path, error, what)
+            return State(began_s=now_s, restarts=1)
+
+    def write(self, state: State) -> None:
+        """Put this in its place; ``OSError`` if it can't be written, and then it is as before."""
+        new = self.path.with_suffix(".new")
+        new.write_bytes(msgspec.msgpack.encode(state))
+        new.replace(self.path)
+
+
+def counted_before(state: State) -> NetworkStats | None:
+    """The counters of a network whose flows have gone with its process.
+
+    Those that are told anew are opened again, so they count as never opened.
+    """
+    stats = state.stats
+    if stats is None:
+        return None
+    return msgspec.structs.replace(
+        stats, flows_opened=stats.flows_finished + stats.flows_cancelled, flows_open=0
+    )
+
+
+# Sends subscribers the state of the network: bandwidth of links, circuits, rates of flows.
+#
+# It is sent when something has changed, and at most once in the period that a subscriber asked for.
+
+
+@dataclass(slots=True)
+class _Subscription:
+    """What a peer asked for by a message of one class."""
+
+    period_s: float
+    report: Callable[[], Event | None]  #: what to send now; None = nothing has changed
+    timer: Timer
+
+
+class Publisher:
+    """The subscribers of one server; ``look`` returns the fabric as of now."""
+
+    def __init__(self, server: Server, reactor: Reactor, look: Callable[[], Fabric]) -> None:
+        self._server = server
+        self._reactor = reactor
+        self._look = look
+        self._subscriptions: dict[tuple[bytes, type[Message]], _Subscription] = {}
+        server.on(WatchNetwork, self._watch_network)
+        server.on(WatchLinks, self._watch_links)
+
+    def _watch_network(self, request: Request) -> NetworkView:
+        watch = cast("WatchNetwork", request.message)
+        sent = network_view(self._look(), with_rates=watch.with_rates)
+
+        def report() -> NetworkView | None:
+            nonlocal sent
+            view = network_view(self._look(), with_rates=watch.with_rates)
+            if msgspec.structs.replace(view, now_s=sent.now_s) == sent:
+                return None
+            sent = view
+            return view
+
+        self._subscribe(request, watch.period_s, report)
+        return sent
+
+    def _watch_links(self, request: Request) -> LinksObserved:
+        watch, fabric = cast("WatchLinks", request.message), self._look()
+        observed = ObservedLinks(fabric.network, watch.change)
+        observed.look(fabric)
+
+        def report() -> LinksObserved | None:
+            changed = observed.look(self._look())
+            return LinksObserved(links=changed) if changed else None
+
+        self._subscribe(request, watch.period_s, report)
+        return LinksObserved(links=observed.all())
+
+    def _subscribe(
+        self, request: Request, period_s: float, report: Callable[[], Event | None]
+    ) -> None:
+        """Report from now on; what the peer asked for by such a message before is void."""
+        key = request.peer, type(request.message)
+        before = self._subscriptions.get(key)
+        if before is not None:
+            before.timer.cancel()
+        self._subscriptions[key] = _Subscription(period_s, report, self._later(key, period_s))
+
+    def _later(self, key: tuple[bytes, type[Message]], period_s: float) -> Timer:
+        return self._reactor.call_later(period_s, lambda: self._publish(key))
+
+    def _publish(self, key: tuple[bytes, type[Message]]) -> None:
+        subscription = self._subscriptions[key]
+        changed = subscription.report()
+        if changed is not None and not self._server.push(key[0], changed):
+            del self._subscriptions[key]
+            return
+        subscription.timer = self._later(key, subscription.period_s)
+
+
+def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
+    """The state of a fabric as subscribers get it."""
+    free = fabric.free_bytes_per_s()
+    return NetworkView(
+        now_s=fabric.now_s,
+        links={
+            name: LinkState(capacity_bytes_per_s=capacity, free_bytes_per_s=free[name])
+            for name, capacity in fabric.capacities_bytes_per_s().items()
+        },
+        flows_open=fabric.open_flows,
+        circuits=tuple(
+            CircuitView(src=c.src, dst=c.dst, coflow=c.coflow, ready_s=c.ready_s)
+            for c in fabric.circuits()
+        ),
+        rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
+    )
+
+
+# The network emulator's process: drives the fabric with real time and sends the grants.
+#
+# A late grant makes a transfer late.  So the emulator has priority over all other processes where
+# the system permits it (``cluster.machine``).  Elsewhere grants are late while all cores are busy;
+# the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
+#
+# An emulator in place of one that died goes on with what that has kept in a file
+# (``netemu.emulator.process``), and with the flows that their senders tell it.
+#
+# Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
+
 
 _CPU_SAMPLE_S = 0.25
 #: How busy all CPUs together must be to count as saturated.

@@ -1,22 +1,11 @@
-"""The network as a fluid: between events, every flow sends at a constant rate.
-
-``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
-real time, the simulator from event to event, and it does the same for both.  It does no I/O and
-knows nothing of real bytes.
-
-    fabric.handle(order, now_s) -> flows that finished, each with its exact time (``orders.py``)
-    fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
-                             scheduler wants to be asked again
-
-All else only reads.  However much happens at one instant, rates are set once: when time comes to
-it, the flows that are due end, then come its orders, and rates are set when they are next read or
-time goes on.
-Times that differ by rounding only are one instant (``instant_s``).
-"""
+"""What can be asked of a ``Fabric``: orders.  Those that come by a socket, too, are messages."""
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, cast
 
@@ -25,12 +14,9 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId
 from railyard.cluster.topology import Topology
-from railyard.netemu.fabric.coflows import OpenCoflows
+from railyard.netemu.fabric.coflows import Key, OpenCoflows, Places
 from railyard.netemu.fabric.optics import OpticalPlane, slots_of
-from railyard.netemu.fabric.orders import Order, StartFlows, TakeUpCoflow, TakeUpFlow
-from railyard.netemu.fabric.places import Key, Places
 from railyard.netemu.fabric.planning import Planner
-from railyard.netemu.fabric.recent import RecentChanges
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE
 from railyard.netemu.messages import (
@@ -42,10 +28,101 @@ from railyard.netemu.messages import (
     SetCapacity,
 )
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.circuits import CircuitChange, CircuitState
-from railyard.netemu.model.flows import Coflow, CoflowPast, Finished, FlowRows, FlowSpec
+from railyard.netemu.model.flows import (
+    CircuitChange,
+    CircuitState,
+    Coflow,
+    CoflowPast,
+    Finished,
+    FlowRows,
+    FlowSpec,
+)
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
+
+
+@dataclass(frozen=True, slots=True)
+class StartFlows:
+    """Open flows, in this order; those before a wrong one stay open.
+
+    For many, ``FlowRows`` are quicker, of which none is open then.
+    """
+
+    flows: Sequence[FlowSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUpFlow:
+    """Open a flow of which another fabric has carried ``sent_bytes``, 0 to its size."""
+
+    flow: FlowSpec
+    sent_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUpCoflow:
+    """Accept flows of a coflow that another fabric knew; ``past``: on this fabric's clock."""
+
+    coflow: CoflowId
+    past: CoflowPast
+
+
+Order = (
+    StartFlows
+    | FlowRows
+    | TakeUpFlow
+    | GrowFlow
+    | CloseFlow
+    | RegisterCoflow
+    | TakeUpCoflow
+    | FinishCoflow
+    | SetCapacity
+)
+
+
+# The last changes of a fabric, which the error of a flow scheduler shows.
+
+
+#: Changes kept, and lines shown of them.
+_KEPT, _SHOWN = 200, 8
+
+
+class RecentChanges:
+    """The last changes, as (seconds, what happened, to which flow, coflow or link, details).
+
+    For several flows that start or finish together, there is one, with a list of them.
+    """
+
+    def __init__(self) -> None:
+        self._changes: deque[tuple[float, str, Any, object]] = deque(maxlen=_KEPT)
+        self.add = self._changes.append
+
+    def add_to(self, error: InvariantError) -> None:
+        """Add to an error the last changes of what it is about, or of all if it names nothing."""
+        about = "|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in error.about)
+        lines = [
+            f"    {at_s:.3f}  {what} {name}{'' if details is None else f' {details}'}"
+            for at_s, what, names, details in self._changes
+            for name in ([names] if isinstance(names, str) else names)
+        ]
+        error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])
+
+
+# The network as a fluid: between events, every flow sends at a constant rate.
+#
+# ``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
+# real time, the simulator from event to event, and it does the same for both.  It does no I/O and
+# knows nothing of real bytes.
+#
+#     fabric.handle(order, now_s) -> flows that finished, each with its exact time (``orders.py``)
+#     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
+#                              scheduler wants to be asked again
+#
+# All else only reads.  However much happens at one instant, rates are set once: when time comes to
+# it, the flows that are due end, then come its orders, and rates are set when they are next read or
+# time goes on.
+# Times that differ by rounding only are one instant (``instant_s``).
+
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
 #: From so many flows on, compiled loops are worth the half second that it takes to load them.

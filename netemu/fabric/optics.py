@@ -1,6 +1,12 @@
-"""The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
+"""The circuit policies: which pairs of racks should have circuits.  A file and a line for each.
 
-It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
+Not here: circuits, and the flows on them.
+Open ``base`` first, then ``sunflow``.
+
+Another package adds a policy through an entry point of the group "railyard.circuit_policies":
+
+    [project.entry-points."railyard.circuit_policies"]
+    mine = "my_package.my_module:MyPolicy"
 """
 
 from __future__ import annotations
@@ -11,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from railyard.cluster.errors import unknown_name
+from railyard.cluster.registry import with_plugins
 from railyard.cluster.topology import Topology
-from railyard.netemu.circuits import pairs
+from railyard.netemu.circuits import pairs, sunflow
 from railyard.netemu.circuits.arrays import (
     ALONE,
     CHANGED,
@@ -30,22 +38,45 @@ from railyard.netemu.circuits.arrays import (
     grown,
     new_circuits,
 )
-from railyard.netemu.circuits.policies import circuit_policy, sunflow
-from railyard.netemu.circuits.policies.base import (
+from railyard.netemu.circuits.policies import (
+    CircuitPolicy,
     CoflowPairs,
     CoflowsOnCircuits,
     RackPair,
     StatelessPolicy,
     Switch,
 )
+from railyard.netemu.circuits.sunflow import SunflowCircuits
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
-from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.circuits import Change, CircuitChange, CircuitState
-from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.arrays import Floats, Numbers, instant_s, ranks
+from railyard.netemu.model.flows import Change, CircuitChange, CircuitState
 from railyard.netemu.model.network import Network
-from railyard.netemu.model.ties import ranks
+
+CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {kind.name: kind for kind in (SunflowCircuits,)}
+
+
+def circuit_policy(name: str, switch: Switch) -> CircuitPolicy:
+    """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
+    if name in CIRCUIT_POLICIES:  # without a look at all packages
+        return CIRCUIT_POLICIES[name](switch)
+    kinds = with_plugins("circuit policy", "railyard.circuit_policies", CIRCUIT_POLICIES, _checked)
+    if name not in kinds:
+        raise unknown_name("circuit policy", name, kinds)
+    return kinds[name](switch)
+
+
+def _checked(kind: object) -> type[CircuitPolicy]:
+    if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
+        raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
+    return kind
+
+
+# The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
+#
+# It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
+
 
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000

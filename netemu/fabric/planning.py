@@ -9,8 +9,7 @@ from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.optics import OpticalPlane
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NO_END
-from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.instants import instant_s
+from railyard.netemu.model.arrays import Floats, Numbers, instant_s
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Serves
 
 _NO_SHARES: Floats = np.zeros(0)

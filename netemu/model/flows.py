@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import msgspec
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
+from railyard.cluster.messaging.wire import Count, Name, RackId, Seconds
 from railyard.netemu.model.arrays import Numbers
 
 
@@ -78,3 +79,35 @@ class Coflow:
 
     started_s: float | None = None  #: when its first flow was started
     ended_bytes: float = 0.0  #: what is known of that from its past
+
+
+# What is reported of circuits: their states and their changes.
+
+
+Change = Literal["set-up", "up", "down"]
+
+
+#: The circuits of an emulator in place of one that died have numbers from the next multiple of this
+#: on, and so do their changes: by then, the earlier ones are down.
+CIRCUITS_OF_ONE = 2**32
+
+
+class CircuitChange(NamedTuple):
+    """Something that happened to a circuit."""
+
+    at_s: Seconds
+    #: "set-up": dark from now on; "up": carries from now on, or another coflow uses it from now on
+    what: Change
+    src: RackId
+    dst: RackId
+    coflow: Name | None  #: the coflow that uses it; None: none at present
+    circuit: Count  #: circuits are numbered as they are set up
+
+
+class CircuitState(NamedTuple):
+    """A circuit as it is now."""
+
+    src: RackId
+    dst: RackId
+    coflow: str | None  #: the coflow that uses it; None: none at present
+    ready_s: float  #: dark until then

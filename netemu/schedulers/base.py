@@ -88,7 +88,7 @@ class FlowScheduler:
     #: whether a coflow's flows share links in proportion to the bytes that they have left to send,
     #: not to their weights: those that share a bottleneck end together
     by_bytes: ClassVar[bool] = False
-    #: the circuit policy (see ``netemu.circuits.policies``) for topologies with an optical switch;
+    #: the circuit policy (see ``netemu.fabric.optics``) for topologies with an optical switch;
     #: None: flows use no circuits
     circuit_policy: ClassVar[str | None] = None
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 
 from railyard.cluster.errors import unknown_name
-from railyard.cluster.plugins import with_plugins
+from railyard.cluster.registry import with_plugins
 from railyard.netemu.schedulers.aalo import Aalo, WeightedAalo
 from railyard.netemu.schedulers.afap import AsFastAsPossible
 from railyard.netemu.schedulers.base import FlowScheduler

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from railyard.netemu.model.instants import instant_s
-from railyard.netemu.model.ties import ranks
+from railyard.netemu.model.arrays import instant_s, ranks
 from railyard.netemu.schedulers.base import FlowScheduler, Holds, Plan, Traffic
 
 

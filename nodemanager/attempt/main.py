@@ -1,46 +1,101 @@
-"""A task attempt's own process, from its first instruction to its exit status.
-
-Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
-its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
-for what is to be fetched there.  Launched without a slot, it gets all that its task reads and then
-waits for one: no code of the job runs before.
-
-All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
-traceback is on stderr.
-"""
+"""A file of the block store as a task reads it: its split at once, a few bytes around it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
 from railyard.cluster.config import Daemon
 from railyard.cluster.errors import Refused
-from railyard.cluster.files.resources import Exhausted, is_full
 from railyard.cluster.ids import job_of
-from railyard.cluster.messages.execution import AttemptFailed, AttemptSucceeded, LaunchAttempt
-from railyard.cluster.messaging.access.roles import ATTEMPT
+from railyard.cluster.machine import Exhausted, fall_back, is_full
+from railyard.cluster.messages import AttemptFailed, AttemptSucceeded, LaunchAttempt, Split
+from railyard.cluster.messaging.access import ATTEMPT
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.processes.priority import fall_back
-from railyard.dfs.client import DfsClient, DfsFile, NoRoom
-from railyard.dfs.messages.files import FileCreated, PlacementHint
-from railyard.jobs.model import Job
-from railyard.jobs.runtime import run_task
+from railyard.dfs.client import DfsClient
+from railyard.dfs.messages import FileCreated, PlacementHint
+from railyard.dfs.reader import DfsFile
+from railyard.dfs.writer import NoRoom
+from railyard.jobs.model import Job, run_task
 from railyard.jobs.taskio import Buffer, FileReader, TaskResult, check_counters
-from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client import NetworkClient
 from railyard.nodemanager.attempt.fetches import Fetches
-from railyard.nodemanager.attempt.inputs import BlockFile
-from railyard.nodemanager.attempt.localizing import Localizer, localized_folder
-from railyard.nodemanager.attempt.pace import ENDING_S, ComputeClock, paced_s
-from railyard.nodemanager.attempt.programs import ProgramRunner
-from railyard.nodemanager.attempt.umbilical import Umbilical
-from railyard.nodemanager.failures import reason_of, user_traceback
-from railyard.nodemanager.mapoutput import output_path, write_output
-from railyard.nodemanager.memory import in_words, lift_limit
-from railyard.nodemanager.patience import once_there_is_room
+from railyard.nodemanager.attempt.programs import Localizer, ProgramRunner, localized_folder
+from railyard.nodemanager.attempt.umbilical import ENDING_S, ComputeClock, Umbilical, paced_s
+from railyard.nodemanager.limits import (
+    in_words,
+    lift_limit,
+    once_there_is_room,
+    reason_of,
+    user_traceback,
+)
+from railyard.nodemanager.shuffle import output_path, write_output
+
+
+class BlockFile:
+    """Reads are served from the split that they lie in, which is read as a whole, as one stream.
+
+    A ``jobs.taskio.FileReader``.  ``before_read`` is called whenever a split is about to be read,
+    ``after_read`` when it was.
+    """
+
+    def __init__(
+        self,
+        file: DfsFile,
+        splits: Sequence[Split],
+        clock: ComputeClock,
+        before_read: Callable[[], None],
+        after_read: Callable[[], None],
+    ) -> None:
+        self.stored_bytes = file.stored_bytes
+        self._file = file
+        self._splits = [(split.stored_offset, split.stored_length) for split in splits]
+        self._clock = clock
+        self._before_read = before_read
+        self._after_read = after_read
+        self._start = 0  #: where in the file ``_data``, the split that was read last, begins
+        self._data = memoryview(b"")
+
+    def read(self, offset: int, length: int) -> Buffer:
+        """Bytes from ``offset``; fewer than ``length`` only at the file's end."""
+        pieces: list[memoryview] = []
+        end = min(offset + length, self.stored_bytes)
+        while offset < end:
+            pieces.append(self._piece(offset, end))
+            offset += len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _piece(self, offset: int, end: int) -> memoryview:
+        """Bytes from ``offset`` up to at most ``end``."""
+        for start, length in self._splits:
+            if start <= offset < start + length:
+                if start != self._start or not self._data:
+                    self._start, self._data = start, self._load(start, length)
+                return self._data[offset - start : end - start]
+        next_split = min((start for start, _ in self._splits if start > offset), default=end)
+        return self._load(offset, min(end, next_split) - offset)
+
+    def _load(self, offset: int, length: int) -> memoryview:
+        self._before_read()
+        waited_s = self._file.waited_s
+        data = self._file.read(offset, length)
+        self._clock.leave_out(self._file.waited_s - waited_s)
+        self._after_read()
+        return data
+
+
+# A task attempt's own process, from its first instruction to its exit status.
+#
+# Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
+# its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
+# for what is to be fetched there.  Launched without a slot, it gets all that its task reads and
+# then waits for one: no code of the job runs before.
+#
+# All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
+# traceback is on stderr.
 
 
 def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:

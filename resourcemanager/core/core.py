@@ -14,7 +14,7 @@ from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
 from railyard.cluster.ids import CoflowId, FlowId, JobId, NodeId, TaskId, job_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptFailed,
     AttemptKilled,
     AttemptProgressed,
@@ -33,29 +33,19 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts.attempts import Attempts, AttemptsProgressed
-from railyard.resourcemanager.core.attempts.blame import ROOM, Blame
-from railyard.resourcemanager.core.attempts.launches import Launches
-from railyard.resourcemanager.core.attempts.reruns import Reruns
-from railyard.resourcemanager.core.datasets import data_stored, place_data
-from railyard.resourcemanager.core.history import FEW_COMMANDS, History
-from railyard.resourcemanager.core.invariants import check_invariants
-from railyard.resourcemanager.core.joblife import JobLife
-from railyard.resourcemanager.core.limits import Limits
-from railyard.resourcemanager.core.offers import Offers
-from railyard.resourcemanager.core.outage import OUTAGE, Outage
-from railyard.resourcemanager.core.proposing.copies import Copies
-from railyard.resourcemanager.core.proposing.moves import Moves
-from railyard.resourcemanager.core.proposing.proposals import Proposals
-from railyard.resourcemanager.core.proposing.reservations import Reservations
-from railyard.resourcemanager.core.shuffling.fetches import Fetch
-from railyard.resourcemanager.core.shuffling.messages import FetchesEnded
+from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed, Blame
+from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.files import Moves, data_stored, place_data
+from railyard.resourcemanager.core.invariants import FEW_COMMANDS, History, check_invariants
+from railyard.resourcemanager.core.joblife import OUTAGE, JobLife, Outage
+from railyard.resourcemanager.core.jobs import Node
+from railyard.resourcemanager.core.launches import Launches, Reruns
+from railyard.resourcemanager.core.offers import Offers, explain, why_waiting
+from railyard.resourcemanager.core.policies import Observer
+from railyard.resourcemanager.core.proposals import Copies, Proposals, Reservations
+from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.core.shuffling.fetches import Fetch, FetchesEnded
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
-from railyard.resourcemanager.core.state.cluster import ClusterState
-from railyard.resourcemanager.core.state.jobs import Node
-from railyard.resourcemanager.core.state.observer import Observer
-from railyard.resourcemanager.core.state.records import JobRecord
-from railyard.resourcemanager.core.waiting import explain, why_waiting
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
+from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
+from railyard.resourcemanager.schedulers import recipe_named
 
 C = TypeVar("C", bound=Command)
 #: Fewer commands than this are carried out one by one.
@@ -128,3 +130,19 @@ def follow_timers(timers_s: dict[str, float], event: Event, commands: Sequence[C
     for command in commands:
         if isinstance(command, SetTimer):
             timers_s[command.timer] = command.at_s
+
+
+# How a core is made of a cluster's configuration: by the daemon, by replays and by pages.
+#
+# Not by the simulator, whose core keeps every record (``simulator.simulation``).
+
+
+#: Ended jobs of which records are kept; yarn.resourcemanager.max-completed-applications.
+RECORDS_KEPT = 1000
+
+
+def core_for(config: ClusterConfig) -> Core:
+    """A fresh core; ``UsageError`` for an unknown scheduler or setting."""
+    recipe = recipe_named(config.scheduler)
+    options = config.scheduler_options
+    return Core(config.topology, recipe, options, config.seed, records_kept=RECORDS_KEPT)

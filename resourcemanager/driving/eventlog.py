@@ -25,14 +25,14 @@ import msgspec
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError, RailyardError, UsageError
-from railyard.cluster.files.inputfile import read_text_file
-from railyard.cluster.files.resources import cause_of, is_full
-from railyard.cluster.messages.execution import AttemptSucceeded, LaunchAttempt
+from railyard.cluster.inputfile import read_text_file
+from railyard.cluster.machine import cause_of, is_full
+from railyard.cluster.messages import AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event, to_map
 from railyard.cluster.topology import with_keys_now
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.state.jobs import Attempt
-from railyard.resourcemanager.driving.makecore import core_for
+from railyard.resourcemanager.core.jobs import Attempt
+from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,9 @@ from typing import Any
 from railyard.netemu.emulator.statistics import layer_utilization, link_skew, network_utilization
 from railyard.netemu.messages import NetworkStats
 from railyard.netemu.model.network import Network
-from railyard.resourcemanager.core.state.figures import figures_of
-from railyard.resourcemanager.core.state.policies import Policies
-from railyard.resourcemanager.core.state.records import ByDistance, JobRecord
-from railyard.resourcemanager.core.state.slothistory import SlotHistory
+from railyard.resourcemanager.core.cluster import SlotHistory
+from railyard.resourcemanager.core.policies import Policies, figures_of
+from railyard.resourcemanager.core.records import ByDistance, JobRecord
 
 Spread = dict[str, float | None]
 

@@ -37,8 +37,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from railyard.cluster.ids import StageId
-from railyard.cluster.topologies.tables import Compute
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute
 from railyard.resourcemanager.interface.forecast import StageForecast
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView

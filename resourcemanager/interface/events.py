@@ -12,11 +12,22 @@ from typing import Annotated
 
 import msgspec
 
-from railyard.cluster.bounded import (
+from railyard.cluster.messages import (
+    FACTS,
+    DrainStarted,
+    NodeActivated,
+    NodeJoined,
+    NodeLost,
+    NodeRestarted,
+    SlotsChanged,
+    Split,
+)
+from railyard.cluster.messaging.wire import (
     ENTRIES,
     FEW,
     OF_TASKS,
     Count,
+    Event,
     JobId,
     ModelBytes,
     Name,
@@ -28,19 +39,9 @@ from railyard.cluster.bounded import (
     StoredBytes,
     Tasks,
     Text,
+    Vocabulary,
     Weight,
 )
-from railyard.cluster.messages.execution import (
-    FACTS,
-    DrainStarted,
-    NodeActivated,
-    NodeJoined,
-    NodeLost,
-    NodeRestarted,
-    SlotsChanged,
-    Split,
-)
-from railyard.cluster.messaging.wire import Event, Vocabulary
 from railyard.netemu.messages import LinksObserved
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 

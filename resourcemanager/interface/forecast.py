@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from railyard.cluster.bounded import (
+from railyard.cluster.messaging.wire import (
     BYTES_PER_S_MAX,
     FEW,
     BytesPerS,

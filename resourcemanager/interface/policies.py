@@ -29,7 +29,7 @@ from typing import ClassVar
 import msgspec
 
 from railyard.cluster.ids import RackId
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Proposal
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import PredictedJob

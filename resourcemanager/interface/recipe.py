@@ -10,15 +10,9 @@ from typing import Any
 
 import msgspec
 
-from railyard.cluster.errors import unknown_name
-from railyard.cluster.tomlfile import build
-from railyard.resourcemanager.interface.defaults import (
-    ClosestTasks,
-    SlowStart,
-    StoreDecides,
-)
-from railyard.resourcemanager.interface.links import SECTION as LINKS
-from railyard.resourcemanager.interface.links import LinksConfig
+from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.inputfile import build
+from railyard.resourcemanager.interface.defaults import ClosestTasks, SlowStart, StoreDecides
 from railyard.resourcemanager.interface.policies import (
     CopyPolicy,
     DataPolicy,
@@ -199,3 +193,26 @@ def _fields(config: type[msgspec.Struct]) -> tuple[str, ...]:
 def _names(sections: Mapping[str, type[msgspec.Struct]]) -> list[str]:
     found: Iterable[str] = (f"{s}.{f}" for s, config in sections.items() for f in _fields(config))
     return sorted(found)
+
+
+# How the links between racks are observed, for schedulers that use the network.
+#
+# They are looked at every ``period_s``, on both clocks; those that have changed, if any, are
+# reported to the core (``LinksObserved``).
+
+
+#: The prefix of these settings.
+LINKS = "links"
+
+
+class LinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "links.*" of every scheduler that uses the network."""
+
+    period_s: float = 1.0  #: between two looks at the links
+    #: what is free of a link has changed once it differs by more than this share of the capacity
+    change: float = 0.05
+
+    def __post_init__(self) -> None:
+        right = "seconds from 0.05 to 3600"
+        require(0.05 <= self.period_s <= 3600, f"{LINKS}.period_s", self.period_s, right)
+        require(0 <= self.change <= 1, f"{LINKS}.change", self.change, "a share in [0, 1]")

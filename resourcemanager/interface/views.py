@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, StageId, TaskId
 from railyard.cluster.topology import Topology
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.events import TaskInput
 from railyard.resourcemanager.interface.forecast import Forecast
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from railyard.cluster.config import Daemon
+from railyard.cluster.config import NOT_AGAIN, Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
-from railyard.cluster.files.resources import cause_of
 from railyard.cluster.ids import JobId, RackId
-from railyard.cluster.messages.execution import (
+from railyard.cluster.machine import DECIDER, cause_of, take_priority
+from railyard.cluster.messages import (
     FACTS,
     AttemptDelayed,
     BeginAttempt,
@@ -23,29 +23,20 @@ from railyard.cluster.messages.execution import (
     NodeManagerHolds,
     RegisterNodeManager,
 )
-from railyard.cluster.messaging.access.roles import CLIENT, GATEWAY, NODE_MANAGER
+from railyard.cluster.messaging.access import CLIENT, GATEWAY, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.messaging.transport import Request, Transport
+from railyard.cluster.messaging.transport import Request, Server, Transport
 from railyard.cluster.messaging.wire import Done, Event, Message, Refusal
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.processes.priority import DECIDER, take_priority
-from railyard.cluster.processes.restarts import NOT_AGAIN
-from railyard.dfs.messages.files import FileBlocks
+from railyard.cluster.processes import stop_on_sigterm
+from railyard.dfs.messages import FileBlocks
 from railyard.resourcemanager.core.joblife import commit_order
-from railyard.resourcemanager.driving.makecore import core_for
+from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.interface.commands import EndJob
-from railyard.resourcemanager.interface.events import (
-    JobKilled,
-    JobsPredicted,
-    StagePlan,
-)
-from railyard.resourcemanager.process.draining.drains import Drains
-from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.jobfiles.inputdata import InputData
-from railyard.resourcemanager.process.jobfiles.outputs import Outputs
-from railyard.resourcemanager.process.jobids import JobIds
-from railyard.resourcemanager.process.machinetime import MachineTime
+from railyard.resourcemanager.interface.events import JobKilled, JobsPredicted, StagePlan
+from railyard.resourcemanager.process.drains import Drains
+from railyard.resourcemanager.process.driver import Driver, Journal
+from railyard.resourcemanager.process.jobfiles import InputData, Outputs
 from railyard.resourcemanager.process.messages import (
     ActivateNode,
     DrainNode,
@@ -65,24 +56,23 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
-from railyard.resourcemanager.process.network.away import Away
-from railyard.resourcemanager.process.network.linkwatch import LinkWatch
-from railyard.resourcemanager.process.network.looks import Looks
-from railyard.resourcemanager.process.network.orders import NetworkOrders
-from railyard.resourcemanager.process.network.report import NetworkReports
+from railyard.resourcemanager.process.network import Away, LinkWatch, NetworkOrders
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
-from railyard.resourcemanager.process.progress import cluster_status, job_figures
-from railyard.resourcemanager.process.restart.following import Follower, Recovered, recover
-from railyard.resourcemanager.process.restart.journal import Journal
-from railyard.resourcemanager.process.restart.submissions import Submissions
-from railyard.resourcemanager.process.submission import Submission, submitted
-from railyard.resourcemanager.process.taskhistory.answers import (
+from railyard.resourcemanager.process.progress import (
+    cluster_status,
+    job_ended,
+    job_figures,
+    job_progress,
+)
+from railyard.resourcemanager.process.recovery import Follower, Recovered, Submissions, recover
+from railyard.resourcemanager.process.reports import Looks, MachineTime, NetworkReports
+from railyard.resourcemanager.process.submission import JobIds, Submission, submitted
+from railyard.resourcemanager.process.taskhistory import (
+    TaskHistory,
     job_details,
     job_tasks,
     settings_of,
 )
-from railyard.resourcemanager.process.taskhistory.kept import TaskHistory
-from railyard.resourcemanager.process.watchers import Watchers
 
 log = logging.getLogger(__name__)
 
@@ -373,3 +363,52 @@ class ResourceManager:
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
         self._outputs.discard(order.job)
+
+
+# The clients that watch jobs, and what they are sent.
+
+
+class Watchers:
+    """The clients that watch jobs, by job."""
+
+    PERIOD_S = 0.2  #: between two reports of progress
+
+    def __init__(self, driver: Driver, server: Server) -> None:
+        self._driver = driver
+        self._server = server
+        self._by_job: dict[JobId, list[bytes]] = {}
+
+    def watch(self, request: Request) -> Message | None:
+        """Watch a job for a client; it may have ended already."""
+        assert isinstance(request.message, WatchJob), "as the server checks"
+        job = request.message.job
+        record = self._driver.core.records.get(job)
+        if record is None:
+            raise PeerError(f"there is no job {job}")
+        self._server.reply(request, Done())
+        if record.ok is None:
+            self._by_job.setdefault(job, []).append(request.peer)
+        else:
+            self._server.push(request.peer, job_ended(record))
+        return None
+
+    def send_progress(self) -> None:
+        """Send all of them how far their jobs are."""
+        for job in list(self._by_job):
+            progress = job_progress(self._driver.core, job, self._driver.now_s)
+            if progress is not None:
+                self._send(job, progress)
+
+    def job_ended(self, job: JobId) -> None:
+        """Send those who watch a job how it ended, and forget them."""
+        self._send(job, job_ended(self._driver.core.records[job]))
+        self._by_job.pop(job, None)
+
+    def _send(self, job: JobId, message: Message) -> None:
+        """Send those who watch a job a message; whoever is gone is forgotten."""
+        peers = self._by_job.get(job, [])
+        still = [peer for peer in peers if self._server.push(peer, message)]
+        if still:
+            self._by_job[job] = still
+        else:
+            self._by_job.pop(job, None)

@@ -24,13 +24,17 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from railyard.cluster.bounded import (
+from railyard.cluster.messages import JobPackage
+from railyard.cluster.messaging.wire import (
+    ANSWER_BYTES_MAX,
     ENTRIES,
     FEW,
+    LONG_BYTES_MAX,
     OF_TASKS,
     AttemptId,
     Count,
     JobId,
+    Message,
     ModelBytes,
     Name,
     NodeId,
@@ -47,10 +51,8 @@ from railyard.cluster.bounded import (
     Tasks,
     Text,
 )
-from railyard.cluster.messages.execution import JobPackage
-from railyard.cluster.messaging.wire import ANSWER_BYTES_MAX, LONG_BYTES_MAX, Message
 from railyard.jobs.model import StageSpec
-from railyard.resourcemanager.core.state.records import TaskFailure
+from railyard.resourcemanager.core.records import TaskFailure
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
 
 #: How names of settings begin that a job's user gave, beside what it was submitted with.

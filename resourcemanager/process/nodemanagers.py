@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.machine import PATIENCE, AwakeClock, is_running
+from railyard.cluster.messages import (
     AttemptDelayed,
     AttemptFact,
     DiscardJob,
@@ -29,12 +30,11 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server
 from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.processes.overload import PATIENCE, AwakeClock, is_running
-from railyard.cluster.topologies.tables import Liveness
+from railyard.cluster.topologyfile import Liveness
+from railyard.resourcemanager.driving.orders import reader_of, settle_with
 from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.machinetime import MachineTime
 from railyard.resourcemanager.process.messages import SetSlots
-from railyard.resourcemanager.process.restart.settling import reader_of, settle_with
+from railyard.resourcemanager.process.reports import MachineTime
 
 log = logging.getLogger(__name__)
 

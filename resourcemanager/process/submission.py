@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 import msgspec
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import PeerError, UsageError, printable
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.messages.execution import Split
+from railyard.cluster.messages import Split
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Refusal
-from railyard.cluster.shown import printable
-from railyard.dfs.messages.files import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
+from railyard.dfs.messages import BlocksLocated, FileBlocks, GetStatus, LocateBlocks, Status
 from railyard.jobs.model import StageSpec, check_input_names, check_stages
-from railyard.resourcemanager.interface.events import (
-    JobSubmitted,
-    StagePlan,
-    TaskInput,
-)
+from railyard.resourcemanager.interface.events import JobSubmitted, StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import fits
 from railyard.resourcemanager.process.messages import SubmitJob
 
@@ -250,3 +245,44 @@ def input_files(answer: BlocksLocated) -> tuple[FileBlocks, ...]:
 def _hidden(path: str) -> bool:
     """Whether a file in an input folder is not input: _SUCCESS and the like, as in Hadoop."""
     return path.rsplit("/", 1)[-1].startswith(("_", "."))
+
+
+# The ids of jobs: one after the other, or reserved first and used later.
+
+
+#: Ids that were reserved and not used yet; the oldest are forgotten.
+RESERVED_MAX = 1000
+
+
+class JobIds:
+    """Gives each job an id of its own."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._numbers = count(first)
+        self._reserved: dict[JobId, None] = {}
+
+    def reserve(self) -> JobId:
+        """An id for a job to come."""
+        job = self._next()
+        self._reserved[job] = None
+        if len(self._reserved) > RESERVED_MAX:
+            del self._reserved[next(iter(self._reserved))]
+        return job
+
+    def id_for(self, reserved: JobId | None) -> JobId:
+        """The id that a job gets: its reserved one, or the next.
+
+        Raises ``PeerError`` if that is not reserved, or not any more.
+        """
+        if reserved is None:
+            return self._next()
+        if reserved not in self._reserved:
+            raise PeerError(f"job {reserved}: this id is not reserved, or was used already")
+        return reserved
+
+    def used(self, job: JobId) -> None:
+        """A job was accepted with this id: no other gets it."""
+        self._reserved.pop(job, None)
+
+    def _next(self) -> JobId:
+        return JobId(f"j{next(self._numbers)}")

@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 
 from railyard.cluster.errors import unknown_name
-from railyard.cluster.plugins import with_plugins
+from railyard.cluster.registry import with_plugins
 from railyard.resourcemanager.interface.recipe import Recipe
 
 #: The schedulers that come with Railyard, and where each and its variants are: "module:recipes"
@@ -32,13 +32,13 @@ _WHERE = {
     "corral": "corral.scheduler:RECIPES",
     "corral-fair": "corral.scheduler:RECIPES",
     "delay": "delay:RECIPE",
-    "even": "shadow.even:RECIPE",
+    "even": "shadow.baselines:EVEN",
     "fair": "fair:RECIPE",
-    "heft": "heft.scheduler:RECIPE",
+    "heft": "heft:RECIPE",
     "in-place": "in_place:RECIPES",
     "iridium": "iridium:RECIPE",
     "joint": "joint.scheduler:RECIPES",
-    "kmn": "shadow.kmn:RECIPE",
+    "kmn": "shadow.baselines:KMN",
     "local-shuffle": "corral.scheduler:RECIPES",
     "shadow": "shadow.scheduler:RECIPES",
     "shufflewatcher": "shufflewatcher:RECIPE",

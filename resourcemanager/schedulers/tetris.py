@@ -38,7 +38,7 @@ import numpy as np
 from railyard.cluster.errors import require
 from railyard.cluster.ids import AttemptId, JobId, StageId
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy

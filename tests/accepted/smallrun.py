@@ -1,11 +1,10 @@
 """A small simulated run, of which an option is to change something: a sort that crosses racks."""
 
 from railyard.cluster.topology import Topology
-from railyard.jobs.workloads.samples import sample_workload
-from railyard.scripts.clusters.config import cluster_config
-from railyard.scripts.clusters.pairs import pair_of
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.jobs.workloads.catalog import sample_workload
+from railyard.runs.config import cluster_config, pair_of
+from railyard.runs.simulation import VirtualRun, run_virtually
+from railyard.simulator.behaviour import Behaviour
 
 #: What runs are not compared by.
 _NAMES = ("topology", "cpu_s", "scheduling_s")

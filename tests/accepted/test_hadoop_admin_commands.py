@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from railyard.cluster.accepted import Accepted, Effect
-from railyard.gateway.shell import admin, applications, jobs
+from railyard.cluster.acceptance import Accepted, Effect
+from railyard.gateway.shell import admin, jobs
+from railyard.gateway.shell import jobs as applications
 from railyard.gateway.shell.web import Failed
 
 _APP = {
@@ -68,7 +69,7 @@ class Web:
 Run = Callable[[list[str], Web], int | None]
 #: {a command: (its table, what runs it)}
 COMMANDS: dict[str, tuple[Accepted, Run]] = {
-    "application": (applications.OPTIONS, applications.run),
+    "application": (applications.APPLICATION_OPTIONS, applications.run_application),
     "job": (jobs.OPTIONS, jobs.run),
     "dfsadmin": (admin.OPTIONS, admin.run),
 }

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from railyard.cluster.accepted import Effect
-from railyard.gateway.shell.fs.command import Command
-from railyard.gateway.shell.fs.fsshell import COMMANDS, run
-from railyard.gateway.shell.fs.options import OPTIONS, options_of
+from railyard.cluster.acceptance import Effect
+from railyard.gateway.shell.command import OPTIONS, Command, options_of
+from railyard.gateway.shell.main import COMMANDS, run
 from tests.accepted.memorystore import MemoryStore
 
 #: {entry: a command in which {} is the option, or nothing}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.cluster.accepted import Effect
+from railyard.cluster.acceptance import Effect
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.generic import OPTIONS, SETTINGS, Generic
 

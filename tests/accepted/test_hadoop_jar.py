@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from railyard.cluster.accepted import Effect
+from railyard.cluster.acceptance import Effect
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.jaroptions import OPTIONS, JarOptions
+from railyard.gateway.shell.jar import OPTIONS, JarOptions
 
 USED, IDLE, REFUSED = (OPTIONS.named(effect) for effect in Effect)
 NEEDED = ("-input", "/in", "-output", "/out", "-mapper", "cat")

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from railyard.cluster.accepted import Effect
+from railyard.cluster.acceptance import Effect
 from railyard.cluster.errors import UsageError
-from railyard.dfs.messages.files import FileStatus
-from railyard.gateway.http.errors import RemoteError
-from railyard.gateway.inputs import input_files
-from railyard.gateway.yarn.streaming import map_cuts
+from railyard.dfs.messages import FileStatus
+from railyard.gateway.http.answers import RemoteError
+from railyard.gateway.yarn.submission import input_files, map_cuts
 from railyard.jobs.streaming.job import StreamingJob
 from railyard.jobs.streaming.request import (
     StreamingRequest,

@@ -13,8 +13,8 @@ import pytest
 import requests
 
 import railyard.gateway.main
-from railyard.cluster.accepted import Effect
-from railyard.gateway.webhdfs.accepted import PARAMETERS
+from railyard.cluster.acceptance import Effect
+from railyard.gateway.webhdfs.parameters import PARAMETERS
 from tests.dfs.conftest import Dfs, small_topology
 from tests.gateway.conftest import Web
 

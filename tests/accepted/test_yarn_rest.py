@@ -16,20 +16,16 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from railyard.cluster.accepted import Effect
+from railyard.cluster.acceptance import Effect
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages.files import FileStatus
-from railyard.gateway.http.access import Access
-from railyard.gateway.http.guard import guard
-from railyard.gateway.http.tokens import Tokens
-from railyard.gateway.yarn.accepted import FIELDS, FILTERS
-from railyard.gateway.yarn.history.routes import HistoryRest
-from railyard.gateway.yarn.nodes import NodeRest
-from railyard.gateway.yarn.rest import ResourceManagerRest
-from railyard.gateway.yarn.streaming import StreamingRest
-from railyard.gateway.yarn.submission import Submission
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.messages import FileStatus
+from railyard.gateway.http.guard import Access, Tokens, guard
+from railyard.gateway.yarn.answers import FIELDS, FILTERS
+from railyard.gateway.yarn.cluster import NodeRest, ResourceManagerRest
+from railyard.gateway.yarn.history import HistoryRest
+from railyard.gateway.yarn.submission import StreamingRest, Submission
 from railyard.resourcemanager.process.messages import (
     AttemptReport,
     ClusterStatus,

@@ -6,10 +6,10 @@ import pytest
 import zmq
 
 from railyard.cluster.errors import PeerLost
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Description, Transport
 from railyard.cluster.messaging.wire import Message
+from railyard.cluster.runfolder import RunFolder
 
 
 class Ask(Message, frozen=True, kw_only=True):

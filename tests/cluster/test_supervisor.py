@@ -1,4 +1,6 @@
-"""The supervisor with real forks: starts, reported deaths, restarts, and nothing left behind."""
+"""The restart policy of daemons, with times given by the test."""
+
+from __future__ import annotations
 
 import contextlib
 import fcntl
@@ -12,19 +14,46 @@ from pathlib import Path
 import psutil
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.config import PAUSE_S_MAX
 from railyard.cluster.messaging.transport import Describe, Description, Transport
-from railyard.cluster.processes.supervisor import Ending
+from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.supervisor import Ending, Restarts
 from tests.waiting import gone, wait_for
+
+
+def test_pauses_double_until_the_daemon_is_given_up():
+    restarts = Restarts(deaths_max=5)
+    assert [restarts.pause_s("d", at_s) for at_s in range(5)] == [0.1, 0.2, 0.4, 0.8, None]
+
+
+def test_pauses_are_bounded():
+    restarts = Restarts(deaths_max=50)
+    pauses_s = [restarts.pause_s("d", 0.0) for _ in range(49)]
+    assert max(pauses_s) == PAUSE_S_MAX
+
+
+def test_deaths_long_ago_do_not_count():
+    restarts = Restarts(deaths_max=3, within_s=10.0)
+    assert [restarts.pause_s("d", at_s) for at_s in (0, 6, 12, 18, 30)] == [0.1, 0.2, 0.2, 0.2, 0.1]
+
+
+def test_each_daemon_has_deaths_of_its_own():
+    restarts = Restarts(deaths_max=2)
+    assert [restarts.pause_s(name, 0.0) for name in "abab"] == [0.1, 0.1, None, None]
+
+
+# The supervisor with real forks: starts, reported deaths, restarts, and nothing left behind.
+
 
 PROGRAM = """
 import os, sys, time
-import railyard.cluster.processes.supervisor
+import railyard.cluster.supervisor
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.processes.family import stop_on_sigterm
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.processes.restarts import NOT_AGAIN, Restarts
-from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.cluster.processes import stop_on_sigterm
+from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.config import NOT_AGAIN
+from railyard.cluster.supervisor import Restarts
+from railyard.cluster.supervisor import DaemonSpec, Supervisor
 from railyard.cluster.topology import load_topology
 from railyard.cluster.messaging.transport import Transport
 
@@ -92,7 +121,7 @@ def followed(daemon):
     time.sleep(60)
 
 mains["followed"] = followed
-railyard.cluster.processes.supervisor.LOOK_PERIOD_S = 0.05
+railyard.cluster.supervisor.LOOK_PERIOD_S = 0.05
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
                     module="colorsys" if (main, n) == ("modules", 1) else "",
                     wants_standby=(lambda folder: True) if main == "followed" else None)

@@ -1,20 +1,34 @@
+"""tests.cluster.test_units."""
+
+from __future__ import annotations
+
+import math
+import re
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import UsageError, printable, printable_lines, shown_value, words_of
 from railyard.cluster.units import (
+    DURATION_S_MAX,
+    RATE_BYTES_PER_S_MAX,
+    RATE_BYTES_PER_S_MIN,
+    SIZE_BYTES_MAX,
+    format_change,
     format_digits,
     format_duration,
+    format_number,
     format_rate,
     format_ratio,
+    format_share,
     format_size,
     number_or_text,
     parse_duration,
     parse_rate,
     parse_size,
+    rate_unit,
     size_unit,
     time_unit,
     whole_number,
@@ -228,3 +242,136 @@ def test_a_column_has_one_unit():
 @given(st.integers(min_value=0, max_value=10**18))
 def test_a_whole_number_of_bytes_reads_back(size_bytes):
     assert parse_size(str(size_bytes)) == parse_size(size_bytes) == size_bytes
+
+
+# Numbers as people read them: short, without exponents, and read back as they were.
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TIMES = st.floats(0, DURATION_S_MAX)
+SIZES = st.integers(0, SIZE_BYTES_MAX)
+RATES = st.floats(RATE_BYTES_PER_S_MIN, RATE_BYTES_PER_S_MAX)
+
+
+@pytest.mark.parametrize(
+    ("show", "values", "letters"),
+    [
+        pytest.param(format_number, FINITE, 24, id="number"),
+        pytest.param(format_digits, FINITE, 24, id="digits"),
+        pytest.param(format_ratio, st.floats(0, 1e300), 8, id="ratio"),
+        pytest.param(format_share, st.floats(0, 10), 8, id="share"),
+        pytest.param(format_change, st.floats(-10, 10), 8, id="change"),
+        pytest.param(format_duration, TIMES, 16, id="duration"),
+        pytest.param(format_size, SIZES, 8, id="size"),
+        pytest.param(format_rate, RATES, 9, id="rate"),
+    ],
+)
+def test_numbers_are_short_and_without_exponents(show, values, letters):
+    @given(values)
+    def check(value):
+        text = show(value)
+        assert len(text) <= letters
+        assert not re.search("e[+-]", text)
+        if 1e-9 < abs(value) < 1e12:
+            assert any(digit in text for digit in "123456789") or show is format_change, text
+
+    check()
+
+
+@given(st.floats(1e-6, DURATION_S_MAX - 60))
+def test_a_time_reads_back_within_what_was_shown(time_s):
+    off_s = 30.1 if time_s >= 3599 else 0.51 if time_s >= 119 else 0.0051
+    read_s = parse_duration(format_duration(time_s))
+    assert abs(read_s - time_s) <= (time_s / 2 if time_s < 1 else off_s)
+
+
+@given(st.integers(1, SIZE_BYTES_MAX))
+def test_a_size_reads_back_to_three_digits(size_bytes):
+    assert math.isclose(parse_size(format_size(size_bytes)), size_bytes, rel_tol=5.1e-3)
+
+
+@given(RATES)
+def test_a_rate_reads_back_to_three_digits(bytes_per_s):
+    read = parse_rate(format_rate(bytes_per_s))
+    assert math.isclose(read, bytes_per_s, rel_tol=5.1e-3, abs_tol=0.07)
+
+
+@pytest.mark.parametrize("unit_of", [time_unit, size_unit, rate_unit])
+@given(most=st.floats(1e-3, 1e15), share=st.floats(0, 1))
+def test_all_of_a_column_reads_in_the_unit_of_its_largest(unit_of, most, share):
+    unit = unit_of(most)
+    assert "e" not in unit.digits(most * share)
+    assert float(unit.digits(most).replace(",", "").strip("<> ")) > 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (3599, "59 min 59 s"),
+        (3599.6, "1 h 00 min"),
+        (86_329, "23 h 59 min"),
+        (119.996, "2 min 00 s"),
+        (0.99996, "1.00 s"),
+        (0.00099996, "1.0 ms"),
+        (-125, "-2 min 05 s"),
+        (math.inf, "without end"),
+    ],
+)
+def test_an_hour_reads_as_hours(seconds, text):
+    assert format_duration(seconds) == text
+
+
+def test_numbers_at_the_edges_of_their_formats():
+    assert format_number(999.9) == "1,000"  # was "1e+03"
+    assert format_size(SIZE_BYTES_MAX) == "1000 PB"
+    assert [format_share(s) for s in (0, 0.00001, 0.0025, 0.094, 0.0996, 0.8249, 3.2)] == [
+        *("0%", "< 0.01%", "0.25%", "9.4%", "10%", "82%", "320%")
+    ]
+    assert [format_change(c) for c in (0.083, -0.12, 0.0, -1e-9)] == ["+8.3%", "-12%", "0%", "0%"]
+    assert [parse_duration(text) for text in ("2 min 05 s", "1h05min")] == [125, 3900]
+
+
+# Untrusted text is made safe to print.
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("naïve 語\tb", "naïve 語\tb", id="letters"),
+        pytest.param("\x1b[31mred\x00\r", "\\x1b[31mred\\x00\\r", id="control characters"),
+        pytest.param("a\u202eb\u2066c\u200bd", "a\\u202eb\\u2066c\\u200bd", id="direction, width"),
+        pytest.param("\x9b31m\u2028", "\\x9b31m\\u2028", id="controls of the second kind"),
+        pytest.param(b"\xff".decode(errors="surrogateescape"), "\\xff", id="no UTF-8"),
+        pytest.param("x" * 20, "x" * 20, id="just short enough"),
+        pytest.param("x" * 21, "x" * 20 + "... (21 letters)", id="too long"),
+    ],
+)
+def test_only_what_can_be_read_is_shown(text, shown):
+    assert printable(text, letters_max=20) == shown
+
+
+def test_lines_stay_lines():
+    assert printable_lines("one\n\x1b[2Jtwo\n") == "one\n\\x1b[2Jtwo\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param("1GB", "'1GB'", id="text"),
+        pytest.param(0.5, "0.5", id="number"),
+        pytest.param(10**5000, "a number of 16610 bits", id="one that Python does not write"),
+        pytest.param("9" * 5000, f"'{'9' * 79}... (5002 letters)", id="long text"),
+        pytest.param("\x1b\n", "'\\x1b\\n'", id="control characters"),
+    ],
+)
+def test_values_in_errors_are_short_and_readable(value, shown):
+    assert shown_value(value) == shown
+
+
+def test_an_error_whose_words_fail_has_words():
+    class Broken(Exception):
+        def __str__(self):
+            raise RuntimeError("not even this")
+
+    assert words_of(Broken()) == "(what it says cannot be shown)"
+    assert words_of(ValueError("bad")) == "bad"

@@ -2,7 +2,7 @@
 
 import random
 
-from railyard.dfs.checksums import sums_of
+from railyard.dfs.blockfile import sums_of
 
 
 def create(store, block, data):

@@ -11,16 +11,16 @@ import railyard.dfs.datanode.process
 import railyard.dfs.namenode.process
 import railyard.netemu.emulator.process
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.files.lasting import Durability
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.files import Durability
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topologies.tables import Links, Liveness, RackShape, Storage
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Links, Liveness, RackShape, Storage
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages.blocks import LoseNode
-from railyard.netemu.client.client import NetworkClient
+from railyard.dfs.messages import LoseNode
+from railyard.netemu.client import NetworkClient
 from tests.cluster_fixture import Main, MiniCluster
 
 INF = float("inf")

@@ -6,15 +6,25 @@ import random
 
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.messaging.wire import Message
-from railyard.cluster.topologies.tables import Links, Liveness, RackShape, Storage
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages.datanodes import (
+from railyard.cluster.topologyfile import Links, Liveness, RackShape, Storage
+from railyard.dfs.messages import (
+    AddBlock,
+    BlockAdded,
     BlockReplicated,
     BlockReport,
+    CheckFiles,
+    CheckReport,
+    CompleteFile,
+    CreateFile,
     DataNodeHeartbeat,
     DeleteDamaged,
     DeleteReplicas,
+    FileCreated,
+    FileStatus,
     HeldBlock,
+    LocateBlocks,
+    MoveReplica,
     RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
@@ -22,20 +32,8 @@ from railyard.dfs.messages.datanodes import (
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
-    VerifyReplica,
-)
-from railyard.dfs.messages.files import (
-    AddBlock,
-    BlockAdded,
-    CheckFiles,
-    CheckReport,
-    CompleteFile,
-    CreateFile,
-    FileCreated,
-    FileStatus,
-    LocateBlocks,
-    MoveReplica,
     StoredBlock,
+    VerifyReplica,
 )
 from railyard.dfs.namenode.core import NameNode, Ticked
 from railyard.dfs.namenode.journal import Journal, NoJournal

@@ -7,16 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from railyard.cluster.errors import PeerError
-from railyard.dfs.messages.changes import (
-    Concatenate,
-    ReopenFile,
-    SetAttributes,
-    SetReplication,
-)
-from railyard.dfs.messages.files import (
+from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
     CompleteFile,
+    Concatenate,
     CreateFile,
     GetStatus,
     ListFolder,
@@ -25,9 +20,12 @@ from railyard.dfs.messages.files import (
     Move,
     MoveFiles,
     Remove,
+    ReopenFile,
+    SetAttributes,
+    SetReplication,
     StoredBlock,
 )
-from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
+from railyard.dfs.namenode.sqlitejournal import SqliteJournal
 from tests.dfs.simulated import SimulatedDfs
 
 

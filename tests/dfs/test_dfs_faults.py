@@ -7,7 +7,10 @@ import random
 import resource
 import shutil
 import signal
+import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgpack
 import pytest
@@ -15,15 +18,18 @@ import zmq
 
 import railyard.dfs.datanode.process
 import railyard.dfs.peers
-import railyard.dfs.reading
+import railyard.dfs.reader
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messaging.transport import Describe, Description
-from railyard.dfs.checksums import CheckedRange, pack_sums, sums_of
-from railyard.dfs.client import BlockUnavailable
-from railyard.dfs.datanode.sending import BlockSource
-from railyard.dfs.messages.blocks import ReadBlock, WriteBlock
+from railyard.dfs.blockfile import CheckedRange, pack_sums, sums_of
+from railyard.dfs.datanode.transfers import BlockSource
+from railyard.dfs.messages import ReadBlock, WriteBlock
 from railyard.dfs.peers import OutgoingBlock, Peers
+from railyard.dfs.reader import BlockUnavailable
+from railyard.dfs.writer import NoRoom
+from tests.dfs.conftest import Dfs, small_topology
+from tests.fulldisk import small_disk
 from tests.waiting import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
@@ -224,7 +230,7 @@ def test_a_replica_that_comes_slowly_is_not_given_up(start_dfs, monkeypatch):
     cluster = start_dfs(racks=2, nodes=1, replication=1, nic=5e4)
     cluster.client("r0n0").write("/f", [DATA[:60_000]])
     monkeypatch.setattr(
-        railyard.dfs.reading, "STALLED_S", 0.6
+        railyard.dfs.reader, "STALLED_S", 0.6
     )  # half as long as its one piece takes
     assert content(cluster.client("r1n0"), "/f") == DATA[:60_000]
 
@@ -250,7 +256,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
     cluster = start_dfs(racks=2, nodes=1, replication=2, block=2**24)
     real_add, changes = CheckedRange.add, []
     monkeypatch.setattr(CheckedRange, "add", add)
-    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
     writer = cluster.client("r0n0")
     writer.write("/two", [LONG])
     writer.write("/one", [LONG], replication=1)
@@ -271,7 +277,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
 
 @pytest.mark.parametrize("reader", ["r0n0", "r0n1"])
 def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, monkeypatch, reader):
-    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
     cluster = start_dfs(racks=1, nodes=2, replication=1, block=400_000)
     client = cluster.client("r0n0")
     client.write("/a", [DATA])
@@ -287,7 +293,7 @@ def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, m
 
 
 def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
-    monkeypatch.setattr(railyard.dfs.reading, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
 
     def send_wrong(source, size):
         data = bytearray(read(source, size))
@@ -471,3 +477,43 @@ def test_datanodes_refuse_what_makes_no_sense(start_dfs):
     ]:
         with pytest.raises(Refused, match=why):
             link.call(message, Description)
+
+
+# The block store on a full disk, for a moment or for good.
+
+
+@pytest.fixture
+def short_folder():
+    """A temporary folder with a path short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="ry-") as folder:
+        yield Path(folder)
+
+
+def test_a_disk_that_is_full_for_a_moment_costs_time_only(short_folder):
+    with (
+        small_disk(short_folder, 4 * 2**20) as disk,
+        Dfs(disk.path, small_topology(), "fast") as dfs,
+    ):
+        client, data = dfs.client(), bytes(range(256)) * 1000
+        client.mkdir("/in")
+        disk.fill()
+        later = threading.Timer(0.7, disk.free)
+        later.start()
+        client.write("/in/a", [data])
+        later.join()
+        assert b"".join(client.read("/in/a")) == data
+
+
+def test_a_disk_that_stays_full_is_named_and_nothing_stays_of_the_file(short_folder, monkeypatch):
+    monkeypatch.setattr("railyard.dfs.writer.PAUSES_S", (0.0,) * 5)
+    with (
+        small_disk(short_folder, 4 * 2**20) as disk,
+        Dfs(disk.path, small_topology(), "fast") as dfs,
+    ):
+        client = dfs.client()
+        disk.fill()
+        with pytest.raises(NoRoom, match=f"no space left on {disk.path}"):
+            client.write("/a", [bytes(500_000)])
+        disk.free()
+        assert not client.exists("/a")
+        client.write("/a", [bytes(500_000)])

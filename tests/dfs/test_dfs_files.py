@@ -7,14 +7,35 @@ import os
 import random
 import time
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from railyard.cluster.errors import Refused
 from railyard.cluster.ids import rack_of
+from railyard.cluster.messaging.reactor import now_s
+from railyard.cluster.messaging.transport import Transport
+from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
-from railyard.dfs.messages.files import Move, PlacementHint
+from railyard.dfs.messages import (
+    AddBlock,
+    BlockAdded,
+    CompleteFile,
+    CreateFile,
+    FileCompleted,
+    FileCreated,
+    HeldBlock,
+    Listing,
+    Move,
+    PlacementHint,
+    RegisterDataNode,
+    StoredBlock,
+)
+from railyard.dfs.namenode.core import FileStored, NameNode
+from railyard.dfs.namenode.journal import NoJournal
+from railyard.dfs.namenode.process import NameNodeServer
 from railyard.netemu.messages import GetNetworkStats, NetworkStats
+from tests.dfs.simulated import topology
 from tests.waiting import wait_for
 
 DATA = random.Random(1).randbytes(350_000)
@@ -313,3 +334,105 @@ def test_nobody_in_the_cluster_means_no_flow(start_dfs):
     assert content(client, "/f") == DATA
     link = dfs.transport().link("network")
     assert sum(link.call(GetNetworkStats(), NetworkStats).bytes.values()) == 0
+
+
+# Files with blocks of their own size, and folders that take the place of empty ones.
+
+
+@pytest.fixture
+def dfs(start_dfs):
+    return start_dfs()
+
+
+def lengths(client, path):
+    return [block.stored_length for block in client.locations(path)]
+
+
+def test_a_file_keeps_its_block_size_across_a_rename_an_append_and_a_restart(dfs):
+    client = dfs.client()
+    client.fill("/f", client.create("/f", stored_block_bytes=1000), [b"x" * 2500])
+    client.rename("/f", "/g")
+    dfs.kill("namenode")
+    dfs.start("namenode")
+    client.append("/g", [b"y" * 700])
+    assert lengths(client, "/g") == [1000, 1000, 1000, 200]
+    assert client.status("/g").stored_block_bytes == 1000
+    assert b"".join(map(bytes, client.read("/g"))) == b"x" * 2500 + b"y" * 700
+
+
+def test_blocks_longer_than_the_topologys_are_refused(dfs):
+    with pytest.raises(Refused, match="blocks of 100001 bytes: need at most 100000"):
+        dfs.client().create("/f", stored_block_bytes=100_001)
+
+
+def test_a_folder_takes_the_place_of_an_empty_one(dfs):
+    client = dfs.client()
+    client.write("/a/f", [b"x"])
+    client.mkdir("/empty")
+    client.write("/full/f", [b"y"])
+    for target in ("/full", "/empty/../x"):
+        with pytest.raises(Refused):
+            client.rename("/a", target, overwrite=True)
+    client.rename("/a", "/empty", overwrite=True)
+    assert [each.path for each in client.list("/")] == ["/empty", "/full"]
+    assert client.exists("/empty/f")
+
+
+# Folders and files larger than a usual header: answered in full, or refused in clear words.
+
+
+FILES = 100_000
+BLOCKS = 10_000
+
+
+class Store:
+    """A NameNode behind a real socket, and a client of it; its DataNodes only register."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.transport = Transport(folder)
+        shape = topology()
+        self.core = NameNode(shape, NoJournal(), now_s())
+        for rack in shape.rack_list():
+            nodes: dict[str, tuple[HeldBlock, ...]] = {node.id: () for node in rack.nodes}
+            self.core.handle(RegisterDataNode(rack=rack.id, pid=1, nodes=nodes), now_s())
+        NameNodeServer(self.transport, self.core, tick_s=60.0)
+        self.client = DfsClient(self.transport, shape)
+        self.link = self.transport.link("namenode")
+
+
+@pytest.fixture
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder = RunFolder.create(tmp_path_factory.mktemp("l"))
+    store = Store(folder)
+    yield store
+    store.transport.close()
+    folder.remove()
+
+
+def test_a_folder_of_100_000_files_is_listed_and_located(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(FILES):
+        path = f"/many/of-a-usual-length-{number:06d}"
+        store.core.handle(FileStored(path=path, stored_lengths=(100,)), now_s())
+    assert len(store.client.list("/many")) == FILES
+    assert store.client.usage("/many").files == FILES
+    assert store.client.check("/many").healthy
+    monkeypatch.setattr(Listing, "wire_bytes_max", 2**20)  # as if there were millions
+    with pytest.raises(Refused, match=r"listing: a message of .*: the most is 1,048,576: ask for"):
+        store.client.list("/many")
+    assert store.client.remove("/many", recursive=True).files == FILES
+
+
+def test_a_file_of_10_000_blocks_is_written_and_located(store: Store) -> None:
+    file = store.link.call(CreateFile(path="/long"), FileCreated).file
+    added: list[BlockAdded] = []
+    for _ in range(BLOCKS):
+        add = AddBlock(file=file, stored_length=100)
+        reply = store.core.handle(add, now_s()).reply
+        assert isinstance(reply, BlockAdded)
+        added.append(reply)
+    blocks = tuple(StoredBlock(block=each.block, nodes=each.nodes) for each in added)
+    done = store.link.call(CompleteFile(file=file, blocks=blocks), FileCompleted)
+    assert done.status.blocks == BLOCKS
+    assert len(store.client.locations("/long")) == BLOCKS

@@ -5,25 +5,23 @@ from __future__ import annotations
 import pytest
 
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages.datanodes import (
+from railyard.dfs.messages import (
+    AddBlock,
     BlockReplicated,
     BlockReport,
+    CompleteFile,
+    CreateFile,
     DeleteDamaged,
     DeleteReplicas,
     HeldBlock,
+    Remove,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicaVerified,
+    StoredBlock,
     VerifyReplica,
 )
-from railyard.dfs.messages.files import (
-    AddBlock,
-    CompleteFile,
-    CreateFile,
-    Remove,
-    StoredBlock,
-)
-from railyard.dfs.namenode.replicas.doubts import LOOK_AGAIN_S
+from railyard.dfs.namenode.datanodes import LOOK_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 
 

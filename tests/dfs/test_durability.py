@@ -19,19 +19,18 @@ import pytest
 import railyard.dfs.blockfile
 import railyard.dfs.datanode.process
 import railyard.dfs.namenode.process
-from railyard.cluster.background import Background
 from railyard.cluster.errors import PeerLost, Refused
-from railyard.cluster.files.lasting import sync_file
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.files import sync_file
 from railyard.cluster.ids import rack_of
+from railyard.cluster.messaging.reactor import Background
 from railyard.cluster.messaging.transport import Describe, Description, Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages.files import CreateFile, FileCreated, MakeFolder
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.messages import CreateFile, FileCreated, MakeFolder
+from railyard.dfs.namenode import sqlitejournal
 from railyard.dfs.namenode.core import NameNode
-from railyard.dfs.namenode.durable import sqlite_journal
-from railyard.dfs.namenode.durable.groupcommit import GroupCommit
-from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
-from railyard.dfs.namenode.process import NameNodeServer
+from railyard.dfs.namenode.process import GroupCommit, NameNodeServer
+from railyard.dfs.namenode.sqlitejournal import SqliteJournal
 from tests.dfs.simulated import topology
 from tests.waiting import wait_for
 
@@ -65,7 +64,7 @@ def after_power_cut(copies: Path, name: str) -> SqliteJournal:
 
 def test_what_was_synced_is_there_after_a_power_cut(tmp_path, monkeypatch):
     path, disk = tmp_path / "j", tmp_path / "disk"
-    monkeypatch.setattr(sqlite_journal, "sync_file", keep_copies(path, disk))
+    monkeypatch.setattr(sqlitejournal, "sync_file", keep_copies(path, disk))
     journal = SqliteJournal(path, lasting=True)
     core = NameNode(topology(), journal, now_s=0.0)
     for number in range(300):
@@ -119,7 +118,7 @@ class SlowDisk:
 def slow_disk(tmp_path_factory, monkeypatch):
     folder = RunFolder.create(tmp_path_factory.mktemp("d"))
     disk = SlowDisk(folder)
-    monkeypatch.setattr(sqlite_journal, "sync_file", disk.sync)
+    monkeypatch.setattr(sqlitejournal, "sync_file", disk.sync)
     yield disk
     disk.close()
     folder.remove()
@@ -152,7 +151,7 @@ def test_a_journal_that_cannot_be_synced_ends_the_namenode(start_dfs, capfd):
                 raise OSError(5, "Input/output error")
             loads.append(file)
 
-        sqlite_journal.sync_file = sync
+        sqlitejournal.sync_file = sync
         railyard.dfs.namenode.process.main(daemon)
 
     cluster = start_dfs(mains={"namenode": broken})
@@ -168,7 +167,7 @@ def test_files_that_were_acknowledged_survive_a_power_cut(start_dfs, tmp_path):
     disk = tmp_path / "disk"
 
     def copying(daemon):
-        sqlite_journal.sync_file = keep_copies(daemon.folder.journal, disk)
+        sqlitejournal.sync_file = keep_copies(daemon.folder.journal, disk)
         railyard.dfs.namenode.process.main(daemon)
 
     cluster = start_dfs(mains={"namenode": copying})
@@ -226,7 +225,7 @@ def test_a_fast_cluster_syncs_nothing(start_dfs):
         raise OSError(5, "nobody asked for it")
 
     def namenode(daemon):
-        sqlite_journal.sync_file = refused
+        sqlitejournal.sync_file = refused
         railyard.dfs.namenode.process.main(daemon)
 
     broken = functools.partial(syncing, refused)

@@ -4,31 +4,29 @@ import pytest
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages.administering import GetStorageReport
-from railyard.dfs.messages.datanodes import (
-    DataNodeHeartbeat,
-    DeleteReplicas,
-    HeldBlock,
-    RegisterDataNode,
-    ReplicateBlock,
-)
-from railyard.dfs.messages.draining import DrainNodes
-from railyard.dfs.messages.files import (
+from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
     CompleteFile,
     CreateFile,
+    DataNodeHeartbeat,
+    DeleteReplicas,
+    DrainNodes,
     Gather,
     GetStatus,
+    GetStorageReport,
     GetUsage,
+    HeldBlock,
     ListFolder,
     Move,
     MoveFiles,
+    RegisterDataNode,
     Remove,
+    ReplicateBlock,
     StoredBlock,
 )
-from railyard.dfs.namenode.durable.sqlite_journal import SqliteJournal
 from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
+from railyard.dfs.namenode.sqlitejournal import SqliteJournal
 from tests.dfs.simulated import SimulatedDfs
 
 

@@ -10,13 +10,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 
 from railyard.cluster.errors import PeerError, PeerUnable
 from railyard.cluster.ids import rack_of
-from railyard.dfs.messages.administering import SetSafeMode
-from railyard.dfs.messages.changes import Concatenate, ReopenFile, SetReplication
-from railyard.dfs.messages.datanodes import BlockReport, DeleteReplicas, ReplicateBlock
-from railyard.dfs.messages.files import (
+from railyard.dfs.messages import (
     AddBlock,
+    BlockReport,
     CompleteFile,
+    Concatenate,
     CreateFile,
+    DeleteReplicas,
     GetSafeMode,
     GetStatus,
     ListFolder,
@@ -25,13 +25,17 @@ from railyard.dfs.messages.files import (
     Move,
     MoveFiles,
     Remove,
+    ReopenFile,
+    ReplicateBlock,
+    SetReplication,
+    SetSafeMode,
     StoredBlock,
 )
+from railyard.dfs.namenode import restart as answers
 from railyard.dfs.namenode.core import FileStored, NameNode, Ticked
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.dfs.namenode.openfiles import WRITER_PATIENCE_S
-from railyard.dfs.namenode.restart import answers
-from railyard.dfs.namenode.restart.safemode import REFUSED, NotYet
+from railyard.dfs.namenode.restart import REFUSED, NotYet
 from railyard.dfs.paths import LOCKED, SAFE_MODE
 from tests.dfs.simulated import SimulatedDfs
 

@@ -10,45 +10,43 @@ import msgspec
 import pytest
 
 from railyard.cluster.errors import NotDone, Refused
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messaging.access.roles import NAME_NODE, RESOURCE_MANAGER, ROLES
-from railyard.cluster.messaging.access.security import Keys
+from railyard.cluster.messaging.access import NAME_NODE, RESOURCE_MANAGER, ROLES, Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message, Refusal
-from railyard.cluster.topologies.tables import Liveness
-from railyard.dfs.client import DfsClient, NoRoom
-from railyard.dfs.datanode.server import BlockServer
-from railyard.dfs.messages.blocks import LoseNode
-from railyard.dfs.messages.datanodes import (
+from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.topologyfile import Liveness
+from railyard.dfs.client import DfsClient
+from railyard.dfs.datanode.process import BlockServer
+from railyard.dfs.messages import (
+    AbandonFile,
+    AddBlock,
     BlockReplicated,
     BlockReport,
+    CreateFile,
     DataNodeHeartbeat,
     DeleteReplicas,
+    FileCreated,
+    GetSafeMode,
+    GetStatus,
+    LoseNode,
+    MakeFolder,
+    MoveReplica,
     RegisterDataNode,
+    Remove,
+    Removed,
+    ReplicaMoved,
     ReplicasDeleted,
     ReplicateBlock,
     ReplicationFailed,
     ReplicaVerified,
-)
-from railyard.dfs.messages.files import (
-    AbandonFile,
-    AddBlock,
-    CreateFile,
-    FileCreated,
-    GetSafeMode,
-    GetStatus,
-    MakeFolder,
-    MoveReplica,
-    Remove,
-    Removed,
-    ReplicaMoved,
     SafeModeStatus,
     Status,
 )
 from railyard.dfs.namenode.core import FileStored, NameNode, Outcome
 from railyard.dfs.namenode.journal import MemoryJournal, NoJournal
 from railyard.dfs.namenode.process import NameNodeServer
+from railyard.dfs.writer import NoRoom
 from tests.dfs.simulated import topology
 
 OF_R0: tuple[Message, ...] = (
@@ -107,7 +105,7 @@ def test_nodes_are_lost_by_message_only_where_a_test_asked_for_it(transport: Tra
 def test_a_client_writes_only_so_many_files_at_once(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("railyard.dfs.namenode.writers.FILES_MAX", 3)
+    monkeypatch.setattr("railyard.dfs.namenode.process.FILES_MAX", 3)
     NameNodeServer(transport, NameNode(topology(), NoJournal(), now_s()), tick_s=60.0)
     link = transport.link("namenode")
     files = [link.call(CreateFile(path=f"/f{n}"), FileCreated).file for n in range(3)]
@@ -204,7 +202,7 @@ def test_a_client_asks_again_only_in_a_safe_mode_that_ends_by_itself(
 ) -> None:
     monkeypatch.setattr("railyard.dfs.namenode.process.HELD_S", 0.0)
     monkeypatch.setattr("railyard.dfs.client._PAUSES_S", (0.0,) * 3)
-    monkeypatch.setattr("railyard.dfs.writing.PAUSES_S", (0.0,) * 5)
+    monkeypatch.setattr("railyard.dfs.writer.PAUSES_S", (0.0,) * 5)
     journal = MemoryJournal()
     if not by_hand:
         journal.load()  # by an earlier NameNode

@@ -14,7 +14,7 @@ def cluster(railyard):
 
 @pytest.fixture
 def package(request, railyard, tmp_path):
-    """The files of a tutorial, the module's ``PAGE``, on the Python path of the command line."""
-    install(request.module.PAGE, tmp_path)
+    """The files of a tutorial, which the test names, on the Python path of the command line."""
+    install(request.param, tmp_path)
     railyard.environment["PYTHONPATH"] = str(tmp_path)
     return tmp_path

@@ -6,8 +6,8 @@ import os
 import signal
 from typing import Any
 
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.scripts.clusters.launch import daemons_of
+from railyard.cluster.runfolder import RunFolder
+from railyard.runs.clusters import daemons_of
 from tests.command_line import CommandLine
 from tests.waiting import wait_for
 

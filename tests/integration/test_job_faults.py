@@ -1,11 +1,16 @@
 """Jobs that go wrong by themselves: the report names the task and its stderr; others go on."""
 
+from __future__ import annotations
+
 import json
 import textwrap
+import time
 
 import pytest
 
 from tests.command_line import SMALL
+from tests.fulldisk import small_disk
+from tests.waiting import wait_for
 
 JOBS = {
     "reducer raises": (
@@ -111,3 +116,33 @@ def test_code_that_is_no_python_is_a_wrong_command(railyard, tmp_path, corpus):
     assert done.returncode == 2
     assert "broken.py:1:" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+# A job while the disk is full for a moment: it takes longer, and is verified.
+
+
+ONE_RACK = ("--topology", "unlimited-2x2")
+
+
+def test_a_job_outlives_a_disk_that_is_full_for_a_moment(railyard, tmp_path):
+    with small_disk(railyard.home, 2**25) as disk:
+        railyard.ok("up", *ONE_RACK)
+        log = railyard.current() / "jobs" / "events.jsonl"
+        written_bytes = log.stat().st_size
+        process = railyard.start("run", "wordcount", "--size", "4MB", "--json", tmp_path / "s.json")
+        try:
+            # a disk that is full when room is looked for is another matter: that is refused
+            wait_for(lambda: log.stat().st_size > written_bytes, 30, "a job is there")
+            for _ in range(3):  # while its input is made, while it runs, while it is checked
+                disk.fill()
+                time.sleep(0.7)
+                disk.free()
+                time.sleep(0.7)
+            out, errors = process.communicate(timeout=90)
+            assert process.returncode == 0, errors
+            assert "as counted independently" in out
+            assert json.loads((tmp_path / "s.json").read_text())["verified"] is True
+        finally:
+            process.kill()
+            process.wait()
+            railyard.ok("down")

@@ -9,9 +9,8 @@ from statistics import median
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import task_of
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptReady,
     AttemptStarted,
     AttemptSucceeded,
@@ -19,11 +18,12 @@ from railyard.cluster.messages.execution import (
     FlowFinished,
     LaunchAttempt,
 )
-from railyard.jobs.mixes.measured import measured_workload
-from railyard.jobs.mixes.mixes import Defaults, read_mix
+from railyard.cluster.runfolder import RunFolder
+from railyard.experiments.comparison import placed_as_in
+from railyard.jobs.workloads.measurement import measured_workload
+from railyard.jobs.workloads.mixes import Defaults, read_mix
 from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
-from railyard.scripts.comparing.placed import placed_as_in
-from railyard.simulator.cluster import Simulation
+from railyard.simulator.simulation import Simulation
 from tests.command_line import SMALL, command_line
 from tests.integration.tutorials import schedulers
 from tests.waiting import wait_for

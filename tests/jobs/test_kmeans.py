@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.jobs.local import BytesReader, FilesInMemory, run_locally
+from railyard.jobs.plan import GivenFile
+from railyard.jobs.samples import checks
 from railyard.jobs.samples.catalog import find
-from railyard.jobs.samples.kmeans import check
-from railyard.jobs.samples.kmeans.generate import RatingsGen
-from railyard.jobs.samples.kmeans.job import KMeans
-from railyard.jobs.samples.kmeans.ratings import (
+from railyard.jobs.samples.kmeans import (
     CENTROID_RATINGS_MAX,
     Centroids,
+    KMeans,
+    RatingsGen,
     as_centroid,
     movies,
 )
-from railyard.jobs.samples.sample import GivenFile
 from railyard.jobs.taskio import BadInput
-from tests.jobs.test_catalog import carry_out, request, verdict
+from tests.jobs.test_samples import carry_out, request, verdict
 
 RATED = st.dictionaries(st.integers(0, 12), st.integers(1, 5), min_size=1, max_size=8)
 
@@ -146,7 +146,7 @@ def test_empty_ratings_are_refused():
 
 
 def test_the_check_shares_nothing_with_the_job():
-    imports = re.findall(r"^(?:from|import) .*", Path(check.__file__).read_text(), re.MULTILINE)
+    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
     assert not [one for one in imports if "samples.kmeans" in one or "numpy" in one]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from railyard.benchmarks._network.emulated import EmulatedNetwork
-from railyard.netemu.client.client import NetworkClient
+from railyard.netemu.client import NetworkClient
 from tests.netemu.topologies import three_racks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from railyard.cluster.tomlfile import build
+from railyard.cluster.inputfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
 

@@ -12,9 +12,8 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import rack_of, task_index
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     FACTS,
     AttemptDelayed,
     AttemptFailed,
@@ -31,12 +30,13 @@ from railyard.cluster.messages.execution import (
     RegisterNodeManager,
     TaskSpec,
 )
-from railyard.cluster.messaging.access.security import Keys
+from railyard.cluster.messaging.access import Keys
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
-from railyard.cluster.topologies.tables import Compute, Links, Liveness, RackShape, Storage
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute, Links, Liveness, RackShape, Storage
 from railyard.jobs.package import pack_file
 from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, OpenFlow
 
@@ -61,8 +61,8 @@ PROGRAM = """
 import sys
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.messaging.reactor import now_s
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.processes.supervisor import DaemonSpec, Supervisor
+from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.supervisor import DaemonSpec, Supervisor
 from railyard.dfs.datanode.process import main as datanode
 from railyard.dfs.namenode.process import main as namenode
 from railyard.netemu.emulator.process import main as network

@@ -14,11 +14,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.tomlfile import build
+from railyard.cluster.inputfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.fabric.fabric import Fabric
+from railyard.netemu.model.arrays import instant_s
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.instants import instant_s
 from railyard.netemu.schedulers import flow_scheduler
 from railyard.oracles.cases import (
     CLOSE_S,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.orders import Order, StartFlows
+from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows
 from railyard.netemu.model.flows import FlowSpec
 
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
-from railyard.cluster.tomlfile import build
+from railyard.cluster.inputfile import build
 from railyard.cluster.topology import Topology
 from railyard.netemu.kernel.rows import ROUNDING as NOTHING
+from railyard.netemu.model.arrays import CLOCK_ROUNDING
 from railyard.netemu.model.flows import FlowSpec
-from railyard.netemu.model.instants import CLOCK_ROUNDING
 from railyard.oracles.cases import (
     CLOSE_S,
     CLOSE_SHARE,

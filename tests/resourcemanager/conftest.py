@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.runfolder import RunFolder
 from tests.resourcemanager.standins import Office
 
 

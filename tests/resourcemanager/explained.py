@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from railyard.cluster.config import ClusterConfig
 from railyard.resourcemanager.driving.eventlog import EventLog
-from railyard.resourcemanager.driving.explaining.explain import explain
-from railyard.resourcemanager.driving.explaining.explanation import (
+from railyard.resourcemanager.driving.explain import explain
+from railyard.resourcemanager.driving.explanation import (
     AnyExplanation,
     AttemptStory,
     Chosen,

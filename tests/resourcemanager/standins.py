@@ -10,9 +10,8 @@ from typing import Any
 
 from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.errors import PeerError
-from railyard.cluster.files.runfolder import RunFolder
 from railyard.cluster.ids import AttemptId, JobId, NodeId
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     BeginAttempt,
     CancelFlow,
     DiscardJob,
@@ -29,13 +28,15 @@ from railyard.cluster.messages.execution import (
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done, Message
-from railyard.cluster.topologies.tables import Links, Liveness, RackShape
+from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
-from railyard.dfs.messages.blocks import BlockId
-from railyard.dfs.messages.draining import DrainingNodes, DrainNodes
-from railyard.dfs.messages.files import (
+from railyard.cluster.topologyfile import Links, Liveness, RackShape
+from railyard.dfs.messages import (
+    BlockId,
     BlockLocation,
     BlocksLocated,
+    DrainingNodes,
+    DrainNodes,
     FileBlocks,
     FileStatus,
     GetStatus,
@@ -58,7 +59,7 @@ from railyard.netemu.messages import (
     ResumeCoflows,
     WatchLinks,
 )
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.netemu.schedulers.base import FlowScheduler
 from railyard.resourcemanager.process.main import ResourceManager
 from railyard.resourcemanager.process.messages import (
@@ -70,7 +71,7 @@ from railyard.resourcemanager.process.messages import (
 
 MAPS_AND_REDUCE = (StageSpec(name="m"), StageSpec(name="r", reads=("m",), tasks=1))
 PACKAGE = JobPackage(
-    module="railyard.jobs.samples.words.wordcount",
+    module="railyard.jobs.samples.wordcount",
     file_name="",
     source=b"",
     job_class="J",

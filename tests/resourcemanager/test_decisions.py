@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId, NodeId, RackId
-from railyard.cluster.messages.execution import NodeJoined
-from railyard.resourcemanager.core.history import History
+from railyard.cluster.messages import NodeJoined
+from railyard.resourcemanager.core.invariants import History
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.decisions import (
     Decision,

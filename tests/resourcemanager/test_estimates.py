@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from random import Random
 from statistics import fmean, median
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.cluster.topologies.tables import Compute, Links, RackShape
-from railyard.cluster.topology import Topology
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.topology import Topology, load_topology
+from railyard.cluster.topologyfile import Compute, Links, RackShape
+from railyard.jobs.workloads.measurement import measured_workload
+from railyard.jobs.workloads.mixes import Defaults, read_mix
 from railyard.resourcemanager.interface.estimates import (
     Estimates,
     Figure,
@@ -21,11 +25,18 @@ from railyard.resourcemanager.interface.estimates import (
 )
 from railyard.resourcemanager.interface.estimates import median as median_of_sorted
 from railyard.resourcemanager.interface.events import StagePlan
-from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
+from railyard.resourcemanager.interface.forecast import (
+    Forecast,
+    StageForecast,
+    forecast_of,
+    predicted_jobs,
+)
 from railyard.resourcemanager.interface.policies import OrderPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import ClusterView, JobView, StageView, TaskView
+from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
+from railyard.simulator.simulation import Simulation
 from tests.command_line import ROOT
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -231,3 +242,77 @@ def test_the_tutorials_example_adds_up_what_is_left():
     policy = names["LeastWork"](FairConfig(), c.core.state)
     [job] = c.core.state.jobs.values()
     assert policy._left_s(job) == 2 * 13.0 + 2 * 1000 / 200e6  # two maps run already
+
+
+# Forecasts of a workload's jobs, as both clocks have them.
+
+
+def jobs(*words):
+    mix = read_mix(words, Defaults(size_bytes=10**9), 1)
+    return measured_workload(mix, load_topology("flat-4x4"), 1).jobs
+
+
+def test_a_forecast_has_the_sizes_of_all_stages_and_the_time_by_the_cores_clock():
+    [sort] = jobs("terasort,submit=5s,reduces=3")
+    forecast = forecast_of(sort, begin_s=100.0)
+    assert forecast is not None
+    assert (forecast.name, forecast.submit_s) == ("terasort", 105.0)
+    maps, reduces = forecast.stages
+    assert (maps.name, maps.tasks, maps.input_bytes, maps.output_bytes) == ("m", 4, 10**9, 10**9)
+    assert (reduces.tasks, reduces.input_bytes, reduces.reads) == (3, 10**9, ("m",))
+    assert forecast_of(sort) != forecast
+
+
+def test_ad_hoc_jobs_are_not_predicted():
+    sent = predicted_jobs(jobs("terasort,recurring=0", "wordcount"))
+    assert [job.job for job in sent] == ["wordcount"]
+
+
+# A scheduler that says that it uses no forecasts gets none, whoever sends them.
+
+
+PLACE = load_topology("hybrid-8x4")
+MIX = read_mix(("terasort,times=2,inputs=own",), Defaults(size_bytes=10**9), 1)
+
+
+@pytest.fixture(scope="module", name="workload")
+def _workload():
+    made = measured_workload(MIX, PLACE, 1)
+    assert all(forecast_of(job) is not None for job in made.jobs)
+    return made
+
+
+def that_looks(recipe: Recipe, seen: list[Any]) -> Recipe:
+    """The same scheduler, whose policies note the forecasts that they are shown."""
+    names = ("data", "order", "tasks", "shuffle", "copies", "flows")
+    roles = {role: getattr(recipe, role) for role in names}
+
+    def looking(kind: type) -> type:
+        def job_submitted(self, job):
+            seen.append(job.forecast)
+            return kind.job_submitted(self, job)
+
+        looks: dict[str, Any] = {"job_submitted": job_submitted}
+        if kind is recipe.data:
+
+            def replica_racks(self, data):
+                seen.append(data.forecast)
+                return kind.replica_racks(self, data)
+
+            looks["replica_racks"] = replica_racks
+        return type(kind.__name__, (kind,), looks)
+
+    made = {kind: looking(kind) for kind in dict.fromkeys(roles.values())}
+    return replace(recipe, **{role: made[kind] for role, kind in roles.items()})
+
+
+@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+def test_a_policy_that_looks_sees_forecasts_only_if_the_recipe_says_so(scheduler, workload):
+    recipe, seen = all_recipes()[scheduler], list[Any]()
+    looking = that_looks(recipe, seen)
+    assert looking.uses_forecasts == recipe.uses_forecasts
+    config = ClusterConfig(topology=PLACE, flow_scheduler=recipe.flow_scheduler)
+    run = Simulation(config, workload, recipe=looking)
+    run.run()
+    assert len(seen) >= 4  # of each of two jobs: its data, and itself
+    assert [forecast is not None for forecast in seen] == [recipe.uses_forecasts] * len(seen)

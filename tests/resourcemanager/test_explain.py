@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.resourcemanager.driving.explaining.explain import explain
-from railyard.resourcemanager.driving.explaining.explanation import (
+from railyard.resourcemanager.driving.explain import explain
+from railyard.resourcemanager.driving.explanation import (
     FileExplanation,
     FlowExplanation,
     JobExplanation,
 )
 from railyard.resourcemanager.interface.events import DataAnnounced
 from tests.resourcemanager.explained import Recorded
-from tests.resourcemanager.schedulers.corral.test_corral import plan_file
+from tests.resourcemanager.schedulers.test_corral import plan_file
 
 
 def held_out(folder: Path, node_wait_s: float) -> Recorded:

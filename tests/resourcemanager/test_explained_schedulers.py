@@ -14,20 +14,19 @@ import numpy as np
 import pytest
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
-from railyard.cluster.messages.execution import AttemptSucceeded
-from railyard.cluster.topologies.tables import Ocs
+from railyard.cluster.messages import AttemptSucceeded
+from railyard.cluster.topologyfile import Ocs
 from railyard.resourcemanager.interface.events import StagePlan
-from railyard.resourcemanager.schedulers.shadow.duplication import duplicates
-from railyard.resourcemanager.schedulers.shadow.loads import link_loads
+from railyard.resourcemanager.schedulers.shadow.algorithms import duplicates, link_loads
 from railyard.resourcemanager.schedulers.tetris import alignment, demand_at
 from tests.harness import TinyCluster
 from tests.resourcemanager.explained import Recorded
-from tests.resourcemanager.schedulers.corral.test_corral import plan_file
-from tests.resourcemanager.schedulers.joint.test_scheduler import JOIN, predicted
-from tests.resourcemanager.schedulers.joint.test_scheduler import TABLE as JOIN_READS
-from tests.resourcemanager.schedulers.joint.test_scheduler import TIMES as JOIN_TIMES
+from tests.resourcemanager.schedulers.test_corral import plan_file
 from tests.resourcemanager.schedulers.test_heft import TIMES
 from tests.resourcemanager.schedulers.test_heft import submit as submit_diamond
+from tests.resourcemanager.schedulers.test_joint import JOIN, predicted
+from tests.resourcemanager.schedulers.test_joint import TABLE as JOIN_READS
+from tests.resourcemanager.schedulers.test_joint import TIMES as JOIN_TIMES
 
 MB = 10**6
 NODES = ("r0n0", "r1n0", "r2n0")

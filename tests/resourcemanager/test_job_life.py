@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from railyard.cluster.errors import PeerError, UsageError
 from railyard.cluster.ids import JobId
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptProgressed,
     AttemptSucceeded,
     DiscardJob,
+    FlowFailed,
     KillAttempt,
     LaunchAttempt,
     NodeJoined,
     NodeLost,
     StartFlow,
 )
-from railyard.resourcemanager.core.attempts.blame import NO_ROOM_S
+from railyard.resourcemanager.core.attempts import NO_ROOM_S
 from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.jobs import Stage
 from railyard.resourcemanager.interface.commands import CloseCoflow, CommitJob, EndJob, OpenCoflow
 from railyard.resourcemanager.interface.events import JobCommitFailed, JobCommitted, StagePlan
 from railyard.resourcemanager.schedulers import recipe_named
@@ -355,3 +359,184 @@ def test_records_of_jobs_that_ended_long_ago_are_forgotten():
     assert c.run().ended["j3"] == ""
     assert list(core.records) == ["j2", "j3"]
     assert not core.state.draining
+
+
+# Jobs while no node is alive: they wait for one, and fail if none comes.
+
+
+WORDS = "no node has been alive for 60 s (liveness.without_nodes of the topology)"
+
+
+def test_job_fails_when_no_node_comes_back():
+    c = tiny_cluster(nodes=2)
+    c.submit("j0", maps=4, map_s=10.0)
+    c.at(1.0, lambda: c.lose("r0n0", "its rack burns"))
+    c.at(3.0, lambda: c.lose("r0n1", "its rack burns"))
+    run = c.run()
+    assert run.ended == {"j0": f"{WORDS}; the last was r0n1: its rack burns"}
+    assert run.ended_s == {"j0": 63.0}
+
+
+def test_job_goes_on_when_a_node_comes_back_in_time():
+    c = tiny_cluster(nodes=2)
+    c.submit("j0", maps=4, map_s=10.0)
+    for node in ("r0n0", "r0n1"):
+        c.at(1.0, lambda node=node: c.lose(node))
+    c.at(60.9, lambda: c.join("r0n1"))
+    run = c.run()
+    assert (run.ended, run.ended_s) == ({"j0": ""}, {"j0": 100.9})
+
+
+def test_a_second_outage_has_its_own_time():
+    c = tiny_cluster(nodes=1)
+    c.submit("j0", maps=1, map_s=100.0)
+    c.at(1.0, lambda: c.lose("r0n0"))
+    c.at(41.0, lambda: c.join("r0n0"))
+    c.at(50.0, lambda: c.lose("r0n0"))
+    assert c.run().ended_s == {"j0": 110.0}
+
+
+def test_jobs_wait_from_when_they_came():
+    c = tiny_cluster(nodes=1)
+    c.lose("r0n0")
+    c.at(20.0, lambda: c.submit("j0"))
+    c.at(30.0, lambda: c.submit("j1"))
+    c.at(100.0, lambda: c.submit("j2"))
+    c.at(159.0, lambda: c.join("r0n0"))
+    run = c.run()
+    assert run.ended_s == {"j0": 80.0, "j1": 90.0, "j2": 160.0}
+    assert [reason != "" for reason in run.ended.values()] == [True, True, False]
+
+
+def test_a_job_that_waits_says_that_there_is_no_node():
+    c = tiny_cluster(nodes=1)
+    c.lose("r0n0")
+    c.submit("j0")
+    assert c.why_waiting("j0.m0") == "no node is alive"
+
+
+def test_a_job_that_is_being_committed_is_not_failed():
+    c = tiny_cluster(nodes=1)
+    c.submit("j0", map_s=1.0)
+    c.at(1.0, lambda: c.lose("r0n0"))  # at the very time of its end, and after it
+    assert c.run().ended == {"j0": ""}
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "corral", "co-scheduler"])
+def test_it_holds_for_every_scheduler(scheduler):
+    c = tiny_cluster(racks=2, nodes=1, scheduler=scheduler)
+    c.submit("j0", maps=4, reduces=2, map_s=5.0)
+    c.at(7.0, lambda: c.lose("r0n0"))
+    c.at(7.0, lambda: c.lose("r1n0"))
+    run = c.run()
+    assert run.ended["j0"].startswith(WORDS)
+    assert run.ended_s == {"j0": 67.0}
+
+
+# A stage that needs any K of its M tasks.
+
+
+def stages(tasks: int, needed: int, reduces: int = 1) -> list[StagePlan]:
+    maps = StagePlan(name="m", tasks=tasks, needed=needed)
+    return [maps, StagePlan(name="r", reads=("m",), tasks=reduces)]
+
+
+def slow_last(c: TinyCluster) -> None:
+    """Each attempt takes a second longer than the one before."""
+    numbers = iter(range(1, 1000))
+    c.stretch = lambda: next(numbers)
+
+
+def stage(c: TinyCluster, name: str = "m") -> Stage:
+    return c.core.state.jobs[JobId("j0")].stages[name]
+
+
+def test_what_still_runs_is_killed_once_enough_tasks_are_done():
+    c = tiny_cluster(nodes=4, slots=1, options={"shuffle.slowstart": 1.0})
+    slow_last(c)
+    c.submit("j0", stages=stages(4, needed=2))
+    c.run(until_s=2.1)
+    assert [task.state for task in stage(c).tasks] == ["done", "done", "left", "left"]
+    assert c.run().ended == {"j0": ""}
+    record = c.core.records[JobId("j0")]
+    assert (record.launched, record.succeeded, record.killed) == (5, 3, 2)
+
+
+def test_pending_tasks_are_left_and_readers_fetch_what_is_needed():
+    c = tiny_cluster(nodes=2, slots=1, kill_s=0.25, options={"shuffle.slowstart": 1.0})
+    c.submit("j0", stages=stages(9, needed=3, reduces=2), durations={"m": 1.0, "r": 1.0})
+    c.run(until_s=1.5)
+    assert (stage(c).done, stage(c).running, stage(c).pending.count) == (2, 2, 5)
+    assert not stage(c).complete
+    c.run(until_s=2.1)
+    assert (stage(c).done, stage(c).left, stage(c).pending.count) == (3, 6, 0)
+    assert stage(c).complete
+    assert [task.state for task in stage(c).tasks] == ["done"] * 3 + ["left"] * 6
+    assert stage(c, "r").inputs == 3
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    readers = [launch for launch in c.launched() if launch.task.stage == "r"]
+    assert [launch.task.inputs for launch in readers] == [3, 3]
+    assert c.core.records[JobId("j0")].shuffled_bytes == 2 * 3 * 10
+
+
+def test_all_readers_read_the_same_outputs_even_if_one_is_lost():
+    """Its task is done again, although others of the stage would be done before."""
+    c = tiny_cluster(nodes=5, slots=1, options={"shuffle.slowstart": 1.0})
+    slow_last(c)
+    c.submit("j0", stages=stages(4, needed=2, reduces=1))
+    c.at(1.5, lambda: c.lose("r0n0"))  # the first is done, and needed by all readers
+    c.run(until_s=2.5)
+    assert [task.state for task in stage(c).tasks] == ["running", "done", "left", "left"]
+    run = c.run()
+    assert run.ended == {"j0": ""}
+    fetched = {output for _, flow in c.flows() for output in flow.outputs}
+    assert {name.split(".")[1] for name in fetched} == {"m0", "m1"}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_same_outputs_for_all_whatever_fails(seed: int):
+    dice = random.Random(seed)
+    c = tiny_cluster(racks=2, nodes=3, slots=2, flow_s=0.3, kill_s=dice.choice([0.0, 0.4]))
+    c.stretch = lambda: dice.uniform(0.5, 3.0)
+    c.failure = lambda attempt, node: "boom" if c.now_s < 20 and dice.random() < 0.2 else None
+
+    def flow_failure(flow: StartFlow) -> FlowFailed | None:
+        lost = flow.outputs[: dice.randint(0, 1)]
+        failed = FlowFailed(flow=flow.flow, reason="broke off", lost=lost)
+        return failed if c.now_s < 20 and dice.random() < 0.2 else None
+
+    c.flow_failure = flow_failure
+    plan = [
+        StagePlan(name="a", tasks=6, needed=dice.randint(1, 6)),
+        StagePlan(name="b", reads=("a",), tasks=5, needed=dice.randint(1, 5)),
+        StagePlan(name="c", reads=("b",), tasks=4),
+    ]
+    c.submit("j0", stages=plan, durations=dict.fromkeys("abc", 1.0), max_attempts=1000)
+    for node in ("r0n0", "r1n1"):
+        lost_s = dice.uniform(0, 10)
+        c.at(lost_s, lambda node=node: c.lose(node))
+        c.at(lost_s + dice.uniform(0, 5), lambda node=node: c.join(node))
+    assert c.run(until_s=2000.0).ended == {"j0": ""}
+    for name, (plan_of, reader) in {"a": plan[:2], "b": plan[1:]}.items():
+        read: dict[str, set[str]] = {}
+        for _, flow in c.flows():
+            if flow.reader.split(".")[1][0] == reader.name:
+                read.setdefault(flow.reader, set()).update(o.split(".")[1] for o in flow.outputs)
+        assert len(set.union(*read.values())) <= plan_of.needed, name
+
+
+def test_no_more_can_be_needed_than_there_are():
+    c = tiny_cluster()
+    with pytest.raises(UsageError, match=r'j0: stage "m": needed = 3: need at most its 2 tasks'):
+        c.submit("j0", stages=stages(2, needed=3))
+
+
+def test_a_last_stage_needs_all_of_its_tasks():
+    c = tiny_cluster()
+    plan = [StagePlan(name="m", tasks=1), StagePlan(name="r", reads=("m",), tasks=3, needed=2)]
+    with pytest.raises(UsageError, match=r'stage "r": needed = 2: need all of its 3 tasks, since'):
+        c.submit("j0", stages=plan)
+    plan[1] = StagePlan(name="r", reads=("m",), tasks=3, needed=3)
+    c.submit("j0", stages=plan)
+    assert c.run().ended == {"j0": ""}

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from railyard.cluster.errors import Refused
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptKilled,
     AttemptReady,
     AttemptSucceeded,
@@ -26,9 +25,10 @@ from railyard.cluster.messages.execution import (
     NodeManagerHeartbeat,
 )
 from railyard.cluster.messaging.wire import Done
+from railyard.cluster.runfolder import RunFolder
 from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import CloseFlow
-from railyard.resourcemanager.driving import makecore
+from railyard.resourcemanager.driving import coredriver
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -169,7 +169,7 @@ def reserving(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Of
         nodes = ("r1n0",)
 
     recipe = reserving_recipe(Reduces)
-    monkeypatch.setattr(makecore, "recipe_named", lambda _: recipe)
+    monkeypatch.setattr(coredriver, "recipe_named", lambda _: recipe)
     office = Office(folder, recipe.name, heartbeat=0.05, expiry_s=0.3)
     yield office
     office.close()

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from railyard.cluster.errors import Refused
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.cluster.messages.execution import (
+from railyard.cluster.messages import (
     AttemptDelayed,
     AttemptFailed,
     AttemptKilled,
@@ -26,7 +25,8 @@ from railyard.cluster.messages.execution import (
     LoadJob,
 )
 from railyard.cluster.messaging.wire import Done
-from railyard.dfs.messages.files import BlocksLocated, Remove
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.messages import BlocksLocated, Remove
 from railyard.jobs.model import StageSpec
 from railyard.netemu.messages import (
     FinishCoflow,

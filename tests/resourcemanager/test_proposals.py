@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from railyard.cluster.ids import JobId, NodeId
-from railyard.resourcemanager.core.proposing.proposals import ROUNDS_MAX
+from railyard.resourcemanager.core.proposals import ROUNDS_MAX
 from railyard.resourcemanager.interface.decisions import (
     Copy,
     Decision,

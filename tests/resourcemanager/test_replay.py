@@ -13,13 +13,13 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
-from railyard.cluster.messages.execution import NodeJoined
+from railyard.cluster.messages import NodeJoined
 from railyard.cluster.messaging.reactor import Reactor, now_s
+from railyard.netemu.record import CircuitUse
+from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
-from railyard.resourcemanager.driving.makecore import core_for
-from railyard.resourcemanager.driving.trace import chrome_trace
-from railyard.resourcemanager.process.driver import Driver
-from railyard.resourcemanager.process.restart.journal import Journal
+from railyard.resourcemanager.driving.trace import chrome_trace, optical_rows
+from railyard.resourcemanager.process.driver import Driver, Journal
 from tests.fulldisk import files_of_at_most
 from tests.harness import TinyCluster, tiny_cluster
 
@@ -213,3 +213,39 @@ def test_a_log_with_keys_of_the_release_before_is_read(tmp_path: Path):
     config, _ = read_log(path)
     path.write_text(path.read_text().replace('"expiry_s"', '"expiry"'))
     assert read_log(path)[0] == config
+
+
+# Circuits in the trace: each shows at both its ports, dark and then lit.
+
+
+def test_a_circuit_is_dark_then_lit_at_both_ports():
+    rows = optical_rows([CircuitUse("r0", "r10", "a", 1.0, 1.5, 3.0)], process=7)
+    assert [row["args"]["name"] for row in rows[:3]] == [
+        "optical ports",
+        "r0.ocs.up",
+        "r10.ocs.down",
+    ]
+    assert {row["pid"] for row in rows} == {7}
+    phases = [(r["tid"], r["args"]["phase"], r["ts"], r["dur"]) for r in rows if r["ph"] == "X"]
+    assert phases == [
+        (0, "dark", 1.0e6, 0.5e6),
+        (0, "lit", 1.5e6, 1.5e6),
+        (1, "dark", 1.0e6, 0.5e6),
+        (1, "lit", 1.5e6, 1.5e6),
+    ]
+
+
+def test_one_after_another_shares_a_lane_and_wavelengths_have_their_own():
+    uses = [
+        CircuitUse("r0", "r1", "a", 0.0, 0.0, 2.0),
+        CircuitUse("r0", "r2", "b", 1.0, None, 3.0),
+        CircuitUse("r0", "r3", "c", 2.0, 2.0, 4.0),
+    ]
+    rows = [row for row in optical_rows(uses, process=1) if row["ph"] == "X"]
+    out = {row["args"]["coflow"]: row["tid"] for row in rows if row["tid"] < 2}
+    assert out == {"a": 0, "b": 1, "c": 0}
+    assert {row["args"]["phase"] for row in rows if row["args"]["coflow"] == "b"} == {"dark"}
+
+
+def test_without_circuits_there_is_nothing():
+    assert optical_rows([], process=1) == []

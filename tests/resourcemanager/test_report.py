@@ -6,7 +6,7 @@ import pytest
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import JobId
-from railyard.resourcemanager.core.state.records import one_after_another
+from railyard.resourcemanager.core.records import one_after_another
 from railyard.resourcemanager.driving.report import report, spread
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.policies import TaskPolicy

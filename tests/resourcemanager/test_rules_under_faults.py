@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from railyard.benchmarks._faults import toys
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.messages.execution import AttemptFailed, FlowFailed, StartFlow
-from railyard.cluster.topologies.tables import Ocs
+from railyard.cluster.messages import AttemptFailed, FlowFailed, StartFlow
+from railyard.cluster.topologyfile import Ocs
+from railyard.oracles.faults import toys
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.recipe import option_names

@@ -9,17 +9,17 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import JobId, NodeId
-from railyard.cluster.messages.execution import AttemptProgressed, LaunchAttempt
+from railyard.cluster.messages import AttemptProgressed, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
-from railyard.cluster.topologies.tables import Compute, Links, RackShape
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute, Links, RackShape
 from railyard.jobs.workloads.model import InputFile, Workload, WorkStage
-from railyard.resourcemanager.core.state.figures import figures_of
+from railyard.resourcemanager.core.policies import figures_of
 from railyard.resourcemanager.interface.events import TimerFired
 from railyard.resourcemanager.interface.speculation import SpeculationConfig, percentile
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.simulator.behaviour import Behaviour
+from railyard.simulator.simulation import Simulation
 from tests.harness import TinyCluster, tiny_cluster
 from tests.workloads import job_of, workload
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import JobId
-from railyard.resourcemanager.core.state.lifecycles import LIFECYCLES, Lifecycle
-from railyard.resourcemanager.driving.statepage import state_page
+from railyard.cluster.ids import JobId, node_id, rack_id, rack_of
+from railyard.reference.states import state_page
+from railyard.resourcemanager.core.jobs import Node
+from railyard.resourcemanager.core.lifecycles import LIFECYCLES, Lifecycle
+from railyard.resourcemanager.core.pending import PendingTasks
+from railyard.resourcemanager.interface.events import TaskInput
 from tests.harness import tiny_cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
@@ -45,3 +50,57 @@ def test_a_transition_that_the_table_does_not_have_is_refused():
     with pytest.raises(InvariantError, match=r"attempt j0.m0.0 is running: it can't be without"):
         attempt.move("without its output")
     c.core.check_invariants()  # what was refused has changed nothing
+
+
+# The pending tasks of a stage, found by place: how near the nearest is, against all of them.
+
+
+_NODES = [node_id(rack_id(rack), index) for rack in range(3) for index in range(2)]
+_INPUTS = st.lists(st.lists(st.sampled_from(_NODES), max_size=2, unique=True), max_size=5)
+
+
+@given(_INPUTS, st.lists(st.integers(0, 4), max_size=8))
+def test_nearness_is_that_of_the_closest(places, changes):
+    inputs = [TaskInput(nodes=tuple(nodes)) for nodes in places]
+    pending = PendingTasks(len(inputs), inputs)
+    pending.add_all()
+    for index in [None, *changes]:
+        if index is not None and index < len(inputs):
+            (pending.remove if index in pending else pending.add)(index)
+        for node in _NODES:
+            slot = Node(node, rack_of(node), 1, (0, 0, ""))
+            levels = {pending.level(task, node, slot.rack) for task in pending}
+            near = [level for level in ("node-local", "rack-local", "anywhere") if level in levels]
+            expected = near[0] if near else ("remote" if levels else "anywhere")
+            assert pending.nearness(slot) == expected
+            index_there, level = pending.closest(node, slot.rack)
+            assert index_there is None or level == expected
+
+
+@given(
+    _INPUTS, st.lists(st.tuples(st.integers(0, 4), st.lists(st.sampled_from(_NODES))), max_size=8)
+)
+def test_a_task_with_input_that_has_moved_is_found_there_only(places, moves):
+    inputs = [TaskInput(nodes=tuple(nodes)) for nodes in places]
+    pending = PendingTasks(len(inputs), inputs)
+    pending.add_all()
+    for at, (index, nodes) in enumerate(moves):
+        if index >= len(inputs):
+            continue
+        if at % 3 == 1:  # also those that are not pending, and pending again
+            (pending.remove if index in pending else pending.add)(index)
+        there = TaskInput(nodes=tuple(sorted(set(nodes))))
+        pending.renew(index, there)
+        assert pending.input(index) == there
+        assert list(pending.misplaced()) == []
+        for node in _NODES:
+            found, level = pending.closest(node, rack_of(node))
+            near = [task for task in pending if node in pending.input(task).nodes]
+            if near:
+                assert (found, level) == (min(near), "node-local")
+            else:
+                assert level != "node-local"
+    for index in range(len(inputs)):
+        if index not in pending:
+            pending.add(index)
+    assert list(pending.misplaced()) == []

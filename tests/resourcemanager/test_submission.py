@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from railyard.cluster.ids import JobId
-from railyard.dfs.messages.files import BlockLocation, BlocksLocated, FileBlocks
+from railyard.dfs.messages import BlockLocation, BlocksLocated, FileBlocks
 from railyard.jobs.model import StageSpec
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
 from railyard.resourcemanager.process.messages import SubmitJob
+from railyard.resourcemanager.process.recovery import Submissions
 from railyard.resourcemanager.process.submission import Submission, submitted
 from tests.resourcemanager.standins import MAPS_AND_REDUCE, PACKAGE
 
@@ -118,3 +119,26 @@ def test_a_file_without_bytes_has_a_task_where_that_is_asked_for():
     assert plans(empty)[1] == ["input /in: is empty: need at least one byte"]
     inputs, _ = plans(empty, unsplit=())
     assert ranges(inputs) == [(0, 0, ())]
+
+
+# The files of jobs that were submitted, on disks that can't be written.
+
+
+def test_a_disk_that_cannot_be_written_ends_nothing(tmp_path):
+    place = tmp_path / "jobs"
+    place.touch()  # no folder: each change below it fails, as on a read-only disk
+    submissions = Submissions(place, "safe")
+    submissions.keep("j1", stored_job())
+    submissions.forget("j1")
+    assert submissions.all() == {}
+
+
+def test_what_is_kept_is_there_until_it_is_forgotten(tmp_path):
+    Submissions(tmp_path, "safe").keep("j1", stored_job())
+    assert Submissions(tmp_path, "safe").all() == {"j1": stored_job()}
+    Submissions(tmp_path, "safe").forget("j1")
+    assert Submissions(tmp_path, "safe").all() == {}
+
+
+def stored_job():
+    return SubmitJob(name="job", package=PACKAGE, user="ann", stages=(StageSpec(name="m"),))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from railyard.cluster.ids import NodeId
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import (
     Copy,
     Decision,

@@ -7,26 +7,39 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
 from railyard.cluster.ids import rack_of
-from railyard.cluster.topologies.tables import Storage
+from railyard.cluster.messages import AttemptSucceeded, BeginAttempt, FlowFinished, LaunchAttempt
+from railyard.cluster.messaging.wire import Event
 from railyard.cluster.topology import Topology
-from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
-from railyard.jobs.workloads.samples import sample_workload
+from railyard.cluster.topologyfile import Storage
+from railyard.jobs.workloads.catalog import sample_workload
+from railyard.jobs.workloads.measurement import measured_workload
+from railyard.jobs.workloads.mixes import Defaults, read_mix
+from railyard.jobs.workloads.model import (
+    InputFile,
+    Workload,
+    WorkloadJob,
+    WorkStage,
+    check_workload,
+)
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
 from railyard.resourcemanager.interface.decisions import Pass
 from railyard.resourcemanager.interface.policies import TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.simulator.cluster import Simulation
-from railyard.simulator.faults.faults import NodeDown
-from railyard.simulator.nodes.behaviour import Behaviour, draw_deviation
-from railyard.simulator.silence.daemons import Fault
+from railyard.simulator.behaviour import Behaviour, draw_deviation
+from railyard.simulator.daemons import Fault
+from railyard.simulator.faults import NodeDown
+from railyard.simulator.simulation import Simulation
 from tests.workloads import MB, job_of, topology, workload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -291,3 +304,128 @@ def test_the_samples_are_as_large_as_the_real_ones():
     assert (terasort.jobs[0].stages[0].tasks, terasort.jobs[0].shuffle_bytes) == (40, 10**10)
     with pytest.raises(UsageError, match='did you mean "terasort"'):
         sample_workload("terasrot", 10**10, 256 * MB, 16)
+
+
+# A job whose graph has a diamond of single tasks, under every scheduler, in virtual time.
+
+
+PLACE = topology(racks=2, nodes=3, scale=1000)
+
+
+class Log:
+    """When attempts got slots and ended, and the fetches of each that ended before it had one."""
+
+    def __init__(self) -> None:
+        self.begun_s: dict[str, float] = {}
+        self.ended_s: dict[str, float] = {}  #: of each stage, the last
+        self.ahead: dict[str, list[float]] = {}
+
+    def write(self, at_s: float, event: Event, commands: tuple[object, ...] = ()) -> None:
+        for command in commands:
+            match command:
+                case LaunchAttempt(begins=True) | BeginAttempt():
+                    self.begun_s[command.attempt] = at_s
+        if isinstance(event, AttemptSucceeded):
+            self.ended_s[task_name(event.attempt)[:-1]] = at_s
+        elif isinstance(event, FlowFinished):
+            reader = event.flow.split(":")[0]
+            if reader not in self.begun_s:
+                self.ahead.setdefault(task_name(reader), []).append(at_s)
+
+
+def task_name(attempt: str) -> str:
+    """Stage and number of a task."""
+    return attempt.split(".")[1]
+
+
+@cache
+def diamond() -> Workload:
+    mix = read_mix(["correlation"], Defaults(size_bytes=400 * MB), seed=1)
+    return measured_workload(mix, PLACE, seed=1)
+
+
+def simulate(scheduler: str) -> tuple[Simulation, Log]:
+    log, config = Log(), ClusterConfig(topology=PLACE, scheduler=scheduler, seed=1)
+    run = Simulation(config, diamond(), log=log)
+    run.run(lambda run: run.core.check_invariants())
+    return run, log
+
+
+@pytest.mark.parametrize("scheduler", [name for name in all_recipes() if name.isalpha()])
+def test_it_ends_under_every_scheduler_each_stage_after_those_that_it_reads(scheduler: str):
+    run, log = simulate(scheduler)
+    [job] = run.summary()["jobs"]
+    assert job["ok"]
+    middle = log.ended_s["first"], log.ended_s["second"]
+    assert log.ended_s["m"] < log.ended_s["rows"] < min(middle)
+    assert max(middle) < log.ended_s["joined"]
+
+
+def test_under_joint_data_is_sent_to_tasks_that_have_no_slot_yet():
+    _, log = simulate("joint")
+    assert {"rows0", "joined0"} <= log.ahead.keys()
+
+
+# Jobs of several steps in virtual time: each after the last, and one job in the summary.
+
+
+def steps(count, **of_each):
+    """The steps of a job called "a"."""
+    names = ["a", *(f"a.{number}" for number in range(2, count + 1))]
+    return [
+        msgspec.structs.replace(job(name=name, **of_each), after=before)
+        for name, before in zip(names, ["", *names], strict=False)
+    ]
+
+
+def test_a_job_of_steps_takes_from_the_first_one_s_submission_to_the_last_one_s_end():
+    # A map takes 2 s beside its block; each step has one, and there are slots for all.
+    run = simulation(*steps(3, submit_s=1.0), job(name="b"), place=topology(nodes=1, slots=4))
+    run.run()
+    rows = {row["name"]: row for row in run.summary()["jobs"]}
+    assert [*rows] == ["b", "a"], "in the order of their submission"
+    (submitted_s, ended_s) = (rows["a"][key] for key in ("submitted_s", "finished_s"))
+    assert (submitted_s, ended_s) == pytest.approx((1.0, 7.0))
+    assert rows["a"]["jct_s"] == pytest.approx(6.0)
+    assert rows["a"]["steps"] == ["j1", "j2", "j3"]
+    assert "steps" not in rows["b"]
+    begun_s = [run.core.records[step].submitted_s for step in rows["a"]["steps"]]
+    assert begun_s == pytest.approx([1.0, 3.0, 5.0])
+    assert run.summary()["jct_s"]["mean"] == pytest.approx((6.0 + 2.0) / 2)
+
+
+def test_the_numbers_of_steps_are_added_up():
+    alike = {"maps": 3, "reduces": 2, "shuffle": 60 * MB, "output": 30 * MB}
+    run = simulation(*steps(2, **alike), place=topology(racks=2))
+    run.run()
+    summary = run.summary()
+    [row] = summary["jobs"]
+    records = list(run.core.records.values())
+    assert (row["maps"], row["reduces"], row["ok"]) == (6, 4, True)
+    assert row["shuffle_bytes"] == 2 * 60 * MB
+    assert row["output_bytes"] == 2 * 30 * MB
+    assert row["cct_s"] == max(cct_s for record in records for cct_s in record.cct_s)
+    assert row["cross_rack_shuffle_bytes"] == sum(record.fetched.remote for record in records)
+    assert row["reduce_s"] == pytest.approx(sum(record.reduce_s for record in records) / 4)
+    assert summary["tasks"]["succeeded"] == 10
+    links = [*records[0].sent_bytes.items(), *records[1].sent_bytes.items()]
+    sent = {rack: sum(count for at, count in links if at == rack) for rack, _ in links}
+    received = sum(sum(record.received_bytes.values()) for record in records)
+    assert sum(sent.values()) == received
+    assert row["shuffle_skew"] >= max(sent.values()) / min(sent.values())
+
+
+def test_steps_after_one_that_failed_are_never_submitted():
+    faults = tuple(NodeDown(node=f"r0n{n}", at_s=1.0, lasts_s=math.inf) for n in range(2))
+    run = simulation(*steps(3), job(name="b", submit_s=500.0), faults=faults)
+    run.run()
+    assert [*run.core.records] == ["j1", "j4"]
+    rows = {row["name"]: row for row in run.summary()["jobs"]}
+    assert (rows["a"]["ok"], rows["a"]["jct_s"]) == (False, rows["a"]["finished_s"])
+
+
+def test_a_step_comes_after_an_earlier_job():
+    first, second = steps(2)
+    check_workload([first, second])
+    with pytest.raises(UsageError, match=r'job a.2: after = "a": need the name of an earlier job'):
+        check_workload([second, first])

@@ -10,11 +10,11 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.topology import load_topology
-from railyard.jobs.mixes.measured import measured_workload
-from railyard.jobs.mixes.mixes import Defaults, read_mix
-from railyard.scripts.documents.filespage import TRACE_ROWS
-from railyard.scripts.simulating.virtual import VirtualRun, run_virtually
-from railyard.simulator.nodes.behaviour import Behaviour
+from railyard.jobs.workloads.measurement import measured_workload
+from railyard.jobs.workloads.mixes import Defaults, read_mix
+from railyard.reference.files import TRACE_ROWS
+from railyard.runs.simulation import VirtualRun, run_virtually
+from railyard.simulator.behaviour import Behaviour
 
 WORDS = ("terasort,size=2GB", "wordcount,size=1GB,submit=500ms")
 

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Any
 
 from railyard.benchmarks.attacks._grounds.guard import kill_all, processes_of
-from railyard.cluster.files.runfolder import RunFolder
-from railyard.scripts.chaos.processes import Processes
+from railyard.chaos.targets import Processes
+from railyard.cluster.runfolder import RunFolder
 
 SMALL = Path(__file__).parent / "small.toml"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -91,7 +91,7 @@ class Command:
         self.begun_s = time.monotonic()
         self._files = [tempfile.TemporaryFile(dir=home.scratch) for _ in range(2)]  # noqa: SIM115  closed in end
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "railyard.scripts.main", *arguments],
+            [sys.executable, "-m", "railyard.cli.main", *arguments],
             env=home.environment,
             stdin=subprocess.DEVNULL,
             stdout=self._files[0] if stdout is None else stdout,

@@ -14,7 +14,7 @@ import time
 from types import TracebackType
 
 from railyard.benchmarks.attacks._grounds.home import Broken, Home, require
-from railyard.cluster.files.runfolder import RunFolder
+from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
 
 _CLIENTS = 3

@@ -56,9 +56,9 @@ def of_running(topology: Topology) -> Ids:
         path=("/", "/runs", "/kept", "/runs/terasort", "/kept/x", "/tmp", "/.."),
         link=tuple(f"{end}.{way}" for end in (*nodes, *racks) for way in ("up", "down")),
         module=(
-            "railyard.jobs.samples.tera.terasort",
-            "railyard.jobs.samples.words.wordcount",
-            "railyard.jobs.samples.words.topwords",
+            "railyard.jobs.samples.terasort",
+            "railyard.jobs.samples.wordcount",
+            "railyard.jobs.samples.wordcount",
             "os",
             "",
             "jobs.nothing",

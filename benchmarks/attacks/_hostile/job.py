@@ -11,7 +11,8 @@ from pathlib import Path
 from railyard.benchmarks.attacks._grounds.home import Broken
 from railyard.benchmarks.attacks._hostile.sender import Sender
 from railyard.cluster.topology import load_topology
-from railyard.jobs import Job, Lines
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job
 from railyard.jobs.records import Pairs
 
 

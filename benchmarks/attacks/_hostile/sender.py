@@ -20,7 +20,7 @@ from railyard.benchmarks.attacks._grounds.home import Broken, require
 from railyard.benchmarks.attacks._hostile.frames import Frame, Frames
 from railyard.benchmarks.attacks._hostile.ids import of_nothing
 from railyard.benchmarks.attacks._hostile.messages import message_shapes
-from railyard.cluster.files.procfs import is_alive
+from railyard.cluster.machine import is_alive
 from railyard.cluster.topology import Topology
 
 BATCH = 500

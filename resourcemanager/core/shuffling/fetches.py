@@ -9,14 +9,16 @@ Never here: who may fetch; see ``shuffle.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
 import numpy as np
 
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, RackId
-from railyard.cluster.messages.execution import StartFlow
+from railyard.cluster.messages import StartFlow
+from railyard.cluster.messaging.wire import Command, Event
+from railyard.resourcemanager.core.jobs import Attempt, Node, Stage, Task
 from railyard.resourcemanager.core.shuffling.loops import (
     AFTER,
     NONE,
@@ -30,7 +32,6 @@ from railyard.resourcemanager.core.shuffling.loops import (
     new_arrays,
     with_room,
 )
-from railyard.resourcemanager.core.state.jobs import Attempt, Node, Stage, Task
 
 #: Ends and begins fetches, as ``loops.go_on`` does: (arrays, fetches, ended) -> those that begin.
 GoOn = Callable[[Arrays, Numbers, bool], Numbers]
@@ -312,3 +313,34 @@ class StageShuffle:
 def place_and_reader(fetch: int) -> tuple[int, int]:
     """Where in its stage's arrays a fetch is."""
     return fetch >> READER_BITS & PLACES, fetch & READERS
+
+
+# What a core and whoever drives it tell each other of many fetches at once.
+#
+# Fetches have numbers here, and names in the messages of a cluster: ``Core.handle`` gives and takes
+# those, ``Core.handle_together`` these.  They never leave the process.
+
+
+class FetchesEnded(Event, frozen=True, kw_only=True):
+    """Fetches have brought all that they were to bring, in this order."""
+
+    fetches: Numbers
+
+
+class StartFetches(Command, frozen=True, kw_only=True):
+    """Start the flows of fetches, in this order; [fetch] each."""
+
+    fetches: Numbers
+    src: Numbers  #: numbers of nodes: their places in the topology
+    dst: Numbers
+    size_bytes: Numbers
+    stages: Mapping[int, StageShuffle]  #: by their numbers, ``loops.STAGE_SHIFT``
+    #: weight and priority of each, as the flow policy says; empty if it says nothing
+    asks: Sequence[tuple[float, tuple[float, ...]]] = ()
+
+
+class CancelFetch(Command, frozen=True, kw_only=True):
+    """A fetch is not wanted any more."""
+
+    fetch: int
+    started: StartFlow  #: what would have started it by itself

@@ -14,20 +14,21 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from railyard.cluster.bounded import Priority, Weight
 from railyard.cluster.ids import AttemptId, CoflowId, FlowId, NodeId, StageId
-from railyard.cluster.messages.execution import CancelFlow, FlowFailed, FlowFinished
+from railyard.cluster.messages import CancelFlow, FlowFailed, FlowFinished
+from railyard.cluster.messaging.wire import Priority, Weight
+from railyard.resourcemanager.core.cluster import ClusterState
+from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Reader, Stage, Task
 from railyard.resourcemanager.core.shuffling import loops
-from railyard.resourcemanager.core.shuffling.fetches import Arriving, Fetch, StageShuffle
-from railyard.resourcemanager.core.shuffling.loops import Numbers
-from railyard.resourcemanager.core.shuffling.messages import (
+from railyard.resourcemanager.core.shuffling.fetches import (
+    Arriving,
     CancelFetch,
+    Fetch,
     FetchesEnded,
+    StageShuffle,
     StartFetches,
 )
-from railyard.resourcemanager.core.state.cluster import ClusterState
-from railyard.resourcemanager.core.state.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.state.readers import Reader
+from railyard.resourcemanager.core.shuffling.loops import Numbers
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.policies import FlowPolicy
 

@@ -10,8 +10,10 @@ lowest numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 import numpy as np
@@ -112,3 +114,207 @@ def prioritize(problem: Problem, widths: Widths) -> Schedule:
         else:
             cost_s += end_s - float(problem.arrive_s[j])
     return Schedule(order=order, racks=racks, start_s=start_s, cost_s=cost_s)
+
+
+# The best allocation of the provisioning phase, without trying them all.
+#
+# The same answer as ``plain_provisioning``: bounds say which allocations can't be better than one
+# that was tried.  Two things make it quick:
+#
+# * A job starts no earlier than the one before it in the order: the racks that it leaves out are
+# free later than those that it takes.  So a heap of running jobs stands for the racks' F_i, and an
+#   allocation is tried in O(J log J), whatever R.
+# * Bounds.  Batch: makespan >= the longest job, all work / R, the jobs wider than R/2 one after the
+#   other.  Online: see ``_Online.bound``.
+
+
+#: a bound is a sum in another order than the cost, so it may differ by rounding
+_ROUNDING = 1 - 1e-9
+_MARK_EVERY = 256
+
+
+def quick_provisioning(problem: Problem) -> Widths:
+    """The best allocation: r_j of each job, as ``plain_provisioning`` finds it."""
+    path = Path(problem)
+    if problem.scenario == "batch":
+        return path.widths(_best_of_batch(problem, path))
+    return path.widths(_Online(problem, path).best())
+
+
+class Path:
+    """The allocations of ``heuristics.allocations``, computed at once; number 0 is one rack each.
+
+    At each step the longest job that can grow does.  A job that got longer by it is the longest
+    again, so what matters of a step from r racks to r + 1 is the shortest that the job has been
+    with up to r racks: steps come in descending order of that.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._jobs, racks = problem.jobs, problem.racks
+        self.shortest_s: Array = np.minimum.accumulate(problem.lengths_s, axis=1)
+        job = np.repeat(np.arange(self._jobs), racks - 1)
+        width = np.tile(np.arange(1, racks), self._jobs)
+        steps = np.lexsort((width, job, -self.shortest_s[:, :-1].ravel()))
+        self.job = job[steps]  #: which job grows in each step
+        self.width = width[steps]  #: from how many racks
+        self._marks = [
+            np.ones(self._jobs, dtype=np.int64)
+        ]  #: r_j after every ``_MARK_EVERY`` steps
+        for begin in range(0, len(steps), _MARK_EVERY):
+            grown = self.job[begin : begin + _MARK_EVERY]
+            self._marks.append(self._marks[-1] + np.bincount(grown, minlength=self._jobs))
+
+    def __len__(self) -> int:
+        """Number of allocations."""
+        return len(self.job) + 1
+
+    def widths(self, number: int) -> Widths:
+        """r_j in the allocation of that number."""
+        mark = number // _MARK_EVERY
+        grown = self.job[mark * _MARK_EVERY : number]
+        widths: Widths = self._marks[mark] + np.bincount(grown, minlength=self._jobs)
+        return widths
+
+
+# Batch -------------------------------------------------------------------------------------------
+def _best_of_batch(problem: Problem, path: Path) -> int:
+    """The number of the best allocation: they are tried by ascending bound until none can win."""
+    work = _along(path, problem.lengths_s * np.arange(1, problem.racks + 1))
+    bounds_s = _batch_bounds(problem, path, work)
+    best_s, best = math.inf, 0
+    for number in np.argsort(bounds_s, kind="stable").tolist():
+        if bounds_s[number] > best_s:
+            break
+        makespan_s = _makespan_s(problem, path.widths(number), float(work[number]), best_s)
+        best_s, best = min((best_s, best), (makespan_s, number))
+    return best
+
+
+def _batch_bounds(problem: Problem, path: Path, work: Array) -> Array:
+    """Of each allocation, a lower bound of its makespan, in seconds."""
+    racks = np.arange(1, problem.racks + 1)
+    alone_s = _along(path, problem.lengths_s * (2 * racks > problem.racks))
+    # The longest: it grows next, unless it has all racks already.
+    next_s = np.append(problem.lengths_s[path.job, path.width - 1], 0.0)
+    full_s = np.where(path.width == problem.racks - 1, problem.lengths_s[path.job, -1], 0.0)
+    longest_s = np.maximum(next_s, np.maximum.accumulate(np.append(0.0, full_s)))
+    bounds: Array = np.maximum(np.maximum(work / problem.racks, alone_s), longest_s) * _ROUNDING
+    return bounds
+
+
+def _along(path: Path, values: Array) -> Array:
+    """The sum over all jobs of values[j, r_j - 1], for each allocation."""
+    steps: Array = values[path.job, path.width] - values[path.job, path.width - 1]
+    sums: Array = np.cumsum(np.append(values[:, 0].sum(), steps))
+    return sums
+
+
+def _makespan_s(problem: Problem, widths: Widths, work: float, limit_s: float) -> float:
+    """The makespan that ``prioritize`` gives, in seconds; infinite if above ``limit_s``."""
+    lengths_s, racks = problem.lengths_at(widths).tolist(), widths.tolist()
+    running, free = _running(problem)  # (when racks get free, how many)
+    now_s = makespan_s = 0.0
+    # Rack-seconds up to the limit, less the work: more must not be left idle.
+    spare = limit_s * problem.racks - work * _ROUNDING
+    for j in problem.order(widths):
+        while free < racks[j]:
+            then_s, count = heappop(running)
+            spare -= free * (then_s - now_s)
+            now_s = then_s
+            free += count
+        end_s = now_s + lengths_s[j]
+        if spare < 0 or end_s > limit_s:
+            return math.inf
+        free -= racks[j]
+        heappush(running, (end_s, racks[j]))
+        if end_s > makespan_s:
+            makespan_s = end_s
+    return makespan_s
+
+
+def _running(problem: Problem) -> tuple[list[tuple[float, int]], int]:
+    """A heap of (until when, 1) for each rack that is busy at first; the number of free ones."""
+    busy = [(until_s, 1) for until_s in problem.busy_until_s.tolist() if until_s > 0]
+    heapify(busy)
+    return busy, problem.racks - len(busy)
+
+
+# Online ------------------------------------------------------------------------------------------
+class _Online:
+    """Best first: the range of allocations with the least bound is halved, until it is one."""
+
+    def __init__(self, problem: Problem, path: Path) -> None:
+        self._problem = problem
+        self._path = path
+        self._all = np.arange(problem.jobs)
+        come, self._group = np.unique(problem.arrive_s, return_inverse=True)
+        self._has_ties = len(come) < problem.jobs  #: some jobs come at the same time
+
+    def best(self) -> int:
+        last = len(self._path) - 1
+        ranges = [(self.bound(0, last), 0, last)]
+        while True:
+            _, first, last = heappop(ranges)
+            if first == last:
+                return first
+            middle = (first + last) // 2
+            for part in ((first, middle), (middle + 1, last)):
+                heappush(ranges, (self.bound(*part), *part))
+
+    def bound(self, first: int, last: int) -> float:
+        """A lower bound of the cost of a range of allocations; the cost itself, if it is only one.
+
+        As long as the order stays, fewer racks for a job and a shorter time let no job start later
+        (all F_i, sorted, get no later).  So it is the cost with the range's least numbers of racks,
+        which are those of its first, and the least times up to its last.  The sums are the same
+        sums with smaller terms, so this holds for floats too.
+        """
+        widths = self._path.widths(first)
+        if first == last:
+            lengths_s = self._problem.lengths_at(widths)
+            return self._cost_s(self._problem.order(widths), widths, lengths_s, widths)
+        most = self._path.widths(last)
+        lengths_s = self._path.shortest_s[self._all, most - 1]
+        order, held = self._relaxed_order(widths, most)
+        return self._cost_s(order, widths, lengths_s, held)
+
+    def _relaxed_order(self, widths: Widths, most: Widths) -> tuple[list[int], Widths]:
+        """An order for a range of allocations, and how many racks each job takes from others.
+
+        Jobs that come at the same time may change places where one of them grows.  None of them
+        starts before it could if it were the first, and together they leave no more than any one
+        of them does: so only the widest, as the last, takes its racks.
+        """
+        if not self._has_ties:
+            return self._problem.order(widths), widths
+        grows = np.bincount(self._group, weights=most > widths)[self._group] > 0
+        sort_by = np.where(grows, widths, -widths)
+        keys = (-self._problem.lengths_at(widths), sort_by, self._problem.arrive_s)
+        order = np.lexsort((self._all, *keys))
+        is_last = np.append(np.diff(self._group[order]) > 0, True)
+        held = widths.copy()
+        held[order[grows[order] & ~is_last]] = 0
+        return order.tolist(), held
+
+    def _cost_s(
+        self, order: list[int], widths: Widths, lengths_s: Array, held_racks: Widths
+    ) -> float:
+        """The sum of the completion times, as ``prioritize`` sums it up."""
+        running, free = _running(self._problem)
+        now_s = cost_s = 0.0
+        columns = (self._problem.arrive_s, lengths_s, widths, held_racks)
+        for come_s, length_s, racks, held in zip(
+            *(c[order].tolist() for c in columns), strict=True
+        ):
+            now_s = max(now_s, come_s)
+            while running and running[0][0] <= now_s:
+                free += heappop(running)[1]
+            while free < racks:
+                now_s, count = heappop(running)
+                free += count
+            end_s = now_s + length_s
+            cost_s += end_s - come_s
+            if held:
+                free -= held
+                heappush(running, (end_s, held))
+        return cost_s

@@ -1,23 +1,14 @@
-"""Latency response functions L_j(r): the seconds that a job takes on r racks.
+"""Job profiles: the sizes, numbers of tasks and rates that the planner knows before a job comes.
 
-Source: Corral, section 4.3 (after Bazaar, SOCC 2011) and 4.5.  They are proxies for real latencies,
-not forecasts.  Each function takes numbers of racks as an array and returns seconds for each.
-
-Left open there, chosen here:
-* several tasks on a machine: waves of r k slots tasks; the shuffle's bytes of a machine, and so its
-  time, stay as they are;
-* bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
-* no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
-* the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
-  machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
-  once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
-* racks that differ, such as sites behind wide-area links: each counts with the mean of them all.
+Source: Corral, section 4.3: a MapReduce job is <D^I, D^S, D^O, N^M, N^R> with the rates B_M and B_R
+of earlier runs; each stage of a DAG is modelled as such a job.  All bytes are the model's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TypeVar
 
@@ -25,9 +16,214 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import require
+from railyard.cluster.errors import UsageError, require
+from railyard.cluster.inputfile import read_file
 from railyard.cluster.topology import Topology
-from railyard.resourcemanager.schedulers.corral.profiles import JobProfile, StageProfile
+from railyard.cluster.topologyfile import Compute
+from railyard.jobs.workloads.model import WorkloadJob
+from railyard.resourcemanager.interface.estimates import predicted_rate
+from railyard.resourcemanager.interface.forecast import PredictedJob, StageForecast, predicted_jobs
+
+
+class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage as a MapReduce job; without reduces it is maps only, and the other way round."""
+
+    name: str = "mapreduce"
+    reads: tuple[str, ...] = ()  #: the stages before it
+    input_bytes: float = 0.0  #: D^I, read from the block store
+    shuffle_bytes: float = 0.0  #: D^S, fetched by the reduces
+    output_bytes: float = 0.0  #: D^O, written by the reduces
+    maps: int = 0  #: N^M
+    reduces: int = 0  #: N^R
+    map_rate_bytes_per_s: float = 1.0  #: B_M, of a task's input
+    reduce_rate_bytes_per_s: float = 1.0  #: B_R, of a task's output
+    #: seconds of a task that do not depend on its bytes; not in the paper, where they are 0
+    map_s: float = 0.0
+    reduce_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("input_bytes", "shuffle_bytes", "output_bytes", "maps", "reduces"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "a number >= 0")
+        for field in ("map_rate_bytes_per_s", "reduce_rate_bytes_per_s"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "a rate above 0")
+        for field in ("map_s", "reduce_s"):
+            require(getattr(self, field) >= 0, field, getattr(self, field), "seconds >= 0")
+
+
+class JobProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to come: when it arrives, and its stages."""
+
+    name: str
+    arrive_s: float = 0.0  #: A_j
+    stages: tuple[StageProfile, ...]  #: each after those that it reads
+
+    def __post_init__(self) -> None:
+        require(self.arrive_s >= 0, f"job {self.name}: arrive_s", self.arrive_s, "seconds >= 0")
+        known: set[str] = set()
+        for stage in self.stages:
+            for read in stage.reads:
+                if read not in known:
+                    text = f"job {self.name}: stage {stage.name} reads {read}"
+                    raise UsageError(f"{text}: need a stage listed before it")
+            known.add(stage.name)
+
+    @property
+    def input_bytes(self) -> float:
+        """D^I of the job: the bytes that it reads from the block store."""
+        return sum(stage.input_bytes for stage in self.stages)
+
+
+def predicted_profiles(jobs: Sequence[WorkloadJob], compute: Compute) -> list[JobProfile]:
+    """The profiles of a workload's jobs as predicted; ad hoc ones have none."""
+    return [predicted_profile(job, compute, 0.0) for job in predicted_jobs(jobs)]
+
+
+def predicted_profile(job: PredictedJob, compute: Compute, now_s: float) -> JobProfile:
+    """The profile of a job with a forecast; without a time in it, the job comes now.
+
+    ``compute`` has the rates of tasks without their own.  A stage that reads other stages is one
+    of reduces, any other one of maps.
+    """
+    forecast = job.forecast
+    stages = tuple(
+        _reduces(stage, compute) if stage.reads else _maps(stage, compute)
+        for stage in forecast.stages
+    )
+    arrive_s = max(now_s, now_s if forecast.submit_s is None else forecast.submit_s)
+    return JobProfile(name=job.job, arrive_s=arrive_s, stages=stages)
+
+
+def _maps(stage: StageForecast, compute: Compute) -> StageProfile:
+    return StageProfile(
+        name=stage.name,
+        input_bytes=stage.input_bytes,
+        maps=stage.tasks,
+        map_rate_bytes_per_s=predicted_rate(stage, compute),
+        map_s=stage.task_s,
+    )
+
+
+def _reduces(stage: StageForecast, compute: Compute) -> StageProfile:
+    """A forecast's rate of a reduce is of bytes fetched, the paper's of bytes written."""
+    rate = predicted_rate(stage, compute)
+    fetched, written = stage.input_bytes, stage.output_bytes
+    has_rate = written > 0 and fetched > 0
+    return StageProfile(
+        name=stage.name,
+        reads=stage.reads,
+        shuffle_bytes=fetched,
+        output_bytes=written if has_rate else 0,
+        reduces=stage.tasks,
+        reduce_rate_bytes_per_s=rate * written / fetched if has_rate else rate,
+        reduce_s=stage.task_s + (0.0 if has_rate else fetched / stage.tasks / rate),
+    )
+
+
+# Predictions for recurring jobs from their earlier runs.
+#
+# Source: Corral, section 2: the input of a job that comes at some time of the day is predicted as
+# the mean of the same job's on several previous days, on weekdays only or on weekends only; shuffle
+# and output are as predictable.  Section 4.3: rates are those of earlier runs. Left open there,
+# chosen here: how many days count (the last 10 of their kind); rates are averaged like sizes; a job
+# that has never run on this kind of day is predicted from the other kind.
+#
+# Runs are kept in a file as JSON, one per line.
+
+
+#: "several previous days"
+DAYS = 10
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run of a recurring job, as measured."""
+
+    job: str  #: of the recurring job: its runs share it
+    day: int  #: 0 is a Monday
+    profile: JobProfile  #: as measured; its ``arrive_s`` is the time of the day
+
+    def __post_init__(self) -> None:
+        require(self.day >= 0, f"run of {self.job}: day", self.day, "a whole number >= 0")
+
+
+def predict(runs: Iterable[Run], job: str, day: int, days: int = DAYS) -> JobProfile | None:
+    """The profile of a job on a day, from earlier days; None if it never ran before ``day``.
+
+    Runs with other stages than the last one do not count: the job's code has changed.
+    """
+    earlier = sorted((r for r in runs if r.job == job and r.day < day), key=lambda run: run.day)
+    alike = [run for run in earlier if is_weekend(run.day) == is_weekend(day)] or earlier
+    if not alike:
+        return None
+    shape = _shape(alike[-1].profile)
+    counted = [run.profile for run in alike if _shape(run.profile) == shape][-days:]
+    columns = zip(*(profile.stages for profile in counted), strict=True)
+    return JobProfile(
+        name=job,
+        arrive_s=_mean_of_runs([profile.arrive_s for profile in counted]),
+        stages=tuple(_average(stages) for stages in columns),
+    )
+
+
+def is_weekend(day: int) -> bool:
+    """Whether a day is on a weekend; day 0 is a Monday."""
+    return day % 7 >= 5
+
+
+def _shape(profile: JobProfile) -> list[tuple[str, tuple[str, ...]]]:
+    return [(stage.name, stage.reads) for stage in profile.stages]
+
+
+def _average(stages: Sequence[StageProfile]) -> StageProfile:
+    """The mean of sizes, rates and times; numbers of tasks are rounded."""
+    means = {
+        field: _mean_of_runs([getattr(stage, field) for stage in stages]) for field in _NUMBERS
+    }
+    counts = {field: round(_mean_of_runs([getattr(s, field) for s in stages])) for field in _COUNTS}
+    return msgspec.structs.replace(stages[-1], **means, **counts)
+
+
+_COUNTS = ("maps", "reduces")
+_NUMBERS = tuple(f for f in StageProfile.__struct_fields__ if f not in (*_COUNTS, "name", "reads"))
+
+
+def _mean_of_runs(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+# Files -------------------------------------------------------------------------------------------
+def record(run: Run, path: Path) -> None:
+    """Append a run to a file."""
+    with open(path, "ab") as file:
+        file.write(msgspec.json.encode(run) + b"\n")
+
+
+def load_runs(path: Path) -> list[Run]:
+    """Read a file of runs; ``UsageError`` with the line that is wrong."""
+    runs = []
+    for number, line in enumerate(read_file(path).splitlines(), start=1):
+        try:
+            runs.append(msgspec.json.decode(line, type=Run))
+        except (msgspec.DecodeError, RecursionError, UsageError) as error:
+            raise UsageError(f"{path}:{number}: {error}") from None
+    return runs
+
+
+# Latency response functions L_j(r): the seconds that a job takes on r racks.
+#
+# Source: Corral, section 4.3 (after Bazaar, SOCC 2011) and 4.5.  They are proxies for real
+# latencies, not forecasts.  Each function takes numbers of racks as an array and returns seconds
+# for each.
+#
+# Left open there, chosen here: * several tasks on a machine: waves of r k slots tasks; the
+# shuffle's bytes of a machine, and so its
+#   time, stay as they are;
+# * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
+# * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
+# * the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
+#   machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
+#   once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
+# * racks that differ, such as sites behind wide-area links: each counts with the mean of them all.
+
 
 Array = npt.NDArray[np.float64]
 Number = TypeVar("Number", float, Array)

@@ -31,7 +31,7 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate
+from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
 from railyard.resourcemanager.schedulers.shadow.reduces import usable_racks
 
 

@@ -27,7 +27,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
-from railyard.resourcemanager.schedulers.shared.plans import Plans
+from railyard.resourcemanager.schedulers.shared.sites import Plans
 
 #: Why a task starts in a rack.
 TURN = "it is the turn of its rack"

@@ -1,41 +1,33 @@
-"""Shadow: duplicates of a few maps, so that the shuffle loads all racks' links alike.
-
-Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
-IEEE Transactions on Big Data 2019.  Section 4.2 is in ``duplication`` and ``reduces``, 4.3 in
-``selection``, the bandwidth of 5.2 in ``bandwidth``.  Maps wait for their rack only, and slow
-tasks have copies as anywhere, but never those that Shadow has duplicated (5.2).
-
-Left open there, chosen here.  A duplicate that has replaced its original may have a copy: nobody
-runs beside it.  All racks in which the job may have slots count in Algorithm 1, those without maps
-too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If no slot of the
-light rack is free, the duplicate waits for one until all originals have ended.  If a duplicate
-fails, another one may not take its place before more maps of the stage are launched.  A read
-within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
-duplicates in stages that have some running, and R is how long the original held its slot, without
-its reads.  Where there is no original, R is the median of the maps that are done, and o the mean.
-"""
+"""Settings "shadow.*", and what Shadow and its baselines have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import ceil
 from statistics import median
+from typing import ClassVar, Literal
 
+import msgspec
+
+from railyard.cluster.errors import require
 from railyard.cluster.ids import AttemptId, RackId, rack_of
-from railyard.dfs.placement.nearest import nearest
+from railyard.dfs.placement import nearest
 from railyard.netemu.model.network import Network
-from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.recipe import Option, Recipe
 from railyard.resourcemanager.interface.speculation import SpeculationConfig
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, StageView, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.shadow.bandwidth import (
+from railyard.resourcemanager.schedulers.shadow.algorithms import (
+    Duplicate,
+    LateDuplicate,
+    Shuffle,
     Transfer,
     available_bytes_per_s,
+    duplicates,
+    select,
     uplinks_bytes_per_s,
 )
-from railyard.resourcemanager.schedulers.shadow.duplication import Duplicate, duplicates
 from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave, alive
-from railyard.resourcemanager.schedulers.shadow.parameters import RACK_WAIT_ONLY, ShadowConfig
 from railyard.resourcemanager.schedulers.shadow.reduces import (
     RoundRobinReduces,
     deal,
@@ -43,7 +35,49 @@ from railyard.resourcemanager.schedulers.shadow.reduces import (
     round_robin,
     tasks_by_rack,
 )
-from railyard.resourcemanager.schedulers.shadow.selection import LateDuplicate, Shuffle, select
+
+Selection = Literal["estimate", "first-counts"]
+#: Their Hadoop (5.1, 5.2): copies of slow tasks as in Hadoop 1.2.1, and reduces after 80 % of maps.
+HADOOP: dict[str, Option] = {
+    "shuffle.slowstart": 0.8,
+    "speculation.on": True,
+    "speculation.gap": 0.2,
+}
+#: The same, and maps that wait for their rack only.
+RACK_WAIT_ONLY: dict[str, Option] = {"delay.node_wait_s": 0.0, **HADOOP}
+
+
+class ShadowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "shadow.*"."""
+
+    section: ClassVar[str] = "shadow"
+
+    #: Algorithm 1's threshold, as a share of the maps, rounded up; left open there: it launched
+    #: duplicates of less than 15 % of them for all applications (6.2)
+    duplicates_max: float = 0.15
+    #: which of a task's two outputs counts: as 4.3 says, or the first that is there
+    selection: Selection = "estimate"
+
+    def __post_init__(self) -> None:
+        share = self.duplicates_max
+        require(0 <= share <= 1, "shadow.duplicates_max", share, "a share of the maps in [0, 1]")
+
+
+# Shadow: duplicates of a few maps, so that the shuffle loads all racks' links alike.
+#
+# Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
+# IEEE Transactions on Big Data 2019.  Section 4.2 is in ``duplication`` and ``reduces``, 4.3 in
+# ``selection``, the bandwidth of 5.2 in ``bandwidth``.  Maps wait for their rack only, and slow
+# tasks have copies as anywhere, but never those that Shadow has duplicated (5.2).
+#
+# Left open there, chosen here.  A duplicate that has replaced its original may have a copy: nobody
+# runs beside it.  All racks in which the job may have slots count in Algorithm 1, those without
+# maps too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If no slot
+# of the light rack is free, the duplicate waits for one until all originals have ended.  If a
+# duplicate fails, another one may not take its place before more maps of the stage are launched.  A
+# read within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
+# duplicates in stages that have some running, and R is how long the original held its slot, without
+# its reads.  Where there is no original, R is the median of the maps that are done, and o the mean.
 
 
 class Shadow(Pairs):

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from railyard.cluster.ids import NodeId, RackId
-from railyard.cluster.messages.execution import Split
+from railyard.cluster.messages import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView

@@ -1,30 +1,17 @@
-"""Jobs that keep to some racks, as under Corral and ShuffleWatcher.
+"""The fair order of jobs of which some have a priority among themselves.
 
-Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
-reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
-priority; within its racks a job holds out for its data as in delay scheduling.  When most machines
-of its racks are lost, the job runs anywhere.  All other jobs are as under ``capacity``.
-Left open there, chosen here: jobs with a priority and jobs without share their queue.  Those with
-one hold the positions that their ages give them, but the highest priority is at the first of these,
-and so on: planned jobs take nothing from ad hoc ones, which are served as Yarn does (6.4).  Once
-enough machines are back, a job keeps to its racks again; machines that the job avoids, since its
-attempts fail there, count as lost.  A map with its input in none of the racks does not wait, as no
-slot would be nearer.  While tasks that they read are pending, reduces take at most ``reduce_share``
-of the slots that the job could have in its racks; as published systems leave that open, none: in a
-rack or two a job's maps come in many waves, and a reduce that waits for them keeps others' maps
-from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost
-to ``capacity``.)
-With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
-job without a free slot in its own racks.  Corral's paper can be read both ways: tasks are
-constrained to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to
-ensure work conservation during job execution", a job's allocation may change (4.1).
+Source: Li and Shen (Co-scheduler), section V, say that Corral is Fair where no job recurs; how jobs
+that do recur share the cluster with the others is left open there.  Chosen here: users are as under
+``fair``; a user's planned jobs together have the share that they would have one by one, so that
+other jobs lose nothing to them, and the highest priority among them takes it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
@@ -45,8 +32,87 @@ from railyard.resourcemanager.schedulers.capacity import (
     by_age,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
-from railyard.resourcemanager.schedulers.fair import FairConfig
-from railyard.resourcemanager.schedulers.plannedfair import PlannedFair
+from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
+
+
+class PlannedFair(OrderPolicy):
+    """Answers "order" as a part of a scheduler that plans jobs.
+
+    ``priority_of``: a job's place among the planned ones, the least first and no two alike; None =
+    it is not planned.
+    """
+
+    Config = FairConfig
+    section = "fair"
+
+    def __init__(
+        self, config: FairConfig, cluster: ClusterView, priority_of: Callable[[JobView], Any]
+    ) -> None:
+        super().__init__(config, cluster)
+        self._fair = FairOrder(config, cluster)
+        self.parts = (self._fair,)
+        self._priority_of = priority_of
+
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        if among is None:
+            for user in self._fair.users():
+                yield from self._of_user([job for _, job in user.wanting])
+        else:
+            jobs = self._fair.candidates(slot, among)  # users come one after the other
+            for _, group in groupby(jobs, key=lambda job: (job.queue, job.user)):
+                yield from self._of_user(list(group))
+
+    def _of_user(self, jobs: Sequence[JobView]) -> Iterator[JobView]:
+        """A user's jobs, which come in the order of their shares."""
+        planned = [job for job in jobs if self._priority_of(job) is not None]
+        if not planned:
+            yield from jobs
+            return
+        planned.sort(key=self._priority_of)
+        share = sum(job.held for job in planned) / sum(job.weight for job in planned)
+        richer: list[JobView] = []
+        for job in jobs:
+            if self._priority_of(job) is not None:
+                continue
+            if job.held / job.weight <= share:
+                yield job
+            else:
+                richer.append(job)
+        yield from planned
+        yield from richer
+
+    def why(self, job: JobView) -> str:
+        return self._fair.why(job)
+
+    def wanting(self) -> list[JobView]:
+        """All jobs that want slots, the most deserving user's first."""
+        return [job for user in self._fair.users() for _, job in user.wanting]
+
+    def resort(self, queue: str) -> None:
+        """Nothing: priorities are looked up whenever there is a slot."""
+
+
+# Jobs that keep to some racks, as under Corral and ShuffleWatcher.
+#
+# Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
+# reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
+# priority; within its racks a job holds out for its data as in delay scheduling.  When most
+# machines of its racks are lost, the job runs anywhere.  All other jobs are as under ``capacity``.
+# Left open there, chosen here: jobs with a priority and jobs without share their queue.  Those with
+# one hold the positions that their ages give them, but the highest priority is at the first of
+# these, and so on: planned jobs take nothing from ad hoc ones, which are served as Yarn does (6.4).
+# Once enough machines are back, a job keeps to its racks again; machines that the job avoids, since
+# its attempts fail there, count as lost.  A map with its input in none of the racks does not wait,
+# as no slot would be nearer.  While tasks that they read are pending, reduces take at most
+# ``reduce_share`` of the slots that the job could have in its racks; as published systems leave
+# that open, none: in a rack or two a job's maps come in many waves, and a reduce that waits for
+# them keeps others' maps from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3
+# took 40 % longer, and lost to ``capacity``.) With ``work_conserving`` a slot that no job of its
+# rack and no ad hoc job takes goes to the first job without a free slot in its own racks.  Corral's
+# paper can be read both ways: tasks are constrained to R_j (3.1), which is a preference that the RM
+# makes every effort to respect (5); "to ensure work conservation during job execution", a job's
+# allocation may change (4.1).
+
 
 Priority = tuple[float, int]  #: the least goes first
 _Key = tuple[Priority, Position]

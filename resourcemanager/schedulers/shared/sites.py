@@ -1,15 +1,91 @@
-"""Sites as schedulers of wide-area jobs see them: a rack each, with its slots and its links."""
+"""How many slots the cluster has, for schedulers that plan with its size.
+
+Those of lost nodes count, as they are expected back.
+
+Never here: how many slots are free; views say that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from railyard.cluster.ids import NodeId, RackId
+from railyard.cluster.ids import NodeId, RackId, StageId
+from railyard.cluster.topology import Topology
 from railyard.netemu.model.arrays import Floats, Numbers
-from railyard.resourcemanager.interface.views import ClusterView, SlotView, StageView, TaskView
-from railyard.resourcemanager.schedulers.placement.model import Sites
+from railyard.resourcemanager.interface.policies import NoConfig, Policy
+from railyard.resourcemanager.interface.views import (
+    ClusterView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.tetrium.placement import Sites
+
+
+class SlotCount:
+    """The slots of all nodes: as the topology states them, then as they change."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._of = {node.id: node.slots for node in topology.nodes()}
+        self.total = topology.slots
+        self.nodes = len(self._of)
+
+    def take(self, node: SlotView) -> bool:
+        """A node has joined, or its slots have changed; returns whether the total is another."""
+        more = node.slots - self._of[node.id]
+        self._of[node.id] = node.slots
+        self.total += more
+        return more != 0
+
+
+# Plans of which rack runs how many tasks of a stage, while the same racks have slots.
+
+
+P = TypeVar("P")
+
+
+class Plans(Policy, Generic[P]):
+    """A plan of each stage; a part of the policy that makes and follows them.
+
+    All are forgotten, and all jobs looked at again, when a rack may have no slots left, or some
+    again; those of a job when it ends.
+    """
+
+    def __init__(self, cluster: ClusterView) -> None:
+        super().__init__(NoConfig(), cluster)
+        self.of: dict[StageId, P] = {}
+        self._forgotten = False  #: since jobs were last looked at again
+
+    # What happens --------------------------------------------------------------------------------
+    def job_ended(self, job: JobView) -> None:
+        for stage in job.stages.values():
+            self.of.pop(stage.id, None)
+
+    def node_joined(self, node: SlotView) -> None:
+        self._forget()
+
+    def node_lost(self, node: SlotView) -> None:
+        self._forget()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):
+            self._forget()
+
+    def _forget(self) -> None:
+        self.of.clear()
+        self._forgotten = True
+
+    def reconsider(self) -> Iterable[JobView]:
+        forgotten, self._forgotten = self._forgotten, False
+        return list(self.cluster.jobs.values()) if forgotten else ()
+
+
+# Sites as schedulers of wide-area jobs see them: a rack each, with its slots and its links.
+
 
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
 _UNLIMITED_BYTES_PER_S = 1e15

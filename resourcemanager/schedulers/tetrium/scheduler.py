@@ -1,44 +1,214 @@
-"""Tetrium: at each scheduling instance, which jobs get how many slots at which sites.
+"""When the next scheduling instance is (4.1, and 5's batching of slots).
 
-Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018, section 4.1.  Of
-the others, 3.1 and 3.2 are in ``placement``, 3.3 and 5's local slots in ``sitetasks``, 4.1's order
-of jobs in ``remainingtime``, 4.2 and 4.3 in ``stageplans``, 4.4 in ``sharing``, 5's batches in
-``instances``.  A site is a rack.
-Left open there, chosen here: a stage is planned with all slots of the sites, and as many of its
-tasks start as slots are free: planned with the free ones only (``slots`` = "free", to the letter),
-nearly every plan is made for a few sites where a slot happens to be free, and data leaves all
-others.  The assignment that a loss of capacity leads to holds for what is left of the stage.
+At once when tasks become ready or capacity has changed; when slots are freed, after ``batch`` of a
+recent task's duration, so that slots at several sites are free by then.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import ceil
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
 from railyard.cluster.ids import JobId
+from railyard.cluster.units import format_count
 from railyard.netemu.model.arrays import Numbers
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
 from railyard.resourcemanager.interface.estimates import Estimates
-from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import OrderPolicy, Policy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
-from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.iridium import IridiumTasks
-from railyard.resourcemanager.schedulers.iridium_data import IridiumData
-from railyard.resourcemanager.schedulers.shared.sites import SiteView
-from railyard.resourcemanager.schedulers.tetrium.instances import Instances
-from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
-from railyard.resourcemanager.schedulers.tetrium.remainingtime import (
-    RemainingTimeOrder,
-    by_remaining_time,
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    JobView,
+    SlotView,
+    TaskView,
 )
-from railyard.resourcemanager.schedulers.tetrium.sharing import Claim, FairParts
+from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.iridium import IridiumData, IridiumTasks
+from railyard.resourcemanager.schedulers.shared.sites import SiteView
+from railyard.resourcemanager.schedulers.tetrium.sitetasks import Remaining, TetriumConfig
 from railyard.resourcemanager.schedulers.tetrium.stageplans import LOSSES_S, StagePlans
+
+#: "recently finished tasks" (5)
+_RECENT = 50
+
+
+class Instances(Policy):
+    """The jobs that want slots, and when to look at them next."""
+
+    def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._batch = config.batch
+        self.wanting: dict[JobId, JobView] = {}
+        self._due_s: float | None = None  #: when the next instance is
+        self._recent_s: deque[float] = deque(maxlen=_RECENT)  #: durations of tasks
+
+    def begins(self) -> bool:
+        """Whether an instance is due; it counts as begun then."""
+        if self._due_s is None or self.cluster.now_s < self._due_s or not self.wanting:
+            return False
+        self._due_s = None
+        return True
+
+    def at_once(self) -> None:
+        """Let the next instance be now."""
+        self.at_most_in(0.0)
+
+    def at_most_in(self, seconds: float) -> None:
+        due_s = self.cluster.now_s + seconds
+        self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
+
+    # What happens --------------------------------------------------------------------------------
+    def wake_s(self) -> float | None:
+        due_s = self._due_s if self.wanting else None
+        return due_s if due_s is not None and due_s > self.cluster.now_s else None
+
+    def job_wants(self, job: JobView) -> None:
+        self.wanting[job.id] = job
+        self.at_once()
+
+    def job_rests(self, job: JobView) -> None:
+        self.wanting.pop(job.id, None)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        if attempt.ended_s is not None:
+            self._recent_s.append(attempt.ended_s - attempt.launched_s)
+        recent_s = fmean(self._recent_s) if self._recent_s else 0.0
+        self.at_most_in(self._batch * recent_s)
+
+    def node_joined(self, node: SlotView) -> None:
+        self.at_once()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self.at_once()
+
+
+# Whose turn it is: the job with the fewest remaining stages, then with the least time left (4.1).
+#
+# Left open there, chosen here: T of a job is that of its open stages together.
+
+
+def by_remaining_time(
+    jobs: Iterable[JobView], plans: StagePlans, free: Numbers, remaining: Remaining = "stages"
+) -> Iterator[JobView]:
+    """Jobs by G, their remaining stages; of equal ones that with the least T first.
+
+    Read lazily: T is computed of the jobs that are reached only.  With ``remaining`` = "time", by
+    the time of all of their stages, which the paper has for ideal and too slow to compute.
+    """
+    if remaining == "time":
+        yield from sorted(jobs, key=lambda job: (plans.whole_time_s(job, free), job.submitted_s))
+        return
+    by_stages: dict[int, list[JobView]] = {}
+    for job in jobs:
+        left = sum(not stage.complete for stage in job.stages.values())
+        by_stages.setdefault(left, []).append(job)
+    for _, equal in sorted(by_stages.items()):
+        if len(equal) == 1:
+            yield equal[0]
+            continue
+        times_s = {job.id: plans.time_s(job, free) for job in equal}
+        yield from sorted(equal, key=lambda job: (times_s[job.id], job.submitted_s))
+
+
+class RemainingTimeOrder(OrderPolicy):
+    """Answers "order", for tasks that others choose; sorted anew at each scheduling instance."""
+
+    Config = TetriumConfig
+    section = TetriumConfig.section
+    uses_forecasts = True
+    uses_network = True
+
+    def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
+        super().__init__(config, cluster)
+        self._remaining = config.remaining
+        self._sites = SiteView(cluster)
+        estimates = Estimates(cluster)
+        self._plans = StagePlans(config, cluster, self._sites, estimates)
+        self._instances = Instances(config, cluster)
+        self.parts = (estimates, self._plans, self._instances)
+        self._place: dict[JobId, int] = {}  #: of each job in the order
+
+    def reconsider(self) -> Iterable[JobView]:
+        if self._instances.begins():
+            wanting = self._instances.wanting.values()
+            free = self._sites.free()
+            ordered = by_remaining_time(wanting, self._plans, free, self._remaining)
+            self._place = {job.id: place for place, job in enumerate(ordered)}
+        return ()
+
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        jobs = self._instances.wanting.values() if among is None else among
+        return sorted(jobs, key=lambda job: self._place.get(job.id, len(self._place)))
+
+    def why(self, job: JobView) -> str:
+        return f"{format_count(self._place.get(job.id, len(self._place)), 'job')} ahead"
+
+    def links_observed(self, changed: Mapping[str, LinkState]) -> None:
+        self._sites.look_at_links()
+
+
+# Fairness against response time: how many slots each job may have (4.4).
+#
+# Every job is to have (1 - epsilon) of its fair part p of the slots, in proportion to its tasks
+# that are left.  A job that is served may take all but what the jobs not served yet lack. [As
+# printed, the cap is the sum of the others' parts, and (1 - epsilon) is missing where they are
+# defined: with epsilon = 1 nobody would get a slot.] Left open there, chosen here: S* are all
+# slots, and what a job holds counts.  Of the few that one instance has to give, parts of less than
+# a slot are all that there is: epsilon would change nothing. Jobs that lack some go first, so that
+# what they leave goes to the others.
+
+
+#: Parts of slots are sums of fractions.
+_ROUNDING = 1e-9
+
+
+class Claim(NamedTuple):
+    """What a job that wants slots has, and wants."""
+
+    held: int  #: slots
+    pending: int  #: tasks that want one
+
+
+class FairParts:
+    """The caps of one scheduling instance."""
+
+    def __init__(
+        self, epsilon: float, slots: int, held: int, claims: Mapping[JobId, Claim]
+    ) -> None:
+        """``slots``, ``held``: of the cluster, also by jobs that want no more."""
+        tasks = max(1, held + sum([claim.pending for claim in claims.values()]))
+        part = (1 - epsilon) * slots / tasks  # of each task
+        lacks = {job: (each.held + each.pending) * part - each.held for job, each in claims.items()}
+        #: slots that jobs lack which are yet to be served
+        self.lacking = {job: slots for job, slots in lacks.items() if slots > _ROUNDING}
+        self._kept = sum(self.lacking.values())
+
+    def cap(self, job: JobId, free: int) -> int:
+        """q: how many of the free slots this job, which is served now, may have; rounded up."""
+        self._kept -= self.lacking.pop(job, 0.0)
+        return max(0, ceil(free - self._kept - _ROUNDING))
+
+
+# Tetrium: at each scheduling instance, which jobs get how many slots at which sites.
+#
+# Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018, section 4.1.  Of
+# the others, 3.1 and 3.2 are in ``placement``, 3.3 and 5's local slots in ``sitetasks``, 4.1's
+# order of jobs in ``remainingtime``, 4.2 and 4.3 in ``stageplans``, 4.4 in ``sharing``, 5's batches
+# in ``instances``.  A site is a rack. Left open there, chosen here: a stage is planned with all
+# slots of the sites, and as many of its tasks start as slots are free: planned with the free ones
+# only (``slots`` = "free", to the letter), nearly every plan is made for a few sites where a slot
+# happens to be free, and data leaves all others.  The assignment that a loss of capacity leads to
+# holds for what is left of the stage.
+
 
 #: {site: the tasks that start there}
 _Launches = dict[int, deque[TaskView]]

@@ -1,18 +1,15 @@
-"""What Tetrium knows of each stage that runs: where its tasks should run, and which go now.
-
-A stage that reads others is planned once these are complete: stage by stage, as Spark does.
-"""
+"""A job of maps and reduces, planned forward or in reverse (3.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from railyard.cluster.ids import StageId
-from railyard.netemu.model.arrays import Numbers
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import Policy
 from railyard.resourcemanager.interface.views import (
@@ -22,17 +19,100 @@ from railyard.resourcemanager.interface.views import (
     SlotView,
     StageView,
 )
-from railyard.resourcemanager.schedulers.placement import model, stages
-from railyard.resourcemanager.schedulers.placement.ksites import changed_at
-from railyard.resourcemanager.schedulers.placement.model import Plan, Sites, Solver, Stage
-from railyard.resourcemanager.schedulers.placement.rounding import whole_tasks
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
-from railyard.resourcemanager.schedulers.tetrium.parameters import TetriumConfig
+from railyard.resourcemanager.schedulers.tetrium import placement
+from railyard.resourcemanager.schedulers.tetrium.placement import (
+    Bounds,
+    Plan,
+    Sites,
+    Solver,
+    Stage,
+    changed_at,
+    whole_tasks,
+)
 from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
     Launches,
     MapTasks,
+    TetriumConfig,
     reduces_in_order,
 )
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """Where a job's maps and reduces run."""
+
+    maps: Plan
+    reduces: Plan
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of both stages, one after the other."""
+        return self.maps.time_s + self.reduces.time_s
+
+
+def forward(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
+    """The best maps, then the best reduces for where these leave their output.
+
+    ``reduces.held_bytes`` gives the size of the shuffle only.
+    """
+    return _with_reduces(solver, sites, solver.place_maps(sites, maps), reduces)
+
+
+def reverse(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
+    """Maps that leave their output where reduces, in proportion to the slots, get it fastest."""
+    wanted = output_wanted(sites, reduces.size_bytes)
+    if wanted is None:
+        return None
+    return _with_reduces(solver, sites, solver.place_maps(sites, maps, wanted), reduces)
+
+
+def best_job_plan(solver: Solver, sites: Sites, maps: Stage, reduces: Stage) -> JobPlan | None:
+    """The faster of both; forward if they are equal."""
+    plans = [plan(solver, sites, maps, reduces) for plan in (forward, reverse)]
+    return min((plan for plan in plans if plan), key=lambda plan: plan.time_s, default=None)
+
+
+def output_wanted(sites: Sites, shuffle_bytes: float) -> Bounds | None:
+    """The shares of maps' output at each site with which the shuffle is fastest; None if none is.
+
+    Steps (i) and (ii) of the reverse plan: r_x = S_x / sum S, and the least T_shuf over all Q.  As
+    many Q have it, all of them are given, and step (iii) chooses.
+    """
+    from railyard.resourcemanager.schedulers.tetrium import exact  # which loads numba
+
+    total = float(sites.slots.sum())
+    if total <= 0:
+        return None
+    reduces = sites.slots / total
+    leave_s = _seconds((1.0 - reduces) * shuffle_bytes, sites.up_bytes_per_s)
+    come_s = _seconds(reduces * shuffle_bytes, sites.down_bytes_per_s)
+    time_s = exact.fastest_shuffle_s(leave_s, come_s)
+    if time_s is None:
+        return None
+    return Bounds(1.0 - exact.share_passed(time_s, come_s), exact.share_passed(time_s, leave_s))
+
+
+def _seconds(size_bytes: Floats, bytes_per_s: Floats) -> Floats:
+    """How long a link takes; 0 for nothing, inf where it passes nothing."""
+    none = np.where(size_bytes > 0, np.inf, 0.0)
+    return np.divide(size_bytes, bytes_per_s, out=none, where=bytes_per_s > 0)
+
+
+def _with_reduces(
+    solver: Solver, sites: Sites, maps: Plan | None, reduces: Stage
+) -> JobPlan | None:
+    if maps is None:
+        return None
+    stage = replace(reduces, held_bytes=maps.shares * reduces.size_bytes)
+    placed = solver.place_reduces(sites, stage)
+    return None if placed is None else JobPlan(maps, placed)
+
+
+# What Tetrium knows of each stage that runs: where its tasks should run, and which go now.
+#
+# A stage that reads others is planned once these are complete: stage by stage, as Spark does.
+
 
 #: Sites rarely lose slots and links in one moment, and links are looked at each second: losses
 #: within this time are one, and ``k_sites`` change for all of them.
@@ -180,7 +260,7 @@ class StagePlans(Policy):
         later = Stage(output, reader.pending.count * task_s, task_s=task_s)
         if not shuffled_bytes:
             return self._solver.place_maps(sites, todo)
-        best = stages.best(self._solver, sites, todo, later)
+        best = best_job_plan(self._solver, sites, todo, later)
         return None if best is None else best.maps
 
     def _stage(self, stage: StageView) -> Stage:
@@ -188,9 +268,9 @@ class StagePlans(Policy):
         known = self._of(stage)
         if known.maps is None:
             held = self._sites.shuffle_at(stage) * (stage.pending.count / stage.size)
-            budget_bytes = model.reduce_budget_bytes
+            budget_bytes = placement.reduce_budget_bytes
         else:
-            held, budget_bytes = known.maps.held_bytes, model.map_budget_bytes
+            held, budget_bytes = known.maps.held_bytes, placement.map_budget_bytes
         task_s = self._task_s(stage)
         todo = Stage(held, stage.pending.count * task_s, task_s=task_s)
         if not held.any():
@@ -246,7 +326,7 @@ class StagePlans(Policy):
 
 def solver_called(name: str) -> Solver:
     """A solver by its name; loads what it needs."""
-    from railyard.resourcemanager.schedulers.placement import exact, general
+    from railyard.resourcemanager.schedulers.tetrium import exact, general
 
     if name != "exact":
         return general

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId, RackId
-from railyard.cluster.messages.execution import Split
-from railyard.cluster.topologies.tables import Compute, Links, RackFigures, RackShape, Storage
+from railyard.cluster.messages import Split
 from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import Compute, Links, RackFigures, RackShape, Storage
 from railyard.jobs.workloads.model import InputFile, WorkStage
 from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.schedulers.shared.blockmoves import blocks_read
-from railyard.simulator.cluster import Simulation
+from railyard.simulator.simulation import Simulation
 from tests.harness import tiny_cluster
 from tests.workloads import MB, job_of, workload
 

@@ -7,11 +7,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from railyard.cluster.messages.execution import LaunchAttempt
+from railyard.cluster.messages import LaunchAttempt
 from railyard.resourcemanager.interface.events import StagePlan
 from railyard.resourcemanager.interface.forecast import Forecast, StageForecast
-from railyard.resourcemanager.schedulers.heft.scheduler import Heft
-from railyard.resourcemanager.schedulers.heft.timelines import Timelines
+from railyard.resourcemanager.schedulers.heft import Heft, Timelines
 from tests.harness import TinyCluster, tiny_cluster
 
 GB = 10**9

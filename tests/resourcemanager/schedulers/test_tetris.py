@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import UsageError
 from railyard.netemu.messages import LinksObserved
-from railyard.netemu.model.observed import LinkState
+from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.schedulers.tetris import Demand, alignment, demand_at
 from tests.harness import tiny_cluster
 from tests.resourcemanager.test_rules_under_faults import random_scenario

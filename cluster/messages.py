@@ -1,0 +1,450 @@
+"""Messages between the ResourceManager, the NodeManagers and their attempts.
+
+The events are those that the core handles, the commands those that it returns; see
+``resourcemanager``.  All ``_bytes`` are the model's; fields named ``stored_`` count real bytes.
+Times are in seconds.
+
+    attempt --umbilical--> NodeManager --events---> ResourceManager
+            <---fetches---             <--commands-
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, get_args
+
+import msgspec
+
+from railyard.cluster.messaging.wire import (
+    ENTRIES,
+    FEW,
+    LONG_BYTES_MAX,
+    OF_TASKS,
+    AttemptId,
+    CoflowId,
+    Command,
+    Count,
+    Event,
+    FlowId,
+    JobId,
+    Message,
+    ModelBytes,
+    Name,
+    NodeId,
+    Path,
+    Pid,
+    Priority,
+    RackId,
+    ReplicaRacks,
+    Replicas,
+    Seconds,
+    Share,
+    Signed,
+    Slots,
+    StoredBytes,
+    Tasks,
+    Text,
+    Weight,
+)
+
+#: Maximum size of a job's source file, together with the modules beside it.
+SOURCE_BYTES_MAX = 15 * 2**20
+
+
+# Events of nodes ---------------------------------------------------------------------------------
+class NodeJoined(Event, frozen=True, kw_only=True):
+    """A node has joined with its free slots."""
+
+    node: NodeId
+    rack: RackId
+    slots: Slots
+
+
+class SlotsChanged(Event, frozen=True, kw_only=True):
+    """A node that is alive has another number of slots from now on; what runs there runs on."""
+
+    node: NodeId
+    slots: Slots
+
+
+class DrainStarted(Event, frozen=True, kw_only=True):
+    """A living node is to be emptied: it gets no attempts any more, as if it had no slots.
+
+    What runs there runs on, or with ``kill`` is asked to end, and is run again elsewhere.
+    """
+
+    node: NodeId
+    kill: bool = False
+
+
+class NodeActivated(Event, frozen=True, kw_only=True):
+    """A node that was being drained, or is drained, gets attempts again."""
+
+    node: NodeId
+    slots: Slots  #: that it has from now on, if it is alive
+
+
+class NodeLost(Event, frozen=True, kw_only=True):
+    """A node is lost, with its attempts and its shuffle output."""
+
+    node: NodeId
+    reason: Text
+
+
+class NodeRestarted(Event, frozen=True, kw_only=True):
+    """A living node's NodeManager died and was started again: what ran there was killed with it."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    node: NodeId
+    #: attempts whose shuffle output was found whole on the node's disk; all other output is lost
+    outputs: Annotated[tuple[AttemptId, ...], ENTRIES] = ()
+
+
+# Events of attempts ------------------------------------------------------------------------------
+class AttemptStarted(Event, frozen=True, kw_only=True):
+    """The attempt's process is running."""
+
+    attempt: AttemptId
+    pid: Pid = 0
+
+
+class AttemptProgressed(Event, frozen=True, kw_only=True):
+    """The attempt is alive; ``progress`` is the share of its work that is done, 0 to 1."""
+
+    attempt: AttemptId
+    progress: Share
+
+
+class AttemptReady(Event, frozen=True, kw_only=True):
+    """All that the attempt reads is at its node: its block, and every output that it fetches.
+
+    Only from attempts that were launched without a slot (``LaunchAttempt.begins``), once, and not
+    after they have begun.
+    """
+
+    attempt: AttemptId
+
+
+class AttemptSucceeded(Event, frozen=True, kw_only=True):
+    """The attempt has finished its task; its output is complete and not yet committed."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    attempt: AttemptId
+    input_bytes: ModelBytes = 0
+    #: input bytes read from its own node, its own rack, other racks
+    local_bytes: ModelBytes = 0
+    rack_bytes: ModelBytes = 0
+    remote_bytes: ModelBytes = 0
+    output_bytes: ModelBytes = 0  #: written to the block store (before replication)
+    #: bytes of its shuffle output per partition; empty if no stage reads it
+    partition_bytes: Annotated[tuple[ModelBytes, ...], OF_TASKS] = ()
+    counters: Annotated[dict[Name, Signed], FEW] = {}
+    #: for how long at least one read from another node, or fetch from one, was under way
+    read_s: Seconds = 0.0
+    #: for how long it computed over what it had read, its pace included; apart from ``read_s``
+    computed_s: Seconds = 0.0
+
+
+class AttemptFailed(Event, frozen=True, kw_only=True):
+    """The attempt failed; ``stderr`` is the end of its standard error."""
+
+    attempt: AttemptId
+    reason: Text
+    stderr: Text = ""
+    no_room: bool = False  #: it failed because a disk was full
+
+
+class AttemptKilled(Event, frozen=True, kw_only=True):
+    """An attempt ended because a ``KillAttempt`` asked for it."""
+
+    attempt: AttemptId
+
+
+# Events of the shuffle ---------------------------------------------------------------------------
+class FlowFinished(Event, frozen=True, kw_only=True):
+    """The reader of a fetch has all its bytes."""
+
+    flow: FlowId
+
+
+class FlowFailed(Event, frozen=True, kw_only=True):
+    """A fetch failed; ``lost`` are the attempts with output that can't be read any more.
+
+    With ``gone``, the cause is that the NodeManager which served the output is gone: nothing is
+    lost yet, since it is started again and finds the output on its disk.
+    """
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    flow: FlowId
+    reason: Text
+    lost: Annotated[tuple[AttemptId, ...], OF_TASKS] = ()
+    gone: bool = False
+
+
+AttemptFact = (
+    AttemptStarted
+    | AttemptProgressed
+    | AttemptReady
+    | AttemptSucceeded
+    | AttemptFailed
+    | AttemptKilled
+)
+FlowFact = FlowFinished | FlowFailed
+#: What NodeManagers tell: of an attempt, or of a flow that an attempt reads.
+FACTS: tuple[type[Event], ...] = (*get_args(AttemptFact), *get_args(FlowFact))
+
+
+# Tasks -------------------------------------------------------------------------------------------
+class Split(msgspec.Struct, frozen=True, kw_only=True):
+    """A range of a file in the block store: one map's input.  Offsets count real bytes."""
+
+    path: Path
+    stored_offset: StoredBytes
+    stored_length: StoredBytes
+
+
+class JobPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's code and parameters, as shipped: source text, never pickled objects."""
+
+    module: Name  #: importable name of a job that comes with Railyard, or "" for a shipped file
+    file_name: Path  #: name of the user's file, for tracebacks; "" when ``module`` is given
+    #: text of the user's file; empty when ``module`` is given
+    source: Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]
+    #: {path: text} of the modules beside the user's file that it imports, from its folder:
+    #: "helpers.py", "words/stems.py"
+    modules: Annotated[
+        dict[Path, Annotated[bytes, msgspec.Meta(max_length=SOURCE_BYTES_MAX)]], FEW
+    ] = {}
+    job_class: Name  #: the job's class in the module or file
+    #: str, int, float, bool, bytes or list[bytes]; checked against the job class's own parameters
+    params: Annotated[dict[Name, Any], FEW]
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of one task, as sent to its attempts."""
+
+    stage: Name  #: name of the stage within the job, such as "m"
+    index: Tasks  #: index of the task within its stage; for a reader of a shuffle, its partition
+    splits: Annotated[tuple[Split, ...], ENTRIES] = ()  #: input from the block store
+    reads: Annotated[tuple[Name, ...], FEW] = ()  #: names of the stages from which it fetches
+    inputs: Tasks = 0  #: number of attempts from which it fetches, over all those stages
+    partitions: Tasks = 0  #: number of partitions of its shuffle output; 0 = no shuffle output
+    output_path: Path = ""  #: file that it writes to the block store; "" = none
+    success_path: Path = ""  #: once this file is there, the job is committed: it writes nothing
+    output_owner: Name = ""  #: of that file; "" = the user who runs the cluster
+    output_replication: Replicas = 0  #: 0 = the cluster's default
+    #: preferred racks of each replica of that file; empty or missing = the placement rule decides
+    output_racks: ReplicaRacks = ()
+
+
+# Commands ----------------------------------------------------------------------------------------
+class LoadJob(Command, frozen=True, kw_only=True):
+    """Store a job's package for the attempts that will follow."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    job: JobId
+    package: JobPackage
+
+
+class LaunchAttempt(Command, frozen=True, kw_only=True):
+    """Run an attempt on ``node``: in a slot, or to read what it needs until it has one."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    attempt: AttemptId
+    node: NodeId
+    task: TaskSpec
+    #: when its NodeManager received this, on that machine's clock; None before
+    received_s: Seconds | None = None
+    #: whether it has a slot.  One without reads its block and fetches as any other, says
+    #: ``AttemptReady`` once it has everything, and computes nothing before ``BeginAttempt``
+    begins: bool = True
+
+
+class BeginAttempt(Command, frozen=True, kw_only=True):
+    """An attempt that was launched without a slot has one: it computes as soon as it can.
+
+    It may still lack input: then it goes on reading, and computes when it has everything.
+    """
+
+    attempt: AttemptId
+    node: NodeId
+    #: when its NodeManager received this, on that machine's clock; None before
+    received_s: Seconds | None = None
+
+
+class KillAttempt(Command, frozen=True, kw_only=True):
+    """Kill an attempt; ``AttemptKilled`` follows, or its own end if that came first."""
+
+    attempt: AttemptId
+    node: NodeId
+    reason: Text
+
+
+class StartFlow(Command, frozen=True, kw_only=True):
+    """Fetch shuffle output: a flow of the network, and a fetch by the attempt ``reader``.
+
+    ``src`` equal to ``dst`` is a read from the node's own disk and takes no bandwidth.
+    """
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    flow: FlowId
+    coflow: CoflowId
+    src: NodeId
+    dst: NodeId
+    size_bytes: ModelBytes
+    reader: AttemptId  #: the attempt on ``dst`` that fetches
+    #: the attempts on ``src`` from which it fetches
+    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    partition: Tasks
+    weight: Weight = 1.0
+    priority: Priority = ()  #: smaller is served first; see ``OpenFlow``
+
+
+class CancelFlow(Command, frozen=True, kw_only=True):
+    """Cancel a fetch because its reader or its source is gone."""
+
+    flow: FlowId
+    dst: NodeId
+
+
+class DiscardJob(Command, frozen=True, kw_only=True):
+    """The job has ended: kill its remaining attempts and delete its shuffle output."""
+
+    job: JobId
+
+
+# Registration ------------------------------------------------------------------------------------
+class RegisterNodeManager(Message, frozen=True, kw_only=True):
+    """Register a NodeManager and its nodes."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    rack: RackId
+    pid: Pid
+    nodes: Annotated[dict[NodeId, Slots], FEW]  #: {node: its slots}
+    #: it was registered before, over a connection that broke, and goes on with all that it has:
+    #: it tells again what may not have arrived, and then sends ``NodeManagerHolds``
+    again: bool = False
+    #: {node: attempts whose shuffle output an earlier NodeManager left whole on its disk}
+    outputs: Annotated[dict[NodeId, Annotated[tuple[AttemptId, ...], ENTRIES]], FEW] = {}
+    jobs: Annotated[tuple[JobId, ...], ENTRIES] = ()  #: of which there are files on these disks
+
+
+class HeldAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that a NodeManager has and that has not ended, in a ``NodeManagerHolds``."""
+
+    attempt: AttemptId
+    node: NodeId
+    has_slot: bool
+    killed: bool  #: an order to kill it has come
+
+
+class NodeManagerHolds(Message, frozen=True, kw_only=True):
+    """What a NodeManager that has registered again has, after all facts that it told again."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    rack: RackId
+    attempts: Annotated[tuple[HeldAttempt, ...], ENTRIES]
+    flows: Annotated[tuple[FlowId, ...], ENTRIES]  #: fetches of these attempts that have not ended
+    jobs: Annotated[tuple[JobId, ...], ENTRIES]  #: of which it has the code
+
+
+class FactsJournaled(Command, frozen=True, kw_only=True):
+    """To a NodeManager: so many more of the facts that it told are journaled, the oldest first.
+
+    Until then it keeps them, and tells them again to a ResourceManager that was restarted.
+    """
+
+    count: Count
+
+
+class NodeManagerHeartbeat(Message, frozen=True, kw_only=True):
+    """A NodeManager is alive, with the nodes that are still usable."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    rack: RackId
+    nodes: Annotated[tuple[NodeId, ...], FEW]  #: usable nodes; all others of the rack are lost
+
+
+class AttemptDelayed(Message, frozen=True, kw_only=True):
+    """To the ResourceManager: for how long an attempt that succeeded had waited for this machine.
+
+    Comes before its ``AttemptSucceeded``.  No event: the core knows no machine.
+    """
+
+    attempt: AttemptId
+    launch_s: Seconds  #: from the arrival of its order until its process reported
+    permit_s: Seconds  #: for permits to compute, after that
+
+
+# Between an attempt and its NodeManager ----------------------------------------------------------
+class UmbilicalHello(Message, frozen=True, kw_only=True):
+    """The first message of an attempt to its NodeManager."""
+
+    attempt: AttemptId
+    pid: Pid
+
+
+class AttemptDue(Message, frozen=True, kw_only=True):
+    """From a paced attempt: its success is to be reported at ``at_s`` or later, not before.
+
+    ``at_s`` is on this machine's clock.
+    """
+
+    attempt: AttemptId
+    at_s: Seconds
+
+
+class AttemptWaits(Message, frozen=True, kw_only=True):
+    """From an attempt: it waits for bytes or for its pace, and computes no more until it asks."""
+
+    attempt: AttemptId
+
+
+class AskToCompute(Message, frozen=True, kw_only=True):
+    """From an attempt that has waited: it wants to compute.  ``Done`` when it may."""
+
+    attempt: AttemptId
+
+
+class FetchOutput(Message, frozen=True, kw_only=True):
+    """To a reading attempt: fetch these outputs from the shuffle service of ``rack``."""
+
+    wire_bytes_max: ClassVar[int] = LONG_BYTES_MAX
+
+    flow: FlowId
+    reader: AttemptId
+    src: NodeId
+    rack: RackId
+    outputs: Annotated[tuple[AttemptId, ...], OF_TASKS]
+    partition: Tasks
+
+
+# The time that an attempt reads, which both clocks measure as the union of spans.
+#
+# A span is a read from the block store, or a fetch of other tasks' output, from when it was ordered
+# until its last byte was there.  Fetches overlap; an instant at which several are under way counts
+# once, and one at which none is, since what they wait for is not done yet, does not count.
+
+
+#: {when spans began: when the last of these ended}, in seconds of one clock.  To note a span as it
+#: ends is one assignment: most of an attempt's fetches begin together with others.
+Spans = dict[float, float]
+
+
+def total_s(spans: Spans) -> float:
+    """Seconds that the spans cover."""
+    apart: list[tuple[float, float]] = []
+    for begin_s, end_s in sorted(spans.items()):
+        if apart and begin_s <= apart[-1][1]:
+            begin_s, other_end_s = apart.pop()
+            end_s = max(end_s, other_end_s)
+        apart.append((begin_s, end_s))
+    return sum(end_s - begin_s for begin_s, end_s in apart)

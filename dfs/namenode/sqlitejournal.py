@@ -1,0 +1,397 @@
+"""Damage in SQLite's write-ahead log, which SQLite itself takes for the log's end.
+
+SQLite reads the log up to the first frame whose checksum is wrong.  After a crash that is right:
+the end was cut short, and nobody has heard of what is in it.  If more entries follow it is not:
+commits that were acknowledged would be gone, without a word.
+
+    log:    header (32 bytes), frames
+    frame:  page number, pages after the commit (0: not its last frame), 2 salts, 2 checksums; page
+
+Source: SQLite, "WAL-mode File Format".  A frame of an earlier log has other salts than the header.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import PeerUnable, UsageError
+from railyard.cluster.files import Reserve, sync_file, sync_folder
+from railyard.cluster.machine import cause_of
+from railyard.dfs.messages import BlockId
+from railyard.dfs.namenode.journal import (
+    ROOT,
+    AnswerChange,
+    Attributes,
+    Change,
+    FileBlock,
+    Inode,
+    Loaded,
+    Note,
+    OpenBlockChange,
+    Opened,
+    OpenFileChange,
+)
+
+_HEADER = struct.Struct(">8I")  #: magic, version, page size, checkpoint, 2 salts, 2 checksums
+_FRAME = struct.Struct(">6I")
+_SUMMED_BYTES = 8  #: of a frame's header; all of its page is
+#: The last bit says whether checksums are of big-endian words.
+_MAGIC = 0x377F0682
+Words = npt.NDArray[np.uint32]
+
+
+def check_log(path: Path, advice: str) -> bool:
+    """Whether the log at ``path`` is whole; False if its last entry was cut short or is damaged.
+
+    Raises ``UsageError`` with file, byte and ``advice`` if entries follow on what is damaged.
+    """
+    try:
+        log = path.read_bytes()
+    except FileNotFoundError:
+        return True
+    if len(log) < _HEADER.size:
+        return not log
+    magic, _, page_bytes, _, *rest = _HEADER.unpack_from(log)
+    salts, sums = rest[:2], rest[2:]
+    order = ">u4" if magic & 1 else "<u4"
+    summed = log[: _HEADER.size - 8]
+    if magic & ~1 != _MAGIC or [*_Sums(len(summed)).of(summed, order, (0, 0))] != sums:
+        if len(log) == _HEADER.size:
+            return False
+        raise UsageError(f"{path}: byte 0: the log's header is damaged: {advice}")
+    frames = _frames(log, page_bytes, salts)
+    damaged = _first_damaged(frames, order, (sums[0], sums[1]), _SUMMED_BYTES + page_bytes)
+    if damaged is None:
+        return True
+    lost = sum(_FRAME.unpack_from(frame)[1] > 0 for at, frame in frames if at >= damaged)
+    if lost > 1:
+        what = f"an entry is damaged, and {lost} that were committed are there from it on"
+        raise UsageError(f"{path}: byte {damaged:,}: {what}: {advice}")
+    return False
+
+
+def _frames(log: bytes, page_bytes: int, salts: list[int]) -> list[tuple[int, bytes]]:
+    """Each whole frame of this log, not of an earlier one, and where it begins."""
+    size = _FRAME.size + page_bytes
+    starts = range(_HEADER.size, len(log) - size + 1, size)
+    frames = [(at, log[at : at + size]) for at in starts]
+    return [each for each in frames if [*_FRAME.unpack_from(each[1])[2:4]] == salts]
+
+
+def _first_damaged(
+    frames: list[tuple[int, bytes]], order: str, sums: tuple[int, int], size_bytes: int
+) -> int | None:
+    """Where the first frame with a wrong checksum begins; None if all are right."""
+    summing = _Sums(size_bytes)
+    for at, frame in frames:
+        *_, first, second = _FRAME.unpack_from(frame)
+        sums = summing.of(frame[:_SUMMED_BYTES] + frame[_FRAME.size :], order, sums)
+        if sums != (first, second):
+            return at
+    return None
+
+
+class _Sums:
+    """SQLite's checksum of so many bytes: for each two words, s0 += x0 + s1; s1 += x1 + s0.
+
+    That is linear modulo 2^32, so each word has its weight in either sum.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        pairs = size_bytes // 8
+        step = np.array([[1, 1], [1, 2]], dtype=np.uint32)
+        weights = np.empty((pairs, 2, 2), dtype=np.uint32)
+        power = np.array([[1, 0], [0, 1]], dtype=np.uint32)
+        for pair in reversed(range(pairs)):
+            weights[pair] = power @ np.array([[1, 0], [1, 1]], dtype=np.uint32)
+            power = power @ step
+        self._weights = weights
+        self._power = power  #: of the sums before
+
+    def of(self, data: bytes, order: str, before: tuple[int, int]) -> tuple[int, int]:
+        """The sums after ``data``, in words of this byte order."""
+        words = np.frombuffer(data, dtype=order).astype(np.uint32).reshape(-1, 1, 2)
+        sums = (self._weights * words).sum(axis=(0, 2), dtype=np.uint32)
+        sums = sums + self._power @ np.array(before, dtype=np.uint32)
+        return int(sums[0]), int(sums[1])
+
+
+# The journal in SQLite.
+#
+# In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since
+# the operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that
+# too: one sync for many commits.
+#
+# Damage is found when a journal is opened: in the log (``damage``), in the structure of the
+# database (SQLite's own check), and in inodes, each of which has a checksum.
+
+
+log = logging.getLogger(__name__)
+
+#: What to do about a journal that can't be read.
+ADVICE = (
+    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
+    "then write the files again"
+)
+_LAYOUT = 3
+#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
+_RESERVE_BYTES = 2**21
+_TABLES = """
+CREATE TABLE IF NOT EXISTS inodes (
+    number INTEGER PRIMARY KEY,
+    parent INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    folder INTEGER NOT NULL,
+    replication INTEGER NOT NULL,
+    blocks BLOB NOT NULL,
+    attributes BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS open_files (number INTEGER PRIMARY KEY, opened BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS open_blocks (
+    file INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    stored_length INTEGER NOT NULL,
+    PRIMARY KEY (file, block)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+    number INTEGER PRIMARY KEY,
+    token TEXT NOT NULL,
+    answer BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
+INSERT INTO about SELECT 0, 3 WHERE NOT EXISTS (SELECT * FROM about);
+"""
+_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
+_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
+_OPENED = msgspec.msgpack.Decoder(Opened)
+
+
+class SqliteJournal:
+    """A ``dfs.namenode.journal.Journal`` in an SQLite file.
+
+    With ``lasting``, ``load`` syncs the number of starts, so that no id is used twice even after a
+    power cut.
+    """
+
+    def __init__(self, path: Path, lasting: bool = False) -> None:
+        self.commits = 0  #: number of commits so far
+        self._path = path
+        self._lasting = lasting
+        self._log_file: int | None = None  #: descriptor of SQLite's write-ahead log
+        self._reserve: Reserve | None = None  #: room for the log, on a disk that is full
+        self._lock = _lock(path)
+        try:
+            if not check_log(path.with_name(f"{path.name}-wal"), ADVICE):
+                log.warning("%s: its last entry was cut short: left out", path)
+            self._database = sqlite3.connect(path, isolation_level=None)
+            with self._explained():
+                self._open()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def load(self) -> Loaded:
+        with self._explained():
+            return self._load()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what errors mean: ``PeerUnable`` for the disk's, ``UsageError`` for damage."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+            raise self._damaged(error) from None
+
+    def _open(self) -> None:
+        execute = self._database.execute
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = NORMAL")
+        (found,) = execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise self._damaged(found)
+        self._database.executescript(_TABLES)
+        (layout,) = execute("SELECT layout FROM about").fetchone()
+        if layout != _LAYOUT:
+            raise UsageError(f"{self._path}: a journal of layout {layout}: need layout {_LAYOUT}")
+
+    def _load(self) -> Loaded:
+        (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
+        inodes = self._inodes()
+        loaded = Loaded(starts, inodes, self._opened(), self._answers())
+        self._database.execute("UPDATE about SET starts = starts + 1")
+        self._reserve = Reserve(self._log(), _RESERVE_BYTES)
+        self._keep_reserve()
+        if self._lasting:
+            self.sync()
+            sync_folder(self._path.parent)
+        return loaded
+
+    def _inodes(self) -> list[Inode]:
+        rows = self._database.execute(
+            "SELECT number, parent, name, folder, replication, blocks, attributes, checksum"
+            " FROM inodes ORDER BY number"
+        )
+        inodes: list[Inode] = []
+        for *row, checksum in rows:
+            if _checksum(row) != checksum:
+                raise self._damaged(f"inode {row[0]} has the wrong checksum")
+            number, parent, name, folder, replication, blocks, attributes = row
+            inodes.append(
+                Inode(
+                    number=number,
+                    parent=parent,
+                    name=name,
+                    folder=bool(folder),
+                    replication=replication,
+                    blocks=_BLOCKS.decode(blocks),
+                    attributes=_ATTRIBUTES.decode(attributes),
+                )
+            )
+        folders = {ROOT, *[inode.number for inode in inodes if inode.folder]}
+        for inode in inodes:
+            if inode.parent not in folders:
+                raise self._damaged(f"inode {inode.number} is in {inode.parent}, which is missing")
+        return inodes
+
+    def _damaged(self, why: object) -> UsageError:
+        return UsageError(f"{self._path}: damaged: {why}: {ADVICE}")
+
+    def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
+        self.commits += 1
+        self._write(changes, notes)
+
+    def note(self, notes: Sequence[Note]) -> None:
+        self._write((), notes)
+
+    def sync(self) -> None:
+        """Wait until all commits so far are on the disk; raises ``OSError``.
+
+        May run in another thread while more is committed, but only one at a time.
+        """
+        sync_file(self._log())
+
+    def _log(self) -> int:
+        if self._log_file is None:
+            # The log's file stays the same while the database is open; SQLite locks another file.
+            path = self._path.with_name(f"{self._path.name}-wal")
+            self._log_file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return self._log_file
+
+    def _keep_reserve(self) -> None:
+        if self._reserve is not None:
+            with suppress(OSError):  # the disk is full: what there was is kept
+                self._reserve.keep()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._database.close()
+        if self._log_file is not None:
+            os.close(self._log_file)
+            self._log_file = None
+        os.close(self._lock)
+
+    def _cause(self, error: sqlite3.OperationalError) -> str:
+        """The cause for people; SQLite recognizes a full disk, but not a limit on file sizes."""
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return cause_of(OSError(errno.ENOSPC, ""), self._path)
+        return f"{error} ({error.sqlite_errorname})"
+
+    def _opened(self) -> list[tuple[Opened, dict[BlockId, int]]]:
+        lengths: dict[int, dict[BlockId, int]] = {}
+        rows = self._database.execute("SELECT file, block, stored_length FROM open_blocks")
+        for file, block, stored_length in rows:
+            lengths.setdefault(file, {})[block] = stored_length
+        files = self._database.execute("SELECT number, opened FROM open_files ORDER BY number")
+        return [(_OPENED.decode(opened), lengths.get(number, {})) for number, opened in files]
+
+    def _answers(self) -> list[AnswerChange]:
+        rows = self._database.execute("SELECT number, token, answer FROM answers ORDER BY number")
+        return [AnswerChange(number, token, answer) for number, token, answer in rows]
+
+    def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
+        """Write all of them in one transaction, or none."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            for change in changes:
+                self._write_inode(change)
+            for note in notes:
+                self._write_note(note)
+            self._database.execute("COMMIT")
+            self._keep_reserve()
+        except BaseException as error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):  # the disk's fault, not ours
+                raise PeerUnable(f"the journal cannot be written: {self._cause(error)}") from error
+            raise
+
+    def _write_note(self, note: Note) -> None:
+        execute = self._database.execute
+        match note:
+            case OpenFileChange(number=number, opened=None):
+                execute("DELETE FROM open_files WHERE number = ?", (number,))
+                execute("DELETE FROM open_blocks WHERE file = ?", (number,))
+            case OpenFileChange(number=number, opened=opened):
+                given = number, msgspec.msgpack.encode(opened)
+                execute("INSERT OR REPLACE INTO open_files VALUES (?, ?)", given)
+            case OpenBlockChange(file=file, block=block, stored_length=None):
+                execute("DELETE FROM open_blocks WHERE file = ? AND block = ?", (file, block))
+            case OpenBlockChange(file=file, block=block, stored_length=length):
+                row = file, block, length
+                execute("INSERT OR REPLACE INTO open_blocks VALUES (?, ?, ?)", row)
+            case AnswerChange(number=number, answer=None):
+                execute("DELETE FROM answers WHERE number = ?", (number,))
+            case AnswerChange(number=number, token=token, answer=answer):
+                execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (number, token, answer))
+
+    def _write_inode(self, change: Change) -> None:
+        inode = change.inode
+        if inode is None:
+            self._database.execute("DELETE FROM inodes WHERE number = ?", (change.number,))
+            return
+        row = (
+            inode.number,
+            inode.parent,
+            inode.name,
+            int(inode.folder),
+            inode.replication,
+            msgspec.msgpack.encode(inode.blocks),
+            msgspec.msgpack.encode(inode.attributes),
+        )
+        insert = "INSERT OR REPLACE INTO inodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        self._database.execute(insert, (*row, _checksum(row)))
+
+
+def _checksum(row: Sequence[object]) -> int:
+    return zlib.crc32(msgspec.msgpack.encode(row))
+
+
+def _lock(path: Path) -> int:
+    """Take the lock beside a journal, which the kernel gives up when this process is dead.
+
+    Raises ``PeerUnable`` while another process has it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    lock = os.open(path.with_name(f"{path.name}-lock"), flags, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise PeerUnable(f"{path}: another NameNode has it: need that to end first") from None
+    return lock

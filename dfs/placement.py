@@ -1,0 +1,306 @@
+"""Random numbers that are a pure function of a key, such as (seed, file, block).
+
+So the draws for one block do not depend on which others were placed before it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import TypeVar
+
+from railyard.cluster.ids import NodeId, RackId, rack_of
+from railyard.dfs.messages import PlacementHint
+
+T = TypeVar("T")
+_WORDS = struct.Struct("<8Q")
+
+
+class Draws:
+    """An endless sequence of uniform draws.  Equal keys give equal sequences."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, *key: object) -> None:
+        self._words = _words(repr(key).encode())
+
+    def one_of(self, items: Sequence[T]) -> T:
+        """Draw one of some items, uniformly (to within 2**-64 times their number)."""
+        return items[next(self._words) % len(items)]
+
+
+def _words(key: bytes) -> Iterator[int]:
+    """Yield 64-bit words, eight per step of a keyed hash."""
+    step = 0
+    while True:
+        yield from _WORDS.unpack(blake2b(key, salt=step.to_bytes(16, "little")).digest())
+        step += 1
+
+
+# The nodes that are alive, by rack, and the stored bytes of each.
+
+
+class Loads(Mapping[NodeId, int]):
+    """{alive node: stored bytes of its replicas, incoming ones included}."""
+
+    def __init__(self, loads: Mapping[NodeId, int] | None = None) -> None:
+        self._bytes: dict[NodeId, int] = dict(loads or {})
+        self._nodes: list[NodeId] = []  #: sorted; emptied by each change and made again on demand
+        self._racks: dict[RackId, list[NodeId]] = {}  #: the same, by rack
+
+    def __getitem__(self, node: NodeId) -> int:
+        return self._bytes[node]
+
+    def __iter__(self) -> Iterator[NodeId]:
+        return iter(self._bytes)
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._bytes
+
+    @property
+    def nodes(self) -> Sequence[NodeId]:
+        """All alive nodes, sorted."""
+        if not self._nodes:
+            self._nodes = sorted(self._bytes)
+            for node in self._nodes:
+                self._racks.setdefault(rack_of(node), []).append(node)
+        return self._nodes
+
+    def racks(self) -> Mapping[RackId, Sequence[NodeId]]:
+        """{rack: its alive nodes, sorted}, without racks that have none."""
+        return self._racks if self.nodes else {}
+
+    def join(self, node: NodeId) -> None:
+        """Add a node with 0 bytes."""
+        self._bytes[node] = 0
+        self._forget_order()
+
+    def leave(self, node: NodeId) -> None:
+        """Remove a node; does nothing if it is not there."""
+        self._bytes.pop(node, None)
+        self._forget_order()
+
+    def add(self, stored_bytes: int, nodes: Collection[NodeId]) -> None:
+        """Add bytes to each node's load (negative: subtract); ``KeyError`` if one is unknown."""
+        for node in nodes:
+            self._bytes[node] += stored_bytes
+
+    def _forget_order(self) -> None:
+        self._nodes, self._racks = [], {}
+
+
+# Which replica of a block a reader reads: one rule for the client, simulations and policies.
+#
+# The nearest one: on its own node, else in its own rack, else anywhere.  Equally near ones are
+# tried in an order that differs from reader to reader, so that not all read from the same node, and
+# that depends on the replicas' nodes only, not on block ids: the ids of blocks that are written at
+# the same time differ between the two clocks.
+
+
+def distance(reader: NodeId | None, node: NodeId) -> int:
+    """0 for the reader's own node, 1 for its rack, 2 for any other; None reads from outside."""
+    if node == reader:
+        return 0
+    return 1 if reader is not None and rack_of(node) == rack_of(reader) else 2
+
+
+def nearest(reader: NodeId, replicas: Sequence[NodeId]) -> NodeId | None:
+    """The node that a reader reads from; None if there is no replica."""
+    if reader in replicas:
+        return reader
+    mine = rack_of(reader)
+    near = [node for node in replicas if rack_of(node) == mine] or replicas
+    return min(near, key=lambda node: _turn(reader, node, replicas), default=None)
+
+
+def nearest_first(
+    reader: NodeId | None, replicas: Sequence[NodeId], is_lost: Callable[[NodeId], bool]
+) -> list[NodeId]:
+    """All nodes in the order in which a reader tries them; those that are lost come last."""
+
+    def preference(node: NodeId) -> tuple[bool, int, int]:
+        return is_lost(node), distance(reader, node), _turn(reader, node, replicas)
+
+    return sorted(replicas, key=preference)
+
+
+def _turn(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
+    """Sorts equally near replicas."""
+    return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
+
+
+# HDFS's default placement rule: survive the loss of a rack, but cross racks only once.
+#
+#     1st replica   on the writer's node; on any node if the writer is outside the cluster
+#     2nd           on a node of another rack
+#     3rd           on another node of the second replica's rack
+#     4th and on    on a node of a rack that has the fewest of them
+#
+# Sources: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.  Of the
+# nodes that the rule allows, two different ones are drawn and the emptier one is taken, as in
+# HDFS's AvailableSpaceBlockPlacementPolicy: random placement alone fills a small cluster unevenly.
+# Left open there, chosen here: "emptier" counts the replicas of the same file before bytes, so that
+# a file's readers use many links; a scheduler's hints come before the rule, and its racks are
+# filled evenly, node by node.
+#
+# Draws are keyed by (seed, file, block), so they do not depend on other placements or on time.
+
+
+NO_HINT = PlacementHint()
+#: Rejected draws before the allowed nodes are listed and drawn from directly.
+_DRAWS_MAX = 8
+#: {node: replicas of the same file placed on it}
+Uses = Mapping[NodeId, int]
+#: Nodes to draw from, and racks that are excluded.
+_Pool = tuple[Sequence[NodeId], Collection[RackId]]
+
+
+class RackAware:
+    """Chooses nodes by the rule above.  Equal seeds give equal choices."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def choose(
+        self,
+        block: tuple[object, ...],
+        count: int,
+        loads: Loads,
+        uses: Uses,
+        present: Sequence[NodeId] = (),
+        writer: NodeId | None = None,
+        exclude: Collection[NodeId] = (),
+        hint: PlacementHint = NO_HINT,
+    ) -> list[NodeId]:
+        """Choose ``count`` nodes for new replicas of a block that ``present`` has already.
+
+        The writer sends to the first.  Fewer are returned if not enough nodes are alive; all are
+        distinct and none is in ``present`` or ``exclude``.  ``block`` is the key of the draws.
+        """
+        draws = Draws(self._seed, *block)
+        chosen: list[NodeId] = []
+        racks = [rack_of(node) for node in present]
+        barred = {*present, *exclude}
+        for _ in range(count):
+            node = _next_node(racks, loads, uses, barred, writer, hint, draws)
+            if node is None:
+                break
+            chosen.append(node)
+            racks.append(rack_of(node))
+            barred.add(node)
+        return chosen
+
+    def surplus(self, nodes: Sequence[NodeId], wanted: int, loads: Loads) -> list[NodeId]:
+        """Choose which of ``nodes`` delete their replica so that ``wanted`` are left.
+
+        The rack with the most replicas goes first; in a rack, the fullest node.
+        """
+        left = sorted(nodes)
+        gone: list[NodeId] = []
+        while len(left) > max(wanted, 0):
+            in_rack = Counter(map(rack_of, left))
+            victim = max(left, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node))
+            left.remove(victim)
+            gone.append(victim)
+        return gone
+
+
+def _next_node(
+    racks: Sequence[RackId],
+    loads: Loads,
+    uses: Uses,
+    barred: Collection[NodeId],
+    writer: NodeId | None,
+    hint: PlacementHint,
+    draws: Draws,
+) -> NodeId | None:
+    """Choose the node of the next replica; None if none is left.  ``racks``: those used so far."""
+    hinted = _hinted(hint, len(racks), loads, uses, barred)
+    if not racks and writer in (hinted or loads) and writer not in barred:
+        return writer
+    if hinted:
+        fullness = {node: (uses.get(node, 0), loads[node]) for node in hinted}
+        least = min(fullness.values())
+        return draws.one_of([node for node in hinted if fullness[node] == least])
+    for nodes, avoided in _by_rule(racks, loads):
+        node = _emptier(nodes, avoided, loads, uses, barred, draws)
+        if node is not None:
+            return node
+    return None
+
+
+def _by_rule(racks: Sequence[RackId], loads: Loads) -> Iterator[_Pool]:
+    """Yield the pools for the next replica: the rule's own, then fallbacks if it is empty."""
+    if racks and len(set(racks)) == 1:
+        yield loads.nodes, racks[:1]
+    elif len(racks) == 2:
+        yield loads.racks().get(racks[1], ()), ()
+    elif racks:
+        replicas = Counter(racks)
+        fewest = min((replicas[rack] for rack in loads.racks()), default=0)
+        yield loads.nodes, [rack for rack in replicas if replicas[rack] > fewest]
+    yield loads.nodes, ()
+
+
+def _emptier(
+    nodes: Sequence[NodeId],
+    avoided: Collection[RackId],
+    loads: Loads,
+    uses: Uses,
+    barred: Collection[NodeId],
+    draws: Draws,
+) -> NodeId | None:
+    """Draw two different allowed nodes and return the emptier; None if none is allowed."""
+    one = _drawn(nodes, avoided, barred, draws)
+    if one is None:
+        return None
+    other = _drawn(nodes, avoided, {*barred, one}, draws)
+    if other is None:
+        return one
+    other_is_emptier = (uses.get(other, 0), loads[other]) < (uses.get(one, 0), loads[one])
+    return other if other_is_emptier else one
+
+
+def _drawn(
+    nodes: Sequence[NodeId],
+    avoided: Collection[RackId],
+    barred: Collection[NodeId],
+    draws: Draws,
+) -> NodeId | None:
+    """Draw one of the allowed nodes, uniformly."""
+    for _ in range(_DRAWS_MAX if nodes else 0):
+        node = draws.one_of(nodes)
+        if node not in barred and rack_of(node) not in avoided:
+            return node
+    allowed = [node for node in nodes if node not in barred and rack_of(node) not in avoided]
+    return draws.one_of(allowed) if allowed else None
+
+
+def _hinted(
+    hint: PlacementHint, replica: int, loads: Loads, uses: Uses, barred: Collection[NodeId]
+) -> Sequence[NodeId]:
+    """The free nodes that a hint prefers for a block's replica of that number.
+
+    Of the hint's racks, the one with the fewest replicas of the file, then the fewest bytes per
+    node: so a file, and the files of a folder, are spread evenly over the hint's racks.
+    """
+    if replica == 0:
+        for node in hint.first:
+            if node in loads and node not in barred:
+                return [node]
+    racks = hint.racks[replica] if replica < len(hint.racks) else ()
+    if not racks:
+        return ()
+    free = {rack: [n for n in loads.racks().get(rack, ()) if n not in barred] for rack in racks}
+
+    def fullness(nodes: Sequence[NodeId]) -> tuple[int, float]:
+        of_file = sum([uses.get(node, 0) for node in nodes])
+        return of_file, sum([loads[node] for node in nodes]) / len(nodes)
+
+    return min(filter(None, free.values()), key=fullness, default=())

@@ -1,0 +1,270 @@
+"""Permissions as people write them, 640, u+x,g=r or a-w, and as listings show them: rw-r-----."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+
+from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
+from railyard.cluster.errors import UsageError
+from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
+from railyard.gateway.shell.web import Failed, Web
+
+_CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
+#: What ``new_mode`` understands.
+MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
+_SHIFTS = {"u": 6, "g": 3, "o": 0}
+_BITS = {"r": 4, "w": 2, "x": 1}
+_STICKY = 0o1000
+
+
+def new_mode(text: str, now: int, is_folder: bool) -> int:
+    """The bits that a text makes of the bits now; the text must match ``MODE``.
+
+    ``X`` is ``x`` of a folder, or of a file that somebody may execute already.
+    """
+    if text.isdigit():
+        return int(text, 8)
+    for clause in text.split(","):
+        at = next(i for i, letter in enumerate(clause) if letter in "+-=")
+        who, sign, what = clause[:at], clause[at], clause[at + 1 :]
+        bits = sum(_BITS[letter] for letter in set(what) if letter in _BITS)
+        if "X" in what and (is_folder or now & 0o111):
+            bits |= 1
+        shifts = [_SHIFTS[letter] for letter in _SHIFTS if letter in who or not who or "a" in who]
+        given = sum(bits << shift for shift in shifts)
+        if "t" in what:
+            given |= _STICKY
+        if sign == "=":
+            now &= ~sum(7 << shift for shift in shifts)
+        now = now & ~given if sign == "-" else now | given
+    return now
+
+
+def letters(bits: int) -> str:
+    """The nine letters of a listing; the last one is t or T if the sticky bit is set."""
+    shown = ["-" if not bits >> at & 1 else "xwr"[at % 3] for at in range(8, -1, -1)]
+    if bits & _STICKY:
+        shown[-1] = "t" if bits & 1 else "T"
+    return "".join(shown)
+
+
+# The options of each command of ``hadoop fs``; the commands look theirs up here.
+
+
+#: {command: the one whose options it has}
+_ALIASES = {
+    "lsr": "ls",
+    "text": "cat",
+    "copyToLocal": "get",
+    "copyFromLocal": "put",
+    "moveFromLocal": "put",
+    "chown": "chmod",
+    "chgrp": "chmod",
+}
+_BELOW = used("folders and all that is in them")
+_FORCE = used("what is there is replaced")
+_HUMAN = used("sizes in units of 1024")
+_VERIFIED = idle("what is read is verified, always")
+
+OPTIONS = Accepted(
+    "hadoop fs: options of its commands",
+    "option of hadoop fs",
+    {
+        "ls -C": used("paths alone"),
+        "ls -R": _BELOW,
+        "ls -S": used("the largest first"),
+        "ls -d": used("a folder itself, not its entries"),
+        "ls -e": refused("there is no erasure coding"),
+        "ls -h": _HUMAN,
+        "ls -q": idle("all letters of names can be printed"),
+        "ls -r": used("the other way round"),
+        "ls -t": used("the latest first"),
+        "ls -u": used("times of access"),
+        "find -a": idle("all conditions hold anyway"),
+        "find -and": idle("all conditions hold anyway"),
+        "find -iname": used("names that match, in capitals or not"),
+        "find -name": used("names that match"),
+        "find -print": idle("names are printed anyway"),
+        "find -print0": used("a null byte after each name"),
+        "du -h": _HUMAN,
+        "du -s": used("one sum for each path"),
+        "du -v": used("a heading"),
+        "du -x": idle("there are no snapshots"),
+        "df -h": _HUMAN,
+        "count -h": _HUMAN,
+        "count -q": used("quotas, too"),
+        "count -u": used("quotas alone"),
+        "count -v": used("a heading"),
+        "count -x": idle("there are no snapshots"),
+        "test -d": used("whether it is a folder"),
+        "test -e": used("whether it is there"),
+        "test -f": used("whether it is a file"),
+        "test -r": used("whether it is there: all may read it"),
+        "test -s": used("whether it is not empty"),
+        "test -w": used("whether it is there: all may write it"),
+        "test -z": used("whether it is an empty file"),
+        "checksum -v": refused("-stat %o has the size of blocks"),
+        "getfacl -R": _BELOW,
+        "cat -ignoreCrc": _VERIFIED,
+        "tail -f": refused("a file is there once it is whole"),
+        "getmerge -nl": used("a line end after each file"),
+        "getmerge -skip-empty-file": used("no line end for an empty file"),
+        "get -crc": refused("no .crc files are written"),
+        "get -f": _FORCE,
+        "get -ignoreCrc": _VERIFIED,
+        "get -p": used("times and permission are kept"),
+        "put -d": idle("a file is there once it is whole, in any case"),
+        "put -f": _FORCE,
+        "put -l": idle("all blocks are on disks"),
+        "put -p": used("times, owner, group and permission are kept"),
+        "appendToFile -n": idle("how a file is cut into blocks is the store's affair"),
+        "touch -c": used("no file is made"),
+        "cp -d": idle("a file is there once it is whole, in any case"),
+        "cp -f": _FORCE,
+        "cp -p": used("times, owner, group and permission are kept"),
+        "mkdir -p": used("with its parents, and it may be there"),
+        "rm -R": _BELOW,
+        "rm -f": used("what is not there is no error"),
+        "rm -r": _BELOW,
+        "rm -safely": refused("nothing is asked before a folder is removed"),
+        "rm -skipTrash": idle("there is no trash"),
+        "rmdir --ignore-fail-on-non-empty": used("a folder with entries is no error"),
+        "setrep -R": idle("it holds for all that is below a folder anyway"),
+        "setrep -w": used("waits until there are as many replicas"),
+        "chmod -R": _BELOW,
+        "truncate -w": idle("it is done when the command ends"),
+        "expunge -immediate": idle("there is no trash"),
+    },
+)
+
+
+def options_of(command: str) -> dict[str, Entry]:
+    """{option without its dash: what it does} of a command."""
+    start = f"{_ALIASES.get(command, command)} -"
+    return {
+        name.removeprefix(start): entry
+        for name, entry in OPTIONS.entries.items()
+        if name.startswith(start)
+    }
+
+
+def check_option(command: str, option: str) -> None:
+    """Raise ``UsageError`` for an option that is refused."""
+    OPTIONS.check(f"{_ALIASES.get(command, command)} -{option}", f"-{command} -{option}")
+
+
+# A command of the file system shell: its options, its arguments, and what it says that failed.
+#
+# ``Misused`` is for what can't be a command: it is said with how commands are used, and the exit
+# status is 255.  ``Wrong`` is for what can't be done: exit status 1.
+
+
+#: What is said of a path; of all other exceptions the message is.
+TEXTS = {
+    "FileNotFoundException": "No such file or directory",
+    "PathIsNotEmptyDirectoryException": "Directory is not empty",
+}
+_UNITS = " KMGTPE"
+
+
+class Misused(Exception):
+    """A command with an option or an argument that it has not got, or without one that it needs."""
+
+
+class Command:
+    """A command with its options and arguments, and how it has gone so far."""
+
+    def __init__(
+        self, name: str, arguments: list[str], web: Web, *, takes_any: bool = False
+    ) -> None:
+        self.name = name
+        self.web = web
+        self.status = 0
+        self.failures = 0
+        self.options: set[str] = set()
+        known = {} if name == "find" else options_of(name)  # its own stand behind the paths
+        while arguments and arguments[0].startswith("-") and len(arguments[0]) > 1:
+            option = arguments[0][1:]
+            if option in known or takes_any:
+                given = {option}
+            elif option.startswith("-") or not set(option) <= known.keys():
+                raise Misused(f"Illegal option {arguments[0]}")
+            else:
+                given = set(option)
+            for each in () if takes_any else sorted(given):
+                check_option(name, each)
+            self.options |= given
+            arguments = arguments[1:]
+        self.arguments = arguments
+
+    def has(self, *options: str) -> bool:
+        """Whether one of these options was given."""
+        return not self.options.isdisjoint(options)
+
+    def need(self, least: int, most: int | None = None) -> None:
+        """Raise ``Misused`` unless there are so many arguments."""
+        if len(self.arguments) < least:
+            raise Misused(f"Not enough arguments: expected {least} but got {len(self.arguments)}")
+        if most is not None and len(self.arguments) > most:
+            raise Misused(f"Too many arguments: expected {most} but got {len(self.arguments)}")
+
+    def failed(self, why: str) -> None:
+        """Say what is wrong, and go on."""
+        print(f"{self.name}: {why}", file=sys.stderr)
+        self.status = 1
+        self.failures += 1
+
+    def found(self, arguments: list[str]) -> Iterator[Found]:
+        """What the arguments stand for; those that stand for nothing are said."""
+        for argument in arguments:
+            try:
+                yield from find(self.web, argument)
+            except (Wrong, UsageError) as wrong:
+                self.failed(str(wrong))
+
+    @contextlib.contextmanager
+    def about(self, shown: str) -> Iterator[None]:
+        """What fails within is said to be about a path."""
+        try:
+            yield
+        except Failed as failed:
+            text = TEXTS.get(failed.exception)
+            self.failed(str(failed) if text is None else f"`{shown}': {text}")
+        except OSError as error:
+            self.failed(f"`{shown}': {error.strerror or error}")
+
+    def path(self, typed: str) -> str:
+        """Where a typed path is."""
+        return absolute(typed, self.web.user, self.web.address)
+
+    def uri(self, typed: str) -> str:
+        """The whole address of a typed path, as errors about a missing parent have it."""
+        return f"webhdfs://{self.web.address}{self.path(typed)}"
+
+
+def size(count: int, human: bool) -> str:
+    """Bytes, or in units of 1024 as -h has them."""
+    if not human or count < 1024:
+        return str(count)
+    number, unit = float(count), 0
+    while number >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}"
+
+
+def entries(command: Command, folder: Found) -> list[Found]:
+    """The entries of a folder, by name."""
+    return [folder.below(s["pathSuffix"], s) for s in entries_of(command.web, folder.path)]
+
+
+def below(command: Command, folder: Found) -> list[Found]:
+    """All that is below a folder: each folder before its entries."""
+    everything = []
+    for entry in entries(command, folder):
+        everything.append(entry)
+        if entry.is_folder:
+            everything += below(command, entry)
+    return everything

@@ -1,0 +1,286 @@
+"""Commands that list names: -ls and -find."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+import sys
+import time
+from typing import Any
+
+from railyard.gateway.shell.command import (
+    Command,
+    Misused,
+    below,
+    entries,
+    letters,
+    options_of,
+    size,
+)
+from railyard.gateway.shell.paths import Found, Wrong, status_of
+
+
+def ls(command: Command) -> None:
+    """-ls [-C] [-d] [-h] [-R] [-t] [-S] [-r] [-u] [PATH ...]"""
+    table = _Table(command)
+    for found in command.found(command.arguments or ["."]):
+        if found.is_folder and not command.has("d"):
+            _list(found, command, table)
+        else:
+            table.widen([found])
+            table.print(found)
+
+
+def lsr(command: Command) -> None:
+    """-lsr PATH ...: the same as -ls -R"""
+    command.options.add("R")
+    ls(command)
+
+
+def _list(folder: Found, command: Command, table: _Table) -> None:
+    shown = _sorted(entries(command, folder), command)
+    if shown and not command.has("C", "R"):
+        print(f"Found {len(shown)} items")
+    table.widen(shown)
+    for entry in shown:
+        table.print(entry)
+        if command.has("R") and entry.is_folder:
+            _list(entry, command, table)
+
+
+def _sorted(shown: list[Found], command: Command) -> list[Found]:
+    """By name, the latest first (-t), or the largest first (-S); -r: the other way round."""
+    if command.has("t"):
+        key = "accessTime" if command.has("u") else "modificationTime"
+    elif command.has("S"):
+        key = "length"
+    else:
+        return shown[::-1] if command.has("r") else shown
+    sign = 1 if command.has("r") else -1
+    return sorted(shown, key=lambda each: sign * each.status[key])
+
+
+class _Table:
+    """The lines of a listing: a column is as wide as its widest text so far."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._time = "accessTime" if command.has("u") else "modificationTime"
+        self._widths = [0, 3, 0, 0, 10]
+
+    def widen(self, shown: list[Found]) -> None:
+        """Make room for these."""
+        for entry in shown:
+            cells = self._cells(entry)
+            self._widths = [
+                max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
+            ]
+
+    def print(self, entry: Found) -> None:
+        """Print a line."""
+        if self._command.has("C"):
+            print(entry.shown)
+            return
+        mode, copies, owner, group, length = self._cells(entry)
+        _, *widths = self._widths
+        changed_s = entry.status[self._time] / 1000
+        print(
+            f"{mode} {copies:>{widths[0]}} {owner:<{widths[1]}} {group:<{widths[2]}} "
+            f"{length:>{widths[3]}} {_time(changed_s)} {entry.shown}"
+        )
+
+    def _cells(self, entry: Found) -> tuple[str, str, str, str, str]:
+        status = entry.status
+        copies = "-" if entry.is_folder else str(status["replication"])
+        mode = ("d" if entry.is_folder else "-") + letters(int(status["permission"], 8))
+        length = size(status["length"], self._command.has("h"))
+        return mode, copies, status["owner"], status["group"], length
+
+
+def _time(since_1970_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(since_1970_s))
+
+
+def find(command: Command) -> None:
+    """-find PATH ... [-name PATTERN] [-iname PATTERN] [-print] [-print0]"""
+    paths, matches, end = _expression(command.arguments)
+    for found in command.found(paths or ["."]):
+        for each in (found, *(below(command, found) if found.is_folder else ())):
+            name = each.path.rsplit("/", 1)[1]
+            if all(pattern.match(name) for pattern in matches):
+                sys.stdout.write(f"{each.shown}{end}")
+
+
+def _expression(arguments: list[str]) -> tuple[list[str], list[re.Pattern[str]], str]:
+    """(paths, what names must match, what is written after each)"""
+    paths: list[str] = []
+    matches: list[re.Pattern[str]] = []
+    end, left = "\n", list(arguments)
+    while left:
+        word = left.pop(0)
+        if word in ("-name", "-iname"):
+            if not left:
+                raise Wrong(f"{word}: need a pattern")
+            flags = re.IGNORECASE if word == "-iname" else 0
+            matches.append(re.compile(fnmatch.translate(left.pop(0)), flags))
+        elif word == "-print0":
+            end = "\0"
+        elif not word.startswith("-"):
+            paths.append(word)
+        elif word[1:] not in options_of("find"):
+            raise Wrong(f"Unexpected argument: {word}")
+    return paths, matches, end
+
+
+# Commands that look: sizes, attributes, checksums.
+
+
+_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
+_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
+
+
+def du(command: Command) -> None:
+    """-du [-s] [-h] [-v] PATH ..."""
+    heads = ("SIZE", "DISK_SPACE_CONSUMED_WITH_ALL_REPLICAS", "FULL_PATH_NAME")
+    rows = [heads] if command.has("v") else []
+    for found in command.found(command.arguments or ["."]):
+        if command.has("s") or not found.is_folder:
+            rows.append(_used(command, found))
+        else:
+            rows += [_used(command, entry) for entry in entries(command, found)]
+    widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
+    for length, disk, shown in rows:
+        print(f"{length:<{widths[0]}}  {disk:<{widths[1]}}  {shown}")
+
+
+def _used(command: Command, entry: Found) -> tuple[str, str, str]:
+    told = _summary(command, entry)
+    human = command.has("h")
+    return size(told["length"], human), size(told["spaceConsumed"], human), entry.shown
+
+
+def _summary(command: Command, found: Found) -> dict[str, Any]:
+    return dict(command.web.ask("GET", found.path, "GETCONTENTSUMMARY")["ContentSummary"])
+
+
+def count(command: Command) -> None:
+    """-count [-q] [-u] [-h] [-v] PATH ...: folders, files and bytes; no quota is ever set"""
+    command.need(1)
+    quotas, counts = command.has("q", "u"), not command.has("u")
+    if command.has("v"):
+        names = f"{'DIR_COUNT':>12} {'FILE_COUNT':>12} {'CONTENT_SIZE':>18}"
+        print(*[_QUOTA_HEADS] * quotas, *[names] * counts, "PATHNAME")
+    for found in command.found(command.arguments):
+        told = _summary(command, found)
+        keys, widths = ("directoryCount", "fileCount", "length"), (12, 12, 18)
+        numbers = [size(told[key], command.has("h")) for key in keys]
+        shown = " ".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
+        print(*[_QUOTAS] * quotas, *[shown] * counts, found.shown)
+
+
+def df(command: Command) -> None:
+    """-df [-h] [PATH ...]: how full the block store is, and the disk that it is on"""
+    command.arguments = command.arguments or ["/"]
+    rows = [("Filesystem", "Size", "Used", "Available", "Use%")]
+    for found in command.found(command.arguments):
+        told = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
+        sizes = [size(told[key], command.has("h")) for key in ("capacity", "used", "remaining")]
+        share = f"{100 * told['used'] // max(1, told['capacity'])}%"
+        rows.append((f"webhdfs://{command.web.address}", sizes[0], sizes[1], sizes[2], share))
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    for first, *others in rows if len(rows) > 1 else ():
+        right = [f"{text:>{width}}" for text, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([f"{first:<{widths[0]}}", *right]))
+
+
+def stat(command: Command) -> None:
+    """-stat [FORMAT] PATH ...: %b bytes, %n name, %o block, %r replicas, %u %g %a %A %F %y %x"""
+    command.need(1)
+    pattern = "%y"
+    if len(command.arguments) > 1 and "%" in command.arguments[0]:
+        pattern, *command.arguments = command.arguments
+    for found in command.found(command.arguments):
+        print(_stat(pattern, found))
+
+
+def _stat(pattern: str, found: Found) -> str:
+    status = found.status
+    changed_ms, read_ms = status["modificationTime"], status["accessTime"]
+    values = {
+        "b": status["length"],
+        "n": posixpath.basename(found.path),
+        "o": status["blockSize"],
+        "r": status["replication"],
+        "u": status["owner"],
+        "g": status["group"],
+        "a": status["permission"],
+        "A": letters(int(status["permission"], 8)),
+        "F": "directory" if found.is_folder else "regular file",
+        "y": _utc_time(changed_ms),
+        "Y": changed_ms,
+        "x": _utc_time(read_ms),
+        "X": read_ms,
+        "%": "%",
+    }
+    text, at = "", 0
+    while at < len(pattern):
+        letter = pattern[at]
+        if letter == "%" and pattern[at + 1 : at + 2] in values:
+            at += 1
+            text += str(values[pattern[at]])
+        else:
+            text += letter
+        at += 1
+    return text
+
+
+def _utc_time(since_1970_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(since_1970_ms / 1000))
+
+
+def test(command: Command) -> None:
+    """-test -[defswrz] PATH: exit status 0 or 1, and nothing is said"""
+    command.need(1, 1)
+    if not command.options:
+        raise Misused("No test flag given")
+    status = status_of(command.web, command.path(command.arguments[0]))
+    folder = status is not None and status["type"] == "DIRECTORY"
+    holds = {
+        **dict.fromkeys("ewr", status is not None),  # permissions are not enforced
+        "d": folder,
+        "f": status is not None and not folder,
+        "s": status is not None and (status["length"] > 0 or status["childrenNum"] > 0),
+        "z": status is not None and not folder and status["length"] == 0,
+    }
+    command.status = 0 if all(holds[option] for option in command.options) else 1
+
+
+def checksum(command: Command) -> None:
+    """-checksum PATH ..."""
+    command.need(1)
+    for found in command.found(command.arguments):
+        if found.is_folder:
+            command.failed(f"`{found.shown}': Is a directory")
+            continue
+        told = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
+        digits = told["bytes"][: 2 * told["length"]]
+        print(f"{found.shown}\t{told['algorithm']}\t{digits}")
+
+
+def getfacl(command: Command) -> None:
+    """-getfacl [-R] PATH: owner and permission, as there are no access lists"""
+    command.need(1)
+    if len(command.arguments) > 1:
+        raise Misused("Too many arguments")
+    every = [*command.found(command.arguments)]
+    if command.has("R"):
+        every += [each for top in every if top.is_folder for each in below(command, top)]
+    for found in every:
+        told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
+        print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
+        bits = int(told["permission"], 8)
+        if told["stickyBit"]:
+            print(f"# flags: --{'t' if bits & 1 else 'T'}")
+        shown = letters(bits)
+        print(f"user::{shown[:3]}\ngroup::{shown[3:6]}\nother::{shown[6:]}\n")

@@ -1,0 +1,275 @@
+"""Correlation: Spearman's rank correlation of two columns; five stages, four of a single task.
+
+A row is a line "name,first,second" with whole numbers.  Of rows with one name the least counts.
+The output has a line "name<TAB>rank in first<TAB>rank in second" for each name, in order; equal
+numbers have their mean rank.  Its last line has no name: "<TAB>rows<TAB>coefficient", which is
+"undefined" if all numbers of a column are equal.
+
+           m m m ...            the rows of each split
+             rows               one row for each name
+        first    second         ranks need all rows, so each column is one task's
+            joined              both ranks of each name
+
+Source: Spearman, "The proof and measurement of association between two things", 1904.  The graph
+is the diamond with which workflow systems are tried out, as in Pegasus's examples.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+
+import numpy as np
+
+from railyard.cluster.errors import printable, require
+from railyard.cluster.messages import TaskSpec
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.operators import fetch, split_bytes
+from railyard.jobs.package import pack_job
+from railyard.jobs.plan import (
+    Files,
+    Plan,
+    Request,
+    Step,
+    Verdict,
+    decoded,
+    generating_step,
+    lines_of,
+    measured_step,
+)
+from railyard.jobs.samples.checks import expected_ranks
+from railyard.jobs.samples.tasks import (
+    BadLine,
+    Part,
+    check_lines,
+    check_parts,
+    generating_stages,
+    parsed_blocks,
+)
+from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
+
+_ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
+_SHOWN_BYTES = 60
+_LINES_PER_PIECE = 2**12
+
+
+class Correlation(Job):
+    """Compares the ranks of rows by two columns."""
+
+    input = Lines()
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (
+            Stage("m", _ShipRows()),
+            Stage("rows", _LeastOfEachName(), reads=("m",), tasks=1),
+            Stage("first", _Rank(0), reads=("rows",), tasks=1),
+            Stage("second", _Rank(1), reads=("rows",), tasks=1),
+            Stage("joined", _Join(), reads=("first", "second"), tasks=1),
+        )
+
+
+def checked_rows(block: Buffer) -> list[bytes]:
+    """The lines of a block; ``BadLine`` for one that is no row."""
+    lines = [line.removesuffix(b"\r") for line in bytes(block).split(b"\n")]
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines):
+        if _ROW.fullmatch(line) is None:
+            shown = line[:_SHOWN_BYTES].decode(errors="replace")
+            raise BadLine(number, f"{shown!r}: need name,first,second with two whole numbers")
+    return lines
+
+
+class _ShipRows:
+    """Ships the rows of its splits."""
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        pieces: list[Buffer] = []
+        total, done = max(1, split_bytes(task)), 0
+        for split in task.splits:
+            for block, lines in parsed_blocks(checked_rows, io.open(split.path), split):
+                pieces += [b"\n".join(lines), b"\n"]
+                done += len(block)
+                io.progress(min(1.0, done / total))
+        return TaskResult(partitions=[pieces], input_bytes=split_bytes(task), counters=counters)
+
+
+class _LeastOfEachName:
+    """Ships one row for each name, in order of names."""
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        found: dict[bytes, tuple[int, int]] = {}
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            fetched_bytes += len(output)
+            for name, first, second in _fields(output):
+                row = int(first), int(second)
+                found[name] = min(found.get(name, row), row)
+        counters["rows"] = len(found)
+        lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
+        return TaskResult(partitions=[[lines]], input_bytes=fetched_bytes, counters=counters)
+
+
+class _Rank:
+    """Ships each name with twice its rank by a column, which is a whole number."""
+
+    def __init__(self, column: int) -> None:
+        self._column = column
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        named: list[tuple[int, bytes]] = []
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            fetched_bytes += len(output)
+            named += [(int(row[1 + self._column]), row[0]) for row in _fields(output)]
+        named.sort()
+        lines = list[bytes]()
+        before = 0
+        for _, group in groupby(named, key=lambda pair: pair[0]):
+            equal = list(group)
+            twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
+            before += len(equal)
+            lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
+        ranks = b"".join(lines)
+        return TaskResult(partitions=[[ranks]], input_bytes=fetched_bytes, counters=counters)
+
+
+class _Join:
+    """Writes both ranks of each name, and the coefficient."""
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
+        fetched_bytes = 0
+        for stage, output in fetch(task, io):
+            fetched_bytes += len(output)
+            ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
+        made = _pieces(ranks["first"], ranks["second"])
+        return TaskResult(output=made, input_bytes=fetched_bytes, counters=counters)
+
+
+def _fields(output: memoryview) -> list[list[bytes]]:
+    return [line.split(b",") for line in bytes(output).split(b"\n")[:-1]]
+
+
+def _pieces(first: dict[bytes, int], second: dict[bytes, int]) -> Iterator[Buffer]:
+    """The output, of twice the ranks."""
+    x = y = xx = yy = xy = 0
+    names = sorted(first)
+    for start in range(0, len(names), _LINES_PER_PIECE):
+        lines = list[bytes]()
+        for name in names[start : start + _LINES_PER_PIECE]:
+            one, other = first[name], second[name]
+            x, y, xx, yy, xy = x + one, y + other, xx + one**2, yy + other**2, xy + one * other
+            lines.append(b"%s\t%s\t%s\n" % (name, _half(one), _half(other)))
+        yield b"".join(lines)
+    n = len(names)
+    spread = (n * xx - x * x) * (n * yy - y * y)
+    shown = b"%.6f" % ((n * xy - x * y) / math.sqrt(spread)) if spread else b"undefined"
+    yield b"\t%d\t%s\n" % (n, shown)
+
+
+def _half(twice: int) -> bytes:
+    return b"%d.5" % (twice // 2) if twice % 2 else b"%d" % (twice // 2)
+
+
+# Tables of two columns that depend on one another, made up by seed; some names come twice.
+
+
+#: Bytes of a row: "n0000001,000001,000001" and the end of the line.
+ROW_BYTES = 23
+
+_ROWS_AT_ONCE = 2**14
+#: Share of the rows that have another row's name.
+_AGAIN = 0.02
+#: Numbers are below.
+_NUMBERS = 10**6
+
+
+class TableGen(Job):
+    """Generates `rows` rows in `parts` files."""
+
+    input = Lines()
+    rows: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
+        check_parts(self.rows, "rows", self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return generating_stages(self.rows, self.parts, self._pieces)
+
+    def _pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters["rows"] = part.stop - part.first
+        for row, count in part.pieces(_ROWS_AT_ONCE):
+            names = np.arange(row, row + count)
+            again = dice.random(count) < _AGAIN
+            names[again] = dice.integers(0, self.rows, again.sum())
+            first = dice.random(count) ** 3  # many small numbers, some of them equal
+            second = (first + dice.random(count)) / 2
+            columns = names, first * _NUMBERS // 1, second * _NUMBERS // 1
+            table = np.column_stack(columns).astype(np.int64).tolist()
+            yield b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table]), count
+
+
+# The plan of the correlation: a table generated or given, ranked, checked.
+
+
+_SHOWN_LETTERS_MAX = 60
+#: Both coefficients are rounded to six digits.
+_ROUNDING = 1.1e-6
+
+
+def plan_correlation(request: Request) -> Plan:
+    """Rank the rows of a generated or given table."""
+    generate = None if request.input else _table(request)
+    source = generate.output if generate else request.input
+    step = measured_step("correlation", source, request, pack_job(Correlation, request.params))
+
+    def verify(files: Files) -> Verdict:
+        """Compare with a plain program that shares no code with the job."""
+        expected, coefficient = expected_ranks(files, source)
+        found = list(lines_of(files, step.output))
+        last = found.pop() if found else b""
+        if found != expected:
+            odd = next(iter(sorted(set(found) ^ set(expected))), b"an order")
+            shown = printable(decoded(odd), _SHOWN_LETTERS_MAX)
+            words = f"{len(found)} ranks, {len(expected)} expected; others, such as: {shown}"
+            return Verdict(False, words)
+        if not _is_summary(last, len(expected), coefficient):
+            shown = printable(decoded(last), _SHOWN_LETTERS_MAX)
+            return Verdict(False, f"{len(expected)} rows, {coefficient} expected, not: {shown}")
+        detail = f"{len(expected)} rows, rank correlation {coefficient}, as computed independently"
+        return Verdict(True, detail)
+
+    return Plan(
+        steps=(generate, step) if generate else (step,),
+        input=Correlation.input,
+        check_files=partial(check_lines, checked_rows),
+        verify=verify,
+    )
+
+
+def _is_summary(line: bytes, rows: int, coefficient: str) -> bool:
+    """Whether this is the last line of the output for so many rows and this coefficient."""
+    start, _, found = decoded(line).rpartition("\t")
+    if start != f"\t{rows}":
+        return False
+    try:
+        return found == coefficient or abs(float(found) - float(coefficient)) < _ROUNDING
+    except ValueError:
+        return False
+
+
+def _table(request: Request) -> Step:
+    size = request.stored_bytes
+    count = size // ROW_BYTES
+    require(count >= 1, "size", size, f"at least a row of {ROW_BYTES} real bytes")
+    params = {"rows": count, "parts": min(request.parts, count), "seed": request.seed}
+    return generating_step("tablegen", request, pack_job(TableGen, params), size)

@@ -1,0 +1,465 @@
+"""Ratings of movies: a movie a line, "movie:rater_rating,rater_rating,...", ratings from 1 to 5.
+
+Source: the layout of the PUMA suite's movie data sets, made of the Netflix Prize's files.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import UsageError, printable, require, unknown_name
+from railyard.cluster.messages import JobPackage, TaskSpec
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.operators import FETCHED_SHARE, fetch, split_bytes
+from railyard.jobs.package import pack_job
+from railyard.jobs.plan import (
+    Files,
+    GivenFile,
+    Plan,
+    Request,
+    Step,
+    Verdict,
+    decoded,
+    generating_step,
+    lines_of,
+    output_of,
+)
+from railyard.jobs.samples.checks import expected_clusters
+from railyard.jobs.samples.tasks import (
+    BadLine,
+    Part,
+    check_parts,
+    generating_stages,
+    parsed_blocks,
+    parsed_file,
+)
+from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+
+#: Ratings of its movie that a centroid has at most, the first ones of its line.
+CENTROID_RATINGS_MAX = 4096
+
+_MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\r?")
+_SHOWN_BYTES = 60
+_RIGHT = "need movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Movie(NamedTuple):
+    """A movie and its ratings."""
+
+    number: int
+    raters: Numbers
+    ratings: Numbers
+    line: bytes
+
+
+def movies(lines: Buffer) -> list[Movie]:
+    """The movies in these lines; ``BadLine`` for the first line of another layout."""
+    rows = bytes(lines).split(b"\n")
+    if not rows[-1]:
+        rows.pop()
+    return [_movie(number, row.removesuffix(b"\r")) for number, row in enumerate(rows)]
+
+
+def _movie(at: int, line: bytes) -> Movie:
+    found = _MOVIE.fullmatch(line)
+    if found is None:
+        raise BadLine(at, f"{line[:_SHOWN_BYTES].decode(errors='replace')!r}: {_RIGHT}")
+    both = np.fromstring(found[2].replace(b"_", b","), np.int64, sep=",")
+    raters, ratings = both[0::2], both[1::2]
+    if len(np.unique(raters)) < len(raters):
+        raise BadLine(at, f"movie {int(found[1])} has two ratings of one rater: need one of each")
+    return Movie(int(found[1]), raters, ratings, line)
+
+
+class Centroids:
+    """The movies that clusters form around, to compare others with."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        found = [_movie(0, line) for line in lines]
+        raters = np.concatenate([movie.raters for movie in found])
+        order = np.argsort(raters, kind="stable")
+        self._raters = raters[order]  #: of all centroids' ratings
+        self._ratings = np.concatenate([movie.ratings for movie in found])[order]
+        sizes = [len(movie.raters) for movie in found]
+        self._clusters = np.repeat(np.arange(len(found)), sizes)[order]
+        self._squares = np.array([_square(movie.ratings) for movie in found], np.float64)
+
+    def nearest(self, movie: Movie) -> tuple[int, float]:
+        """The number of the most similar centroid, the lowest of equal ones, and the similarity.
+
+        The similarity is the cosine of the two vectors of ratings.  Sums are whole numbers, so
+        they are exact.
+        """
+        first = np.searchsorted(self._raters, movie.raters, "left")
+        counts = np.searchsorted(self._raters, movie.raters, "right") - first
+        ends = counts.cumsum()
+        rows = np.arange(ends[-1]) + np.repeat(first - (ends - counts), counts)
+        products = self._ratings[rows] * np.repeat(movie.ratings, counts)
+        sums = np.bincount(self._clusters[rows], products, len(self._squares))
+        similarities = sums / np.sqrt(self._squares * float(_square(movie.ratings)))
+        nearest = int(np.argmax(similarities))
+        return nearest, float(similarities[nearest])
+
+
+def as_centroid(line: bytes) -> bytes:
+    """A movie's line with as many ratings as a centroid has at most."""
+    return b",".join(line.split(b",", CENTROID_RATINGS_MAX)[:CENTROID_RATINGS_MAX])
+
+
+def _square(ratings: Numbers) -> int:
+    return int(ratings @ ratings)
+
+
+# KMeans: one iteration, which finds the nearest centroid of each movie, and then new centroids.
+#
+# A map finds for each movie of its splits the most similar centroid, and ships the movie to the
+# reduce of that cluster.  A reduce takes as the new centroid the movie whose similarity to the old
+# one is closest to the mean of the cluster, and writes, each in a line, the centroids of its
+# clusters ("centroid<TAB>cluster<TAB>movie"), then their movies ("cluster<TAB>movie").
+#
+# Source: K-Means of the PUMA suite (Ahmad et al., 2012): cosine similarity of the vectors of
+# ratings, whole movies in the shuffle, a movie as the new centroid, chosen by the mean similarity,
+# of which only the first ratings are kept.  An iteration is a run there; here a job has several.
+# Chosen here: norms are those of whole vectors (PUMA's code counts common raters only, so that one
+# of them makes two movies equal); of two movies equally close to the mean the lower number counts;
+# a cluster without movies keeps its centroid.
+
+
+K_MAX = 256
+ITERATIONS_MAX = 1000
+#: What the lines of centroids begin with.
+CENTROID = b"centroid\t"
+
+_HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
+_LINES_PER_PIECE = 2**8
+
+
+class KMeans(Job):
+    """Forms `k` clusters in `iterations`; `centroids` are the lines of those of one iteration."""
+
+    input = Lines()
+    centroids: list[bytes]
+    k: int = 16
+    iterations: int = 3
+    reduces: int = 1  #: how many its reduces are; cluster c is that of reduce c modulo ``reduces``
+
+    def setup(self) -> None:
+        require(1 <= self.k <= K_MAX, "k", self.k, f"1 to {K_MAX} clusters")
+        right = f"1 to {ITERATIONS_MAX}"
+        require(1 <= self.iterations <= ITERATIONS_MAX, "iterations", self.iterations, right)
+        require(1 <= self.reduces <= self.k, "reduces", self.reduces, "1 to the number of clusters")
+
+    def stages(self) -> tuple[Stage, ...]:
+        recentre = _Recentre(self)
+        return (Stage("m", _Assign(self)), Stage("r", recentre, reads=("m",), tasks=self.reduces))
+
+
+class _Assign:
+    """Ships each movie of its splits to the reduce of its cluster."""
+
+    def __init__(self, job: KMeans) -> None:
+        self._job = job
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        centroids = Centroids(self._job.centroids)
+        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+        total, done = max(1, split_bytes(task)), 0
+        counters |= {"movies": 0, "ratings": 0}
+        for split in task.splits:
+            for block, found in parsed_blocks(movies, io.open(split.path), split):
+                for movie in found:
+                    cluster, similarity = centroids.nearest(movie)
+                    header = _HEADER.pack(cluster, movie.number, similarity, len(movie.line))
+                    partitions[cluster % task.partitions] += [header, movie.line]
+                    counters["ratings"] += len(movie.raters)
+                counters["movies"] += len(found)
+                done += len(block)
+                io.progress(min(1.0, done / total))
+        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+
+
+class _Member(NamedTuple):
+    """A movie of a cluster; they are written in this order."""
+
+    number: int
+    line: bytes
+    similarity: float  #: to the cluster's centroid
+
+
+class _Recentre:
+    """Finds the new centroids of its clusters, and writes these."""
+
+    def __init__(self, job: KMeans) -> None:
+        self._job = job
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        clusters: dict[int, list[_Member]] = {}
+        fetched_bytes = 0
+        for _, output in fetch(task, io):
+            fetched_bytes += len(output)
+            for cluster, member in _shipped(output):
+                clusters.setdefault(cluster, []).append(member)
+        pieces = self._lines(clusters, task, io)
+        return TaskResult(output=pieces, input_bytes=fetched_bytes, counters=counters)
+
+    def _lines(
+        self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
+    ) -> Iterator[Buffer]:
+        job = self._job
+        for cluster in range(task.index, job.k, job.reduces):
+            members = clusters.get(cluster, [])
+            line = _centre(members).line if members else job.centroids[cluster]
+            yield b"%s%d\t%s\n" % (CENTROID, cluster, as_centroid(line))
+        for done, cluster in enumerate(sorted(clusters), start=1):
+            members = sorted(clusters[cluster])
+            for start in range(0, len(members), _LINES_PER_PIECE):
+                piece = members[start : start + _LINES_PER_PIECE]
+                yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
+            io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
+
+
+def _centre(members: list[_Member]) -> _Member:
+    """The movie whose similarity to the centroid is closest to the mean; then the lowest number."""
+    mean = math.fsum(member.similarity for member in members) / len(members)
+    return min(members, key=lambda member: (abs(member.similarity - mean), member))
+
+
+def _shipped(output: memoryview) -> Iterator[tuple[int, _Member]]:
+    """(Cluster, movie) in one fetched output."""
+    at = 0
+    while at < len(output):
+        cluster, number, similarity, length = _HEADER.unpack_from(output, at)
+        at += _HEADER.size
+        yield cluster, _Member(number, bytes(output[at : at + length]), similarity)
+        at += length
+
+
+# Ratings of movies as those of Netflix's customers, made up by seed.
+#
+# There are 8 genres.  Of a movie's raters, 60 % are drawn among the customers who like its genre.
+# Some customers rate far more than others (the n-th most active one in proportion to 1 / n**0.5).
+# Movies have very unequal numbers of ratings (lognormal, at least 3), 200 in the mean, by 20,000
+# customers: about as dense as Netflix's (1 % of all pairs), so that movies have raters in common
+# although there are few movies.  Two ratings are drawn with Netflix's shares; the higher one counts
+# for customers who like the genre, the lower one for others.
+#
+# Source: the Netflix Prize's training set, 100,480,507 ratings of 17,770 movies by 480,189
+# customers.
+
+
+#: Mean bytes of a movie's line, measured.
+MOVIE_BYTES = 1_775
+
+#: Ratings of 1, 2, ... 5 in the training set.
+_NETFLIX = (4_617_990, 10_132_080, 28_811_247, 33_750_958, 23_168_232)
+_CUSTOMERS, _GENRES = 20_000, 8
+_FANS_SHARE, _ACTIVITY_EXPONENT = 0.6, 0.5
+_RATINGS_MEAN, _RATINGS_MIN, _RATINGS_MAX, _SIGMA = 200, 3, _CUSTOMERS // 4, 1.0
+#: Customers' numbers are below, as Netflix's; a multiplier without common factor keeps them apart.
+_CUSTOMER_NUMBERS, _SPREAD = 2_649_429, 48_271
+
+
+class RatingsGen(Job):
+    """Generates the ratings of `movies` movies in `parts` files."""
+
+    input = Lines()
+    movies: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(self.movies >= 1, "movies", self.movies, "a whole number >= 1")
+        check_parts(self.movies, "movies", self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return generating_stages(self.movies, self.parts, self._lines)
+
+    def _lines(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters |= {"movies": part.stop - part.first, "ratings": 0}
+        for movie, wanted in enumerate(_lengths(part.stop - part.first, dice), part.first + 1):
+            raters, ratings = _ratings(int(dice.integers(_GENRES)), wanted, dice)
+            counters["ratings"] += len(raters)
+            pairs = zip(raters.tolist(), ratings.tolist(), strict=True)
+            yield b"%d:%s\n" % (movie, ",".join([f"{a}_{b}" for a, b in pairs]).encode()), 1
+
+
+def _lengths(movies: int, dice: np.random.Generator) -> list[int]:
+    """The number of ratings of each movie; their sum is about as large for all seeds."""
+    weights = dice.lognormal(0.0, _SIGMA, movies)
+    wanted = movies * _RATINGS_MEAN * weights / weights.sum()
+    lengths: list[int] = np.clip(wanted, _RATINGS_MIN, _RATINGS_MAX).astype(np.int64).tolist()
+    return lengths
+
+
+def _ratings(genre: int, wanted: int, dice: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Who rates a movie, at most ``wanted`` customers in the order of their numbers, and how."""
+    by_fan = dice.random(wanted) < _FANS_SHARE
+    fans = _active(_CUSTOMERS // _GENRES, wanted, dice) * _GENRES + genre
+    customers = np.unique(np.where(by_fan, fans, _active(_CUSTOMERS, wanted, dice)))
+    shares = np.cumsum(_NETFLIX) / sum(_NETFLIX)
+    first, second = np.searchsorted(shares, dice.random((2, len(customers)))) + 1
+    likes = customers % _GENRES == genre
+    ratings = np.where(likes, np.maximum(first, second), np.minimum(first, second))
+    numbers = (customers + 1) * _SPREAD % _CUSTOMER_NUMBERS
+    order = np.argsort(numbers)
+    return numbers[order], ratings[order]
+
+
+def _active(choices: int, count: int, dice: np.random.Generator) -> Numbers:
+    """Numbers below ``choices``, 0 the most frequent: the integral of n**-0.5, inverted."""
+    drawn = choices * dice.random(count) ** (1 / (1 - _ACTIVITY_EXPONENT))
+    return drawn.astype(np.int64)
+
+
+# The plan of K-means: ratings generated or given, an iteration after the other, checked.
+#
+# The first k movies are the first centroids.  Each iteration is a job of its own, which reads all
+# ratings and has the centroids of the one before as a parameter; together they are the measured
+# job.
+
+
+_NAME = "kmeans"
+#: Bytes of an output's head that are read at first; the centroids are there.
+_HEAD_BYTES = 2**12
+_SHOWN = 5
+_SHOWN_LETTERS_MAX = 60
+
+
+def plan_kmeans(request: Request) -> Plan:
+    """Cluster the movies of generated or given ratings."""
+    job = _job(request)
+    generate = None if request.input else _ratings_step(request, job.k)
+    source = generate.output if generate else request.input
+    steps = _iterations(job, request, source)
+
+    def verify(files: Files) -> Verdict:
+        """Compare with a plain program that shares no code with the job."""
+        expected = expected_clusters(files, source, job.k, job.iterations)
+        found = sorted(lines_of(files, steps[-1].output))
+        if found != expected.lines:
+            odd = next(iter(sorted(set(found) ^ set(expected.lines))), b"a line twice")
+            shown = printable(decoded(odd), _SHOWN_LETTERS_MAX)
+            words = f"{len(found)} lines, {len(expected.lines)} expected; others, such as: {shown}"
+            return Verdict(False, words)
+        largest = sorted(range(job.k), key=lambda cluster: -expected.sizes[cluster])[:_SHOWN]
+        similar = f"{expected.similarity:.3f}, {expected.similarity_first:.3f} in the first"
+        return Verdict(
+            True,
+            f"{sum(expected.sizes)} movies in {job.k} clusters, as computed independently",
+            (
+                f"mean similarity to their centroids {similar} iteration",
+                *(f"cluster {cluster}: {expected.sizes[cluster]} movies" for cluster in largest),
+            ),
+        )
+
+    return Plan(
+        steps=(generate, *steps) if generate else steps,
+        input=KMeans.input,
+        check_files=partial(_check_files, job.k),
+        verify=verify,
+    )
+
+
+def _job(request: Request) -> KMeans:
+    """The job with its parameters, but without centroids."""
+    for name in request.params:
+        if name not in ("k", "iterations"):
+            raise unknown_name(f"parameter of {_NAME}", name, ["k", "iterations"])
+    return KMeans(**{"centroids": []} | dict(request.params))
+
+
+def _iterations(job: KMeans, request: Request, source: str) -> tuple[Step, ...]:
+    """A step for each iteration; the last one writes the output."""
+    reduces = min(request.reduces, job.k)
+
+    def pack(files: Files, centroids: Callable[[Files], list[bytes]]) -> JobPackage:
+        of = {"k": job.k, "iterations": job.iterations, "reduces": reduces}
+        return pack_job(KMeans, {"centroids": centroids(files), **of})
+
+    steps: list[Step] = []
+    for number in range(1, job.iterations + 1):
+        last = number == job.iterations
+        centroids = (
+            partial(_new_centroids, folder=steps[-1].output)
+            if steps
+            else partial(_first_centroids, source=source, k=job.k)
+        )
+        steps.append(
+            Step(
+                name=_NAME if number == 1 else f"{_NAME}.{number}",
+                input=source,
+                output=output_of(request) if last else f"{request.folder}/iteration-{number}",
+                reduces=reduces,
+                pack=partial(pack, centroids=centroids),
+                measured=True,
+            )
+        )
+    return tuple(steps)
+
+
+def _ratings_step(request: Request, k: int) -> Step:
+    size = request.stored_bytes
+    require(size >= 1, "size", size, "at least one real byte")
+    count = max(1, size // MOVIE_BYTES)
+    _require_enough(k, count)
+    params = {"movies": count, "parts": min(request.parts, count), "seed": request.seed}
+    return generating_step("ratingsgen", request, pack_job(RatingsGen, params), size)
+
+
+def _check_files(k: int, files: Sequence[GivenFile]) -> None:
+    """Raise ``BadInput`` unless all lines are ratings, ``UsageError`` for fewer than k movies."""
+    found = (movie for one in files for movie in _movies_of(one.file, one.shown))
+    _require_enough(k, sum(1 for _ in found))
+
+
+def _first_centroids(files: Files, source: str, k: int) -> list[bytes]:
+    """The first ``k`` movies of these files."""
+    every = (_movies_of(files.open(path), path) for path in files.list(source))
+    found = [as_centroid(movie.line) for movie in islice(chain.from_iterable(every), k)]
+    _require_enough(k, len(found))
+    return found
+
+
+def _movies_of(file: FileReader, shown: str) -> Iterator[Movie]:
+    return chain.from_iterable(parsed_file(movies, file, shown))
+
+
+def _new_centroids(files: Files, folder: str) -> list[bytes]:
+    """The centroids that an iteration has written, by their clusters' numbers."""
+    found: dict[int, bytes] = {}
+    for path in files.list(folder):
+        for line in _head(files.open(path)):
+            cluster, _, movie = line.removeprefix(CENTROID).partition(b"\t")
+            found[int(cluster)] = movie
+    return [found[cluster] for cluster in sorted(found)]
+
+
+def _head(file: FileReader) -> Iterator[bytes]:
+    """The lines of centroids that an output begins with; reads little more than these."""
+    data, length = b"", _HEAD_BYTES
+    while True:
+        data += bytes(file.read(len(data), length))
+        *lines, _ = data.split(b"\n")
+        heads = [line for line in lines if line.startswith(CENTROID)]
+        if len(heads) < len(lines) or len(data) >= file.stored_bytes:
+            yield from heads
+            return
+        length = len(data)
+
+
+def _require_enough(k: int, found: int) -> None:
+    if found < k:
+        raise UsageError(f"k = {k}: the ratings are of {found} movies: need at most as many")

@@ -1,0 +1,337 @@
+"""Query: which visitors of ranked pages earned most, in five stages; an example of a job in SQL.
+
+    SELECT sourceIP, SUM(adRevenue) AS totalRevenue, AVG(pageRank) AS avgPageRank
+    FROM rankings JOIN uservisits ON pageURL = destURL
+    WHERE visitDate BETWEEN :since AND :until
+    GROUP BY sourceIP ORDER BY totalRevenue DESC, sourceIP LIMIT :most
+
+``rankings`` and ``uservisits`` each read the input of that name and ship the rows that are wanted
+to the task of their page's URL. ``join`` brings them together and adds up what it has of each
+visitor, ``aggregate`` adds up these sums, and ``top`` has one task that ranks the best of each
+``aggregate`` task.  The output has lines "sourceIP<TAB>totalRevenue<TAB>avgPageRank"; sums are
+whole numbers, so their order does not matter, and the mean is rounded to thousandths.
+
+Source: the join task of Pavlo et al., SIGMOD 2009, which is query 3 of the BigData benchmark; the
+default is its largest variant, C (A is ``until=1980-04-01``, B is ``until=1983-01-01``).
+Chosen here: ``most`` rows rather than one, and equal revenues go by address.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import require
+from railyard.jobs.formats import Lines
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.package import pack_job
+from railyard.jobs.plan import Files, Plan, Request, Step, Verdict, generating_step, measured_step
+from railyard.jobs.samples.checks import expected_rows, found_rows
+from railyard.jobs.samples.sql import (
+    DECIMAL_UNIT,
+    RANKINGS,
+    TABLES,
+    USERVISITS,
+    Row,
+    Scan,
+    Select,
+    check_tables,
+)
+from railyard.jobs.samples.tasks import Part, check_parts, generating_stages
+from railyard.jobs.taskio import Buffer, Counters
+
+_SUMS = ("sourceIP", "revenue", "ranks", "visits")
+#: The columns of the output.
+COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")
+
+
+class Query(Job):
+    """Finds the `most` visitors who earned most from `since` to `until`."""
+
+    most: int = 10
+    since: str = "1980-01-01"
+    until: str = "2010-01-01"
+
+    def setup(self) -> None:
+        require(self.most >= 1, "most", self.most, "a whole number >= 1")
+        for name, day in (("since", self.since), ("until", self.until)):
+            require(_is_day(day), name, day, "a day such as 1980-01-31")
+        require(self.since <= self.until, "until", self.until, f"{self.since} or later")
+
+    def stages(self) -> tuple[Stage, ...]:
+        rankings = Scan(RANKINGS, "SELECT pageURL, pageRank FROM rankings")
+        uservisits = Scan(
+            USERVISITS,
+            """SELECT destURL, sourceIP, adRevenue FROM uservisits
+            WHERE visitDate BETWEEN :since AND :until""",
+            {"since": self.since, "until": self.until},
+        )
+        join = Select(
+            {
+                "rankings": ("pageURL", "pageRank"),
+                "uservisits": ("destURL", "sourceIP", "adRevenue"),
+            },
+            """SELECT sourceIP, SUM(adRevenue), SUM(pageRank), COUNT(*)
+            FROM uservisits JOIN rankings ON pageURL = destURL GROUP BY sourceIP""",
+        )
+        aggregate = Select(
+            {"joined": _SUMS},
+            """SELECT sourceIP, SUM(revenue), SUM(ranks), SUM(visits) FROM joined
+            GROUP BY sourceIP ORDER BY SUM(revenue) DESC, sourceIP LIMIT :most""",
+            {"most": self.most},
+        )
+        top = Select(
+            {"best": _SUMS},
+            "SELECT * FROM best ORDER BY revenue DESC, sourceIP LIMIT :most",
+            {"most": self.most},
+            as_pair=_shown,
+        )
+        return (
+            Stage("rankings", rankings, inputs=("rankings",)),
+            Stage("uservisits", uservisits, inputs=("uservisits",)),
+            Stage("join", join, reads=("rankings", "uservisits")),
+            Stage("aggregate", aggregate, reads=("join",)),
+            Stage("top", top, reads=("aggregate",), tasks=1),
+        )
+
+
+def _shown(row: Row) -> tuple[str, str]:
+    """A row of the result as it is written: revenue as a decimal, and the mean rank."""
+    source, revenue, ranks, visits = row
+    whole, parts = divmod(revenue, DECIMAL_UNIT)
+    thousandths = (2000 * ranks + visits) // (2 * visits)  # the nearest; halves are rounded up
+    return source, f"{whole}.{parts:09}\t{thousandths // 1000}.{thousandths % 1000:03}"
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+# The tables of the query, made up by seed: ranked pages, and visits of pages.
+#
+# The n-th most popular page, and the n-th most active visitor, have shares in proportion to
+# 1 / n**0.8; for pages that is what proxies saw (Breslau et al., INFOCOM 1999: exponents of 0.64 to
+# 0.83).  One visited page in eleven is in no ranking.  Days and revenues are uniform.
+#
+# Source of the columns and of the sizes: the BigData benchmark, where ``rankings`` are 5 % of all
+# bytes.  Each task generates a part of a table, and needs no other part for that.
+
+
+#: Share of ``rankings`` in the bytes of both tables.
+RANKINGS_SHARE = 0.05
+#: Mean bytes of a row, measured.
+RANKING_BYTES, VISIT_BYTES = 62, 167
+
+_EXPONENT = 0.8
+_ROWS_AT_ONCE = 2**14
+_VISITS_PER_VISITOR = 8
+#: A prime larger than any number of pages here: multiples of it visit all of them.
+_PRIME = 2**31 - 1
+_FIRST_DAY, _DAYS = date(1970, 1, 1), 40 * 365
+_REVENUE_CENTS_MAX = 1_000
+_RANK_MAX = 2**20
+
+_AGENTS = (
+    "Mozilla/5.0 (Windows NT 6.1; rv:2.0) Gecko/20100101 Firefox/4.0",
+    "Mozilla/5.0 (X11; Linux i686) AppleWebKit/534.30 Chrome/12.0.742",
+    "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 5.1)",
+    "Opera/9.80 (Windows NT 5.1; U; en) Presto/2.7.62 Version/11.01",
+    "Googlebot/2.1 (+http://www.google.com/bot.html)",
+)
+_COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KEN")
+_LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
+
+Numbers = npt.NDArray[np.int64]
+#: Makes a number of rows from one on, with these dice.
+_Lines = Callable[[int, int, np.random.Generator], Iterator[str]]
+
+
+class RankingsGen(Job):
+    """Generates the ranks of `pages` pages in `parts` files."""
+
+    input = Lines()
+    pages: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
+        check_parts(self.pages, "rows", self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return generating_stages(self.pages, self.parts, partial(_pieces, self.seed, self._lines))
+
+    def _lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+        """The rows of ``rows`` pages from ``first`` on."""
+        ranks = np.minimum(dice.pareto(1.2, rows) * 10 + 1, _RANK_MAX).astype(np.int64).tolist()
+        durations = dice.integers(1, 120, rows).tolist()
+        for page, rank, duration in zip(range(first, first + rows), ranks, durations, strict=True):
+            yield f"{page_url(page)},{rank},{duration}\n"
+
+
+class UserVisitsGen(Job):
+    """Generates `rows` visits of `pages` ranked pages, and of others, in `parts` files."""
+
+    input = Lines()
+    rows: int
+    pages: int
+    parts: int = 1
+    seed: int = 1
+
+    def setup(self) -> None:
+        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
+        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
+        check_parts(self.rows, "rows", self.parts, self.seed)
+
+    def stages(self) -> tuple[Stage, ...]:
+        return generating_stages(self.rows, self.parts, partial(_pieces, self.seed, self._lines))
+
+    def _lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+        """Some rows; they depend on ``dice`` only."""
+        visited = self.pages + self.pages // 10
+        pages = _popular(visited, rows, dice) * _PRIME % visited
+        visitors = _popular(1 + self.rows // _VISITS_PER_VISITOR, rows, dice)
+        cents = dice.integers(1, _REVENUE_CENTS_MAX, rows)
+        days = dice.integers(0, _DAYS, rows)
+        rest = (dice.integers(0, sides, rows) for sides in (5, 10, 8, 1000, 30))
+        columns = [each.tolist() for each in (visitors, pages, days, cents, *rest)]
+        for visitor, page, day, cent, agent, country, language, word, duration in zip(
+            *columns, strict=True
+        ):
+            yield (
+                f"{_address(visitor)},{page_url(page)},{_day(day)},{cent // 100}.{cent % 100:02},"
+                f"{_AGENTS[agent]},{_COUNTRIES[country]},{_LANGUAGES[language]},"
+                f"{_words()[word]},{duration + 1}\n"
+            )
+
+
+def _pieces(
+    seed: int, lines: _Lines, part: Part, counters: Counters
+) -> Iterator[tuple[Buffer, int]]:
+    """The rows of one part of a table."""
+    dice = np.random.default_rng((seed, part.index))
+    counters["rows"] = part.stop - part.first
+    for row, count in part.pieces(_ROWS_AT_ONCE):
+        yield "".join(lines(row, count, dice)).encode(), count
+
+
+def page_url(page: int) -> str:
+    """The address of a page; no two have the same."""
+    words = _words()
+    site, folder = words[page % 997], words[31 * page % 991]
+    return f"http://www.{site}.example/{folder}/{words[37 * page % 983]}/{page:x}.html"
+
+
+def _popular(choices: int, rows: int, dice: np.random.Generator) -> Numbers:
+    """Numbers below ``choices`` by Zipf's law, 0 the most frequent."""
+    drawn = np.searchsorted(_shares_up_to(choices), dice.random(rows), side="right")
+    return np.minimum(drawn, choices - 1).astype(np.int64)
+
+
+@cache
+def _shares_up_to(choices: int) -> npt.NDArray[np.float64]:
+    """The sum of the shares of the most frequent one, of the two most frequent ones, and so on."""
+    sums = np.cumsum(np.arange(1.0, choices + 1) ** -_EXPONENT)
+    shares: npt.NDArray[np.float64] = sums / sums[-1]
+    return shares
+
+
+@cache
+def _words() -> list[str]:
+    """1,000 made-up words of 4 to 14 letters, which are the same for all seeds."""
+    dice = np.random.default_rng(0)
+    letters = dice.integers(ord("a"), ord("z") + 1, (1000, 14), np.uint8)
+    lengths = dice.integers(4, 15, 1000).tolist()
+    return [bytes(row[:length]).decode() for row, length in zip(letters, lengths, strict=True)]
+
+
+def _address(visitor: int) -> str:
+    """The IPv4 address of a visitor; no two have the same."""
+    number = (visitor * 2_654_435_761 + 0x9E3779B9) % 2**32  # an odd factor: one to one
+    return ".".join(map(str, number.to_bytes(4, "big")))
+
+
+@cache
+def _day(day: int) -> str:
+    return (_FIRST_DAY + timedelta(day)).isoformat()
+
+
+# The plan of the query: both tables generated, or given by name; joined; checked.
+
+
+_SHOWN_ROWS = 10
+
+
+def plan_query(request: Request) -> Plan:
+    """Run the query over two generated tables, or over those that are given."""
+    job = Query(**request.params)
+    generating = () if request.input else _generate(request)
+    given = zip(TABLES, (step.output for step in generating), strict=False)
+    inputs = dict(request.inputs or given)
+    package = pack_job(Query, request.params)
+    source = request.input or request.shared or request.folder
+    query = measured_step("query", source, request, package)
+
+    def verify(files: Files) -> Verdict:
+        """Compare with a plain program that shares no code with the job."""
+        tables = inputs["rankings"], inputs["uservisits"]
+        expected = expected_rows(files, *tables, job.since, job.until)
+        best = expected[: job.most]
+        if (found := found_rows(files, query.output)) != best:
+            wrong = next((row for row in found if row not in best), None)
+            example = f", such as {' '.join(wrong)}" if wrong is not None else ""
+            return Verdict(False, f"{len(found)} rows, {len(best)} expected; others{example}")
+        detail = f"the first {len(best)} of {len(expected)} rows, as computed independently"
+        shown = tuple("  ".join(f"{c:>15}" for c in row) for row in (COLUMNS, *best[:_SHOWN_ROWS]))
+        return Verdict(True, detail, shown)
+
+    return Plan(
+        steps=(*generating, replace(query, inputs=tuple(inputs.items()))),
+        input=job.input,
+        formats={name: job.input_format(name) for name in TABLES},
+        check_files=check_tables,
+        verify=verify,
+    )
+
+
+def _generate(request: Request) -> tuple[Step, Step]:
+    """The steps that generate both tables, with a file for each block of about their size."""
+    size = request.stored_bytes
+    right = f"at least {RANKING_BYTES + VISIT_BYTES} real bytes: a row of each table"
+    require(size >= RANKING_BYTES + VISIT_BYTES, "size", size, right)
+    pages = max(1, round(size * RANKINGS_SHARE / RANKING_BYTES))
+    rows = max(1, round(size * (1 - RANKINGS_SHARE) / VISIT_BYTES))
+    few = min(pages, math.ceil(request.parts * RANKINGS_SHARE))
+    return (
+        generating_step(
+            "rankingsgen",
+            request,
+            pack_job(RankingsGen, {"pages": pages, "parts": few, "seed": request.seed}),
+            pages * RANKING_BYTES,
+            "rankings",
+        ),
+        generating_step(
+            "uservisitsgen",
+            request,
+            pack_job(
+                UserVisitsGen,
+                {
+                    "rows": rows,
+                    "pages": pages,
+                    "parts": min(rows, request.parts),
+                    "seed": request.seed,
+                },
+            ),
+            rows * VISIT_BYTES,
+            "uservisits",
+        ),
+    )

@@ -1,0 +1,382 @@
+"""TeraSort: sorts 100-byte records by their first 10 bytes into one totally ordered output.
+
+Reduce i gets the keys from cut i - 1 up to but not including cut i; the cuts come from a sample of
+the input.  Maps only partition; reduces sort.
+
+Source: Hadoop's TeraSort (O'Malley, 2008).  As there, 100,000 records from up to 10 places are
+sampled.  Chosen here: records with equal keys keep the order in which they arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.messages import JobPackage, TaskSpec
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.operators import (
+    FETCHED_SHARE,
+    PairsOperator,
+    Reduce,
+    fetch,
+    split_blocks,
+    split_bytes,
+)
+from railyard.jobs.package import pack_job
+from railyard.jobs.plan import (
+    Files,
+    Plan,
+    Request,
+    Step,
+    Verdict,
+    generating_step,
+    helping_step,
+    lines_of,
+    output_of,
+)
+from railyard.jobs.samples.teragen import (
+    KEY_BYTES,
+    RECORD_BYTES,
+    RECORDS,
+    Bytes,
+    TeraGen,
+    Words,
+    checksum,
+)
+from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
+
+SAMPLED_RECORDS = 100_000
+SAMPLED_PLACES = 10
+
+Keys = npt.NDArray[np.bytes_]  #: whole keys; they compare as byte strings
+Rows = npt.NDArray[np.intp]
+
+#: Records per piece of the output, 4 MB.
+_ROWS_PER_PIECE = 40_000
+
+
+class TeraSort(Job):
+    """Sorts 100-byte records by their 10-byte keys; `cuts` are the first keys of the reduces."""
+
+    input = RECORDS
+    cuts: list[bytes]
+
+    def setup(self) -> None:
+        right = f"keys of {KEY_BYTES} bytes"
+        require(all(len(cut) == KEY_BYTES for cut in self.cuts), "cuts", self.cuts, right)
+        require(self.cuts == sorted(self.cuts), "cuts", self.cuts, "keys in order")
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (
+            Stage("m", _Distribute(self.cuts)),
+            Stage("r", _Sort(), reads=("m",), tasks=len(self.cuts) + 1),
+        )
+
+
+def require_enough(sizes: Sequence[int], partitions: int) -> None:
+    """Raise ``UsageError`` if files of these sizes in bytes have fewer records than partitions."""
+    total = sum(size // RECORD_BYTES for size in sizes)
+    if total < partitions:
+        raise UsageError(
+            f"reduces = {partitions}: the input has {total} records: need at most as many"
+        )
+
+
+def sample_cuts(readers: Sequence[FileReader], partitions: int) -> list[bytes]:
+    """The keys that cut the records of these files into ``partitions`` of about equal size.
+
+    Reads up to ``SAMPLED_RECORDS`` records from up to ``SAMPLED_PLACES`` evenly spread places.
+    Raises ``UsageError`` if there are fewer records than partitions.
+    """
+    sizes = [reader.stored_bytes for reader in readers]
+    require_enough(sizes, partitions)
+    rows = [size // RECORD_BYTES for size in sizes]
+    keys = np.sort(np.concatenate([whole_keys(part) for part in _sample(readers, rows)]))
+    # As in Hadoop: even steps through the sorted sample; each cut is the first key of a partition.
+    return [padded(keys[round(len(keys) * i / partitions)]) for i in range(1, partitions)]
+
+
+def whole_keys(records: Bytes) -> Keys:
+    """The records' keys."""
+    return np.ndarray((len(records),), f"S{KEY_BYTES}", records, 0, (RECORD_BYTES,))
+
+
+def key_prefixes(records: Bytes) -> Words:
+    """The first 8 bytes of each key as a number, which sorts like the key except for ties."""
+    return np.ndarray((len(records),), ">u8", records, 0, (RECORD_BYTES,)).astype(np.uint64)
+
+
+def as_records(data: Buffer) -> Bytes:
+    """Whole records as rows of an array, without copying."""
+    return np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
+
+
+class Partitioner:
+    """Finds the partition of each record: the number of cuts at or below its key."""
+
+    def __init__(self, cuts: Sequence[bytes]) -> None:
+        self._cuts = np.array(list(cuts), f"S{KEY_BYTES}")
+        self._prefixes = np.array([int.from_bytes(cut[:8], "big") for cut in cuts], np.uint64)
+        # numpy sorts small integers in linear time.
+        self._kind = np.uint8 if len(cuts) < 256 else np.uint16 if len(cuts) < 2**16 else np.uint32
+
+    def numbers(self, records: Bytes) -> npt.NDArray[np.unsignedinteger]:
+        """The partition of each record."""
+        prefixes = key_prefixes(records)
+        numbers = np.searchsorted(self._prefixes, prefixes, side="right")
+        # If a prefix equals that of a cut, the last two bytes decide.
+        open_rows = np.flatnonzero(np.searchsorted(self._prefixes, prefixes) != numbers)
+        if open_rows.size:
+            keys = whole_keys(records)[open_rows]
+            numbers[open_rows] = np.searchsorted(self._cuts, keys, side="right")
+        return numbers.astype(self._kind)
+
+
+def key_order(records: Bytes) -> Rows:
+    """The rows sorted by their whole keys; rows with equal keys keep their order."""
+    prefixes = key_prefixes(records)
+    order = np.argsort(prefixes)
+    ordered = prefixes[order]
+    tied = np.zeros(len(order) + 1, bool)
+    np.equal(ordered[1:], ordered[:-1], out=tied[1:-1])
+    tied_rows = np.flatnonzero(tied[1:] | tied[:-1])
+    if tied_rows.size:
+        suffixes = np.ndarray((len(records),), ">u2", records, 8, (RECORD_BYTES,))
+        rows = order[tied_rows]
+        order[tied_rows] = rows[np.lexsort((rows, suffixes[rows], ordered[tied_rows]))]
+    return order
+
+
+class _Distribute:
+    """Partitions the records of its splits by the cuts."""
+
+    def __init__(self, cuts: Sequence[bytes]) -> None:
+        self._partitioner = Partitioner(cuts)
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+        counters["records"] = 0
+        for _, block in split_blocks(RECORDS, task, io):
+            records = as_records(block)
+            numbers = self._partitioner.numbers(records)
+            grouped = records.take(np.argsort(numbers, kind="stable"), axis=0)
+            ends = np.bincount(numbers, minlength=task.partitions).cumsum().tolist()
+            for pieces, start, end in zip(partitions, [0, *ends], ends, strict=False):
+                if end > start:
+                    pieces.append(grouped[start:end].data.cast("B"))
+            counters["records"] += len(records)
+        for counted in ("records_in", "pairs_out"):
+            counters[f"{task.stage}.{counted}"] = counters["records"]
+        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+
+
+class _Sort:
+    """Sorts the fetched records; they are reordered while the output is read."""
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        parts = [as_records(output) for _, output in fetch(task, io)]
+        records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
+        counters["records_out"] = len(records)
+        for counted in ("records_in", "pairs_out"):
+            counters[f"{task.stage}.{counted}"] = len(records)
+        return TaskResult(
+            output=_in_order(records, io), input_bytes=records.nbytes, counters=counters
+        )
+
+
+def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
+    order = key_order(records)
+    for start in range(0, len(order), _ROWS_PER_PIECE):
+        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * start / len(order))
+        yield records.take(order[start : start + _ROWS_PER_PIECE], axis=0).data.cast("B")
+
+
+def _sample(readers: Sequence[FileReader], rows: Sequence[int]) -> Iterator[Bytes]:
+    """Records from places that are spread evenly over the rows of all files."""
+    total = sum(rows)
+    places = min(SAMPLED_PLACES, total)
+    wanted = SAMPLED_RECORDS // places
+    for place in range(places):
+        row, stop = total * place // places, total * (place + 1) // places
+        count = min(wanted, stop - row)
+        for reader, held in zip(readers, rows, strict=True):
+            if row < held and count:
+                here = min(count, held - row)
+                data = reader.read(row * RECORD_BYTES, here * RECORD_BYTES)
+                yield as_records(data)
+                count -= here
+                row = held
+            row -= held
+
+
+def padded(key: bytes) -> bytes:
+    """One of ``whole_keys`` with its trailing zero bytes, which numpy removes."""
+    return bytes(key).ljust(KEY_BYTES, b"\0")
+
+
+# TeraValidate: checks that an output is sorted, within its files and from file to file.
+#
+# Each map checks a split, and the one reduce the borders between splits in the order of the files'
+# names.  Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32
+# values in hexadecimal, and "records" their number; both must equal those of the unsorted input.
+#
+# Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
+# which is `ordered=false` here.
+
+
+_PART, _ERROR = "part", "error"
+#: How many unsorted places of a block are listed; all are counted.
+_ERRORS_LISTED = 10
+
+
+class Part(NamedTuple):
+    """A map's findings about one block of its split, for the reduce."""
+
+    path: str
+    split_offset: int  #: offset of the split in the file, in stored bytes
+    number: int  #: of the block within the split
+    first_key: bytes
+    last_key: bytes
+    checksum: int
+    records: int
+
+
+class TeraValidate(Job):
+    """Checks that 100-byte records are sorted, and counts them; `ordered=false` only counts."""
+
+    input = RECORDS
+    ordered: bool = True
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (
+            Stage("m", _Inspect(self.ordered)),
+            Stage("r", Reduce(self.reduce), reads=("m",), tasks=1),
+        )
+
+    def reduce(self, key: str, values: Iterable[Any]) -> Iterator[tuple[str, str]]:
+        """Yield the maps' errors; compare the borders of neighbouring parts."""
+        if key == _ERROR:
+            for error in values:
+                yield _ERROR, error
+            return
+        parts = sorted(Part(*value) for value in values)
+        for before, after in pairwise(parts):
+            if self.ordered and after.first_key < before.last_key:
+                self.count("errors")
+                yield (
+                    _ERROR,
+                    f"bad key partitioning: {before.last_key.hex()} in {before.path}"
+                    f" is followed by {after.first_key.hex()} in {after.path}",
+                )
+        yield "checksum", f"{sum(part.checksum for part in parts) % 2**64:x}"
+        yield "records", str(sum(part.records for part in parts))
+
+
+@dataclass(frozen=True)
+class _Inspect(PairsOperator):
+    """Checks the order within the blocks of a split, and counts their records."""
+
+    ordered: bool
+
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        return self.deliver(self._pairs(task, io, counters), task, counters, split_bytes(task))
+
+    def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[str, Any]]:
+        counters |= {"records": 0, "checksum": 0, "errors": 0}
+        for number, (split, block) in enumerate(split_blocks(RECORDS, task, io)):
+            keys, total = whole_keys(as_records(block)), checksum(block)
+            counters["records"] += len(keys)
+            counters["checksum"] = (counters["checksum"] + total) % 2**64
+            place = (split.path, split.stored_offset, number)
+            yield _PART, Part(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
+            if self.ordered:
+                misplaced = np.flatnonzero(keys[1:] < keys[:-1])
+                counters["errors"] += len(misplaced)
+                for row in misplaced[:_ERRORS_LISTED].tolist():
+                    before, after = padded(keys[row]).hex(), padded(keys[row + 1]).hex()
+                    yield _ERROR, f"misorder in {split.path} between {before} and {after}"
+
+
+# The plan of the sort: records generated or given, sorted, and checked by two more jobs.
+
+
+def plan_terasort(request: Request) -> Plan:
+    """Sort generated or given records."""
+    if request.input and request.params:
+        raise UsageError("terasort: has no parameters for records that are given by --input")
+    generate = None if request.input else _generate_records(request)
+    source = generate.output if generate else request.input
+    shared = generate and request.shared
+    output = output_of(request)
+
+    def pack_sort(files: Files) -> JobPackage:
+        readers = [files.open(path) for path in files.list(source)]
+        return pack_job(TeraSort, {"cuts": sample_cuts(readers, request.reduces)})
+
+    def verify(files: Files) -> Verdict:
+        before, after = _findings(files, check.output), _findings(files, validate.output)
+        errors = after.pop(b"error", [])
+        if errors:
+            return Verdict(False, f"{len(errors)} faults or more, such as: {errors[0]}")
+        for name, value in before.items():
+            if after.get(name) != value:
+                return Verdict(False, f"{name.decode()}: {after.get(name)} now, {value} before")
+        (records,), (checksum,) = after[b"records"], after[b"checksum"]
+        return Verdict(True, f"{records} records in order, checksum {checksum}")
+
+    check = helping_step(
+        "terachecksum",
+        source,
+        f"{source}-checksum" if shared else f"{request.folder}/checksum",
+        pack_job(TeraValidate, {"ordered": False}),
+    )
+    sort = Step(
+        name="terasort",
+        input=source,
+        output=output,
+        reduces=request.reduces,
+        pack=pack_sort,
+        measured=True,
+    )
+    validate = helping_step(
+        "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
+    )
+    steps = (sort, check, validate)  # the job is the first to read its input
+    return Plan(
+        steps=(generate, *steps) if generate else steps,
+        input=RECORDS,
+        check_sizes=lambda sizes: require_enough(sizes, request.reduces),
+        verify=verify,
+    )
+
+
+def _generate_records(request: Request) -> Step:
+    for name in request.params:
+        if name != "ascii":
+            raise unknown_name("parameter of terasort", name, ["ascii"])
+    rows = request.stored_bytes // RECORD_BYTES
+    right = f"at least one record of {RECORD_BYTES} real bytes"
+    require(rows >= 1, "size", request.stored_bytes, right)
+    require_enough([request.stored_bytes], request.reduces)
+    params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
+    return generating_step(
+        "teragen",
+        request,
+        pack_job(TeraGen, params | dict(request.params)),
+        request.stored_bytes,
+    )
+
+
+def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
+    """TeraValidate's output: {first word of a line: the rests of these lines}."""
+    found: dict[bytes, list[str]] = {}
+    for line in lines_of(files, folder):
+        name, _, value = line.partition(b"\t")
+        found.setdefault(name, []).append(value.decode(errors="replace"))
+    return found

@@ -1,0 +1,97 @@
+"""Reads the file of a trace; errors name the format that it is in, or how to get the public ones.
+
+Never here: what a trace says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from railyard.cluster.errors import UsageError, printable
+from railyard.cluster.inputfile import read_file
+
+#: How to get traces, for errors.
+HOW_TO_GET = "railyard workloads fetch puts the public traces into $RAILYARD_TRACES, or ./traces"
+#: Letters of a first line that are looked at.
+_LETTERS_MAX = 2000
+#: A line of SWIM's, the first line of coflow-benchmark's.
+_SWIM = re.compile(r"\S+(?:\t\d+){5}")
+_COFLOWS = re.compile(r"\s*\d+\s+\d+\s*")
+#: Columns of tables of Google's trace of 2011: of jobs, of tasks, of machines, of their use.
+_GOOGLE = {8, 13, 6, 19, 20}
+#: States of tasks in Alibaba's tables.
+_ALIBABA = {"Terminated", "Failed", "Waiting", "Running", "Ready", "Interrupted", "Cancelled"}
+
+
+class _Format(NamedTuple):
+    """A format of traces that people have, whether it can be read here or not."""
+
+    words: str  #: "a SWIM trace"
+    workload: str  #: whose file is in this format; "" = none
+    #: whether a file is in it, by its first line and all of it
+    fits: Callable[[str, bytes], bool]
+
+
+def _is_of_google(line: str, _: bytes) -> bool:
+    fields = line.split(",")
+    numbers = all(field.isdigit() for field in (fields[0], fields[2] if len(fields) > 2 else ""))
+    return numbers and len(fields) in _GOOGLE
+
+
+def _is_of_alibaba(line: str, _: bytes) -> bool:
+    fields = line.split(",")
+    return len(fields) >= 6 and not _ALIBABA.isdisjoint(fields)
+
+
+_FORMATS = (
+    _Format("a file packed by gzip", "", lambda _, data: data.startswith(b"\x1f\x8b")),
+    _Format("a job history of Hadoop (.jhist)", "", lambda line, _: line == "Avro-Json"),
+    _Format("an event log of Spark", "", lambda line, _: "SparkListener" in line),
+    _Format("a job trace of Rumen", "", lambda _, data: data[:1] == b"{" and b'"mapTasks"' in data),
+    _Format(
+        "a workflow in WfFormat",
+        "wfcommons",
+        lambda _, data: data.lstrip()[:1] == b"{" and b'"workflow"' in data,
+    ),
+    _Format("a SWIM trace", "swim", lambda line, _: _SWIM.fullmatch(line) is not None),
+    _Format(
+        "a trace of coflows",
+        "coflow-benchmark",
+        lambda line, _: _COFLOWS.fullmatch(line) is not None,
+    ),
+    _Format("a table of Alibaba's cluster trace", "", _is_of_alibaba),
+    _Format("a table of Google's cluster trace", "", _is_of_google),
+)
+
+
+def read_trace(path: Path, what: str, workload: str) -> str:
+    """The text of a trace in ASCII; ``what`` names its kind in errors: "SWIM trace".
+
+    ``workload``: that reads such files.  Raises ``UsageError`` for a file that is missing, can't be
+    read, or is in another known format.
+    """
+    try:
+        return read_of_format(path, workload).decode("ascii")
+    except UnicodeDecodeError:
+        shown = printable(str(path))
+        raise UsageError(f"{shown}: is no {what}: need text in ASCII") from None
+
+
+def read_of_format(path: Path, workload: str) -> bytes:
+    """As ``read_trace``, without decoding."""
+    try:
+        data = read_file(path)
+    except UsageError as error:
+        if path.exists():
+            raise
+        raise UsageError(f"{error}: {HOW_TO_GET}") from None
+    line = data[:_LETTERS_MAX].lstrip().partition(b"\n")[0].decode("latin-1").rstrip("\r")
+    found = next((one for one in _FORMATS if one.fits(line, data)), None)
+    if found is not None and found.workload != workload:
+        shown = printable(str(path))
+        right = f"{found.workload}:{shown}" if found.workload else f"a file of {workload}'s format"
+        raise UsageError(f"{shown}: looks like {found.words}: need {right}")
+    return data

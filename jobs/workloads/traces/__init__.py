@@ -1,5 +1,0 @@
-"""Readers of trace files as workloads.
-
-Not here: generators.
-Open ``swim`` first.
-"""

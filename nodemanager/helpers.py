@@ -1,0 +1,405 @@
+"""Typed messages over a Unix socket pair, for processes that must not hold a ZeroMQ context.
+
+    a message:  length (4 bytes, little endian), then what ``wire.pack`` makes of it
+
+File descriptors can travel with a message.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import struct
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from railyard.cluster.config import Daemon
+from railyard.cluster.errors import PeerError, shortened
+from railyard.cluster.ids import AttemptId, JobId
+from railyard.cluster.machine import go_ahead
+from railyard.cluster.messages import KillAttempt, LaunchAttempt, LoadJob
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.wire import (
+    LONG_BYTES_MAX,
+    TEXT_LETTERS_MAX,
+    Message,
+    Vocabulary,
+    pack,
+    unpack,
+)
+from railyard.cluster.processes import (
+    adopt_orphans,
+    close_descriptors_but,
+    fork,
+    how_it_ended,
+    kill_strays,
+)
+from railyard.jobs.model import Job
+from railyard.jobs.package import load_job
+from railyard.jobs.samples.catalog import import_all
+from railyard.nodemanager.attempt.main import run_attempt
+from railyard.nodemanager.limits import (
+    TreeMemory,
+    data_bytes,
+    in_words,
+    lift_limit,
+    limit_memory,
+    reason_of,
+    resident_bytes,
+    user_traceback,
+)
+from railyard.nodemanager.messages import (
+    AttemptExited,
+    AttemptForked,
+    AttemptNotForked,
+    AttemptTooLarge,
+    ForkJobHelper,
+    JobBroken,
+    JobHelperEnded,
+    JobHelperForked,
+    JobLoaded,
+    KillJobHelper,
+)
+
+_LENGTH = struct.Struct("<I")
+_READ_BYTES = 2**18
+_FD = struct.Struct("i")
+_FDS_ROOM = socket.CMSG_LEN(64 * _FD.size)
+_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+
+
+class Channel:
+    """One end of a conversation between two related processes.
+
+    Sending blocks while the other side does not read; receiving never blocks.
+    """
+
+    def __init__(self, end: socket.socket, vocabulary: Vocabulary) -> None:
+        self.at_end = False  #: the other side has closed, or is gone
+        self._end = end
+        self._vocabulary = vocabulary
+        self._received = bytearray()
+        self._fds: deque[int] = deque()
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._end.fileno()
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        """Send a message; to a side that is gone it is dropped: see ``at_end``."""
+        packed = pack(message)
+        data = _LENGTH.pack(len(packed)) + packed
+        try:
+            if fds:
+                sent = socket.send_fds(self._end, [data], fds)
+                data = data[sent:]
+            self._end.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            self.at_end = True
+
+    def receive(self) -> list[Message]:
+        """The messages that have arrived; ``PeerError`` if one is malformed."""
+        self._read_all()
+        messages = []
+        while len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            if length > LONG_BYTES_MAX:
+                raise PeerError(f"a message of {length:,} bytes: the most is {LONG_BYTES_MAX:,}")
+            end = _LENGTH.size + length
+            if len(self._received) < end:
+                break
+            _, message = unpack(bytes(self._received[_LENGTH.size : end]), self._vocabulary)
+            del self._received[:end]
+            messages.append(message)
+        return messages
+
+    def take_fd(self) -> int:
+        """The oldest descriptor that came with a message and was not taken yet."""
+        if not self._fds:
+            raise PeerError("a message came without its file descriptor")
+        return self._fds.popleft()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._end.close()
+        while self._fds:
+            os.close(self._fds.popleft())
+
+    def _read_all(self) -> None:
+        while not self.at_end:
+            try:
+                # Not socket.recv_fds, which takes flags and does not pass them on.
+                data, ancillary, _, _ = self._end.recvmsg(_READ_BYTES, _FDS_ROOM, _FLAGS)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data, ancillary = b"", []
+            for level, kind, content in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    whole = len(content) - len(content) % _FD.size
+                    self._fds.extend(fd for (fd,) in _FD.iter_unpack(content[:whole]))
+            self._received += data
+            self.at_end = not data
+
+
+# A job's helper: imports the job's module once, then forks an attempt in a few milliseconds.
+#
+# Forked of the clean helper.  It has one thread; it never touches the network.  What importing the
+# job's module prints goes to ``attempts/JOB.load-RACK/`` of the run folder.
+
+
+#: How often it is looked at how much memory attempts use.
+_LOOK_PERIOD_S = 0.25
+
+
+def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
+    """Serve one job over ``end`` until the NodeManager closes it."""
+    _JobHelper(daemon, job, end).serve()
+
+
+class _JobHelper:
+    def __init__(self, daemon: Daemon, job: JobId, end: socket.socket) -> None:
+        self._daemon = daemon
+        self._channel = Channel(end, Vocabulary([LoadJob, LaunchAttempt, KillAttempt]))
+        self._reactor = Reactor()
+        self._outputs = daemon.folder.attempt(load_folder(daemon.name, job))
+        self._job: Job | None = None
+        self._allowed_bytes = daemon.config.topology.compute.memory
+        self._inherited_bytes = 0  #: private memory that every attempt has from the start
+        self._pids: dict[AttemptId, int] = {}
+        self._endings: dict[AttemptId, int] = {}  #: {attempt: a pidfd}
+        self._memory: dict[AttemptId, TreeMemory] = {}  #: of those that may go on
+        self._looks = False  #: a look at their memory is due
+
+    def serve(self) -> None:
+        _write_to(self._outputs)
+        adopt_orphans()  # what attempts start and leave behind, also in a session of its own
+        self._reactor.add(self._channel.fileno(), self._on_orders)
+        self._reactor.run()
+        for attempt in list(self._pids):
+            self._kill(attempt)
+
+    def _on_orders(self) -> None:
+        for order in self._channel.receive():
+            if isinstance(order, LoadJob):
+                self._load(order)
+            elif isinstance(order, LaunchAttempt):
+                self._launch(order)
+            elif isinstance(order, KillAttempt):
+                self._kill(order.attempt)
+        if self._channel.at_end:
+            self._reactor.stop()
+
+    def _load(self, order: LoadJob) -> None:
+        limit_memory(data_bytes() + self._allowed_bytes)
+        try:
+            self._job = load_job(order.package)
+        except BaseException as error:  # whatever a user's module may raise, SystemExit included
+            lift_limit()
+            written = user_traceback(error)
+            with suppress(OSError):  # the disk that it goes to may be full
+                print(written, file=sys.stderr, flush=True)
+            reason = f"the job's module cannot be imported: {reason_of(error)}"
+            if MemoryError in (type(error), type(error.__cause__)):
+                reason += f" ({in_words(self._allowed_bytes)})"
+            stderr = shortened(written, TEXT_LETTERS_MAX // 2)
+            self._channel.send(JobBroken(reason=reason, stderr=stderr))
+            return
+        lift_limit()
+        gc.collect()
+        gc.freeze()
+        self._inherited_bytes = data_bytes()
+        go_ahead()  # so that an attempt begins to read or fetch when it should; then it falls back
+        self._channel.send(JobLoaded())
+
+    def _launch(self, order: LaunchAttempt) -> None:
+        sys.stdout.flush()  # or the attempt would write it once more
+        sys.stderr.flush()
+        inherited_bytes = resident_bytes()
+        try:
+            pid = fork(partial(self._become, order))
+        except OSError as error:
+            reason = f"no process for it: {error.strerror}"
+            self._channel.send(AttemptNotForked(attempt=order.attempt, reason=reason))
+            return
+        _lead_group(pid)
+        self._pids[order.attempt] = pid
+        self._endings[order.attempt] = ended = os.pidfd_open(pid)
+        self._reactor.add(ended, lambda: self._reap(order.attempt))
+        self._memory[order.attempt] = TreeMemory(pid, inherited_bytes, self._allowed_bytes)
+        self._look_later()
+        self._channel.send(AttemptForked(attempt=order.attempt, pid=pid))
+
+    def _become(self, order: LaunchAttempt) -> int:
+        """Run the attempt, in a forked child; returns its exit status."""
+        _lead_group(0)
+        adopt_orphans()  # what it starts stays its own for as long as it lives, daemons as well
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self._channel.close()
+        self._reactor.close()
+        for ended in self._endings.values():
+            os.close(ended)
+        _write_to(self._daemon.folder.attempt(order.attempt))
+        limit_memory(self._inherited_bytes + self._allowed_bytes)
+        assert self._job is not None, "attempts are launched after JobLoaded"
+        return run_attempt(self._daemon, self._job, order)
+
+    def _look_later(self) -> None:
+        if self._memory and not self._looks:
+            self._looks = True
+            self._reactor.call_later(_LOOK_PERIOD_S, self._look)
+
+    def _look(self) -> None:
+        """Kill the attempts that use too much memory, with what they have started."""
+        self._looks = False
+        excess = {attempt: memory.excess() for attempt, memory in self._memory.items()}
+        for attempt, reason in excess.items():
+            if reason:
+                del self._memory[attempt]
+                self._channel.send(AttemptTooLarge(attempt=attempt, reason=reason))
+                self._kill(attempt)
+        self._look_later()
+
+    def _kill(self, attempt: AttemptId) -> None:
+        """Kill an attempt and the processes that it started; nothing happens if it has ended."""
+        if attempt in self._pids:
+            os.killpg(self._pids[attempt], signal.SIGKILL)
+
+    def _reap(self, attempt: AttemptId) -> None:
+        ended = self._endings.pop(attempt)
+        self._reactor.remove(ended)
+        os.close(ended)
+        self._memory.pop(attempt, None)
+        self._kill(attempt)  # what it started and left behind; its own pid is still ours
+        _, status = os.waitpid(self._pids.pop(attempt), 0)
+        kill_strays(self._pids.values())  # also in a session of its own: it is ours now
+        self._channel.send(AttemptExited(attempt=attempt, status=status))
+
+
+def load_folder(daemon_name: str, job: JobId) -> str:
+    """The folder, beside those of attempts, for what a job's import prints."""
+    return f"{job}.load-{daemon_name.rsplit('-', 1)[-1]}"
+
+
+def _write_to(folder: Path) -> None:
+    """Make ``folder``, and send this process's stdout and stderr to files in it.
+
+    Nowhere, if the disk is full or read-only: work does not end for want of a log.
+    """
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError:
+            file = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(file, fd)
+        os.close(file)
+
+
+def _lead_group(pid: int) -> None:
+    """Put a process into a group of its own; it and its parent both do, as either may be first."""
+    try:
+        os.setpgid(pid, pid)
+    except (PermissionError, ProcessLookupError):
+        return  # it is one already, and may have ended
+
+
+# The clean helper: a small process without a ZeroMQ context, of which jobs' helpers are forked.
+#
+# A process that has a ZeroMQ context, with its threads and locks, cannot be forked safely.  So the
+# NodeManager forks this helper before it makes its own, and asks it for a helper for each job:
+#
+#     NodeManager -> clean helper -> job helper (has imported the job's module) -> attempts
+#
+# Each dies with its parent.  The helpers have one thread and know neither jobs nor messages of the
+# network; whatever attempts will need is imported here, once, and shared by all of them.
+
+
+import_all()  # Railyard's own jobs: 5 to 13 ms in each job's helper otherwise
+
+log = logging.getLogger(__name__)
+
+
+def start_helper(daemon: Daemon) -> tuple[int, Channel]:
+    """Fork the clean helper: its process id, and the channel to it.
+
+    To be called before this process makes a ZeroMQ context or starts a thread.
+    """
+    ours, theirs = socket.socketpair()
+
+    def help_out() -> None:
+        ours.close()
+        close_descriptors_but({theirs.fileno()})
+        # Ctrl-C goes to the whole terminal; whoever is asked to stop takes us along.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _Helper(daemon, theirs).serve()
+
+    pid = fork(help_out)
+    theirs.close()
+    daemon.folder.record_process("Helper", f"{daemon.name}-helper", pid)
+    return pid, Channel(ours, Vocabulary([JobHelperForked, JobHelperEnded]))
+
+
+class _Helper:
+    def __init__(self, daemon: Daemon, end: socket.socket) -> None:
+        self._daemon = daemon
+        self._channel = Channel(end, Vocabulary([ForkJobHelper, KillJobHelper]))
+        self._reactor = Reactor()
+        self._pids: dict[int, int] = {}  #: {number of a job helper: its process id}
+
+    def serve(self) -> None:
+        """Fork and reap until the NodeManager is gone."""
+        gc.collect()
+        adopt_orphans()  # what is left of a job when its helper is killed
+        gc.freeze()  # collections in the children then leave the shared pages alone
+        self._reactor.add(self._channel.fileno(), self._on_orders)
+        self._reactor.run()
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def _on_orders(self) -> None:
+        for order in self._channel.receive():
+            if isinstance(order, ForkJobHelper):
+                self._fork(order.helper, order.job)
+            elif isinstance(order, KillJobHelper) and order.helper in self._pids:
+                os.kill(self._pids[order.helper], signal.SIGKILL)
+        if self._channel.at_end:
+            self._reactor.stop()
+
+    def _fork(self, helper: int, job: JobId) -> None:
+        def help_job() -> None:
+            self._channel.close()
+            close_descriptors_but({end.fileno()})
+            # Here, for it is in the list before any attempt that it forks.
+            self._daemon.folder.record_process(
+                "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
+            )
+            serve_job(self._daemon, job, end)
+
+        with socket.socket(fileno=self._channel.take_fd()) as end:
+            try:
+                pid = fork(help_job)
+            except OSError as error:
+                how = f"no process for it: {error.strerror}"
+                self._channel.send(JobHelperEnded(helper=helper, how=how))
+                return
+        self._pids[helper] = pid
+        self._channel.send(JobHelperForked(helper=helper, pid=pid))
+        ended = os.pidfd_open(pid)
+        self._reactor.add(ended, lambda: self._reap(helper, pid, ended))
+
+    def _reap(self, helper: int, pid: int, ended: int) -> None:
+        self._reactor.remove(ended)
+        os.close(ended)
+        del self._pids[helper]
+        _, status = os.waitpid(pid, 0)
+        kill_strays(self._pids.values())
+        self._channel.send(JobHelperEnded(helper=helper, how=how_it_ended(status)))

@@ -1,0 +1,285 @@
+"""What a function is asked for, as the requests that commands make of their options.
+
+``None`` is what was not said.  Mistakes raise ``UsageError``, with one line, as on a command line.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import os
+import re
+import symtable
+import sys
+import tempfile
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from railyard.cluster.errors import UsageError, printable, require, shown_value
+from railyard.cluster.inputfile import build
+from railyard.cluster.units import parse_size
+from railyard.jobs.model import Job, params_of
+from railyard.terminal.notices import heard_by
+from railyard.terminal.options import Settings, TextPairs
+
+#: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
+#: block store.
+AnyInput = str | Path | Iterable[str | Path] | Mapping[str, str | Path | Iterable[str | Path]]
+
+_SEED_MAX = 2**63 - 1
+
+
+class Advice(UserWarning):
+    """What a command would say on standard error: a setting without effect, for instance."""
+
+
+@contextmanager
+def called(*, progress: bool) -> Iterator[None]:
+    """A call from Python: it prints nothing but progress, and that only if it is asked to.
+
+    Notices become warnings at the place of the call.
+    """
+    said: list[str] = []
+    try:
+        with heard_by(said.append, wants_progress=progress):
+            yield
+    finally:
+        warn(said, stacklevel=5)  # beyond contextlib and our own function
+
+
+def warn(said: Iterable[str], stacklevel: int) -> None:
+    """Turn notices into warnings, each once."""
+    for words in dict.fromkeys(said):
+        warnings.warn(words, Advice, stacklevel=stacklevel)
+
+
+def names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of schedulers; text has commas between them."""
+    every = given.split(",") if isinstance(given, str) else given
+    return tuple(name.strip() for name in every)
+
+
+def text_pairs(settings: Mapping[str, Any] | None) -> TextPairs:
+    """Settings whose values are read as in a topology's file: {"uplink": "1Gbps", "ocs": "off"}."""
+    return tuple((key, _text(value)) for key, value in (settings or {}).items())
+
+
+def pairs(settings: Mapping[str, Any] | None) -> Settings:
+    """Settings of schedulers: {"delay.node_wait_s": 3}."""
+    return tuple((settings or {}).items())
+
+
+def built(settings: Mapping[str, Any] | None, kind: type[Any], name: str) -> Any:
+    """An object of these settings; None without any.  ``UsageError`` for unknown ones."""
+    return build(dict(settings), kind, name) if settings else None
+
+
+def inputs_of(given: AnyInput) -> tuple[str, ...]:
+    """Inputs as ``--input`` has them: "FILE", or "NAME=FILE"."""
+    if isinstance(given, Mapping):
+        return tuple(f"{name}={each}" for name, files in given.items() for each in _each(files))
+    return tuple(_each(given))
+
+
+def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
+    return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]
+
+
+def size_of(size: str | int | None) -> int | None:
+    """A size in bytes; it may be text such as "10GB"."""
+    return None if size is None else parse_size(size)
+
+
+def seed_of(seed: int) -> int:
+    """A seed; ``UsageError`` unless it is a whole number that there is."""
+    is_number = isinstance(seed, int) and not isinstance(seed, bool)
+    require(is_number and 0 <= seed <= _SEED_MAX, "seed", seed, "a whole number from 0 on")
+    return seed
+
+
+def count_of(name: str, count: int | None) -> int | None:
+    """A number of seeds, jobs or reduces; ``UsageError`` unless it is at least 1."""
+    is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 1
+    require(count is None or is_number, name, count, "a whole number from 1 on")
+    return count
+
+
+def seeds_of(seeds: int | range | None) -> int | range | None:
+    """A number of seeds, or which they are; ``UsageError`` for anything else."""
+    if not isinstance(seeds, range):
+        return count_of("seeds", seeds)
+    require(seeds.step == 1 and 0 < seeds.start < seeds.stop, "seeds", seeds, "as range(4, 11)")
+    return seeds
+
+
+def new_folder(out: str | Path | None, name: str = "out") -> Path | None:
+    """The path of a folder that is to be made; ``UsageError`` if it cannot be."""
+    if out is None:
+        return None
+    path = Path(out)
+    if path.exists() or not path.absolute().parent.is_dir():
+        raise UsageError(f"{name} = {out}: need a new folder in a folder that exists")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise UsageError(f"{name} = {out}: need a place that you may write to")
+    return path
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# Jobs of one's own as the words that name them: a class, an object of it, a file or a name.
+#
+# A class in a module is that module's file.  One that was defined in a notebook, or in the script
+# that runs, cannot be: running it once more would run the whole study.  Its source is written to a
+# file of its own, with what it uses of the names around it.
+
+
+_MAIN = "__main__"
+
+
+class JobWords(NamedTuple):
+    """The words for jobs, as commands take them."""
+
+    words: tuple[str, ...]
+    folder: Path  #: of the files that were written for classes
+
+    def plain(self, text: str) -> str:
+        """Text without the paths of these files, which nobody knows."""
+        return text.replace(f"{self.folder}/", "")
+
+
+@contextmanager
+def job_words(jobs: Sequence[str | Path | Job | type[Job]]) -> Iterator[JobWords]:
+    """The words for jobs while the block runs; ``UsageError`` for what is no job."""
+    if not jobs:
+        raise UsageError("jobs: need at least one, such as terasort")
+    with tempfile.TemporaryDirectory(prefix="railyard-") as folder:
+        yield JobWords(tuple(job_word(job, Path(folder)) for job in jobs), Path(folder))
+
+
+def job_word(job: str | Path | Job | type[Job], folder: Path) -> str:
+    """The word for a job with its parameters; ``folder`` is for files that need to be written."""
+    name, params = name_and_params(job, folder)
+    for key, value in params.items():
+        if "," in value:
+            right = "need a default in the class, or a jobs.toml"
+            raise UsageError(f"{name}: {key} = {shown_value(value)}: {right}")
+    return ",".join([name, *(f"param.{key}={value}" for key, value in params.items())])
+
+
+def name_and_params(job: str | Path | Job | type[Job], folder: Path) -> tuple[str, dict[str, str]]:
+    """A job's name or file, and those of its parameters that are not its class's defaults."""
+    if isinstance(job, str | Path):
+        return str(job), {}
+    kind = job if isinstance(job, type) else type(job)
+    if not issubclass(kind, Job) or kind is Job:
+        raise UsageError(f"job {shown_value(job)}: need a name, a file, or a class of railyard.Job")
+    params = {} if isinstance(job, type) else _params(job)
+    return f"{_file_of(kind, folder)}:{kind.__name__}", params
+
+
+def _params(job: Job) -> dict[str, str]:
+    params = {}
+    for name, param in params_of(type(job)).items():
+        value = getattr(job, name)
+        if param.required or value != param.default:
+            if isinstance(value, bytes | list):
+                right = "need a default in the class, as bytes are no text"
+                raise UsageError(f"{type(job).__name__}: {name} = {shown_value(value)}: {right}")
+            params[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return params
+
+
+def _file_of(kind: type[Job], folder: Path) -> Path:
+    if kind.__module__ != _MAIN:
+        file = inspect.getsourcefile(kind)
+        if file is not None:
+            return Path(file)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+    path = folder / f"{name}.py"
+    path.write_text(_Written(sys.modules[kind.__module__]).source(kind), encoding="utf-8")
+    return path
+
+
+class _Written:
+    """The source of one class, after all that it uses of its module's names."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._parts: dict[str, str] = {}  #: by name, each after those that it uses
+
+    def source(self, kind: type[Job]) -> str:
+        """A file with this class; ``UsageError`` for what it uses and cannot be written down."""
+        self._add(kind.__name__, kind)
+        return "\n\n".join(self._parts.values()) + "\n"
+
+    def _add(self, name: str, value: Any) -> None:
+        if name in self._parts:
+            return
+        self._parts[name] = ""  # so that names which use each other end
+        text = self._text(name, value)
+        del self._parts[name]
+        self._parts[name] = text
+
+    def _text(self, name: str, value: Any) -> str:
+        if isinstance(value, ModuleType):
+            return f"import {value.__name__} as {name}"
+        own = getattr(value, "__module__", None)
+        called = getattr(value, "__qualname__", None)
+        if own == self._module.__name__ and isinstance(value, type | FunctionType):
+            return self._with_uses(_definition(value))
+        if own and called and getattr(sys.modules.get(own), called, None) is value:
+            return f"from {own} import {called} as {name}"
+        if _is_literal(value):
+            return f"{name} = {value!r}"
+        right = "need it in a module, or in a file with the job"
+        raise UsageError(f"job: uses {printable(name)}, a {type(value).__name__}: {right}")
+
+    def _with_uses(self, text: str) -> str:
+        for name in _globals_of(symtable.symtable(text, "<job>", "exec")):
+            if name in vars(self._module):
+                self._add(name, vars(self._module)[name])
+        return text
+
+
+def _definition(value: type | FunctionType) -> str:
+    """The source of a class or function of a script or of a notebook's cell."""
+    name = value.__name__
+    functions = [value] if isinstance(value, FunctionType) else vars(value).values()
+    codes = [inspect.unwrap(each).__code__ for each in functions if isinstance(each, FunctionType)]
+    for code in codes:
+        lines = linecache.getlines(code.co_filename)
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+                first, last = node.lineno, node.end_lineno or node.lineno
+                if first <= code.co_firstlineno <= last:
+                    return textwrap.dedent("".join(lines[first - 1 : last]))
+    raise UsageError(f"job {name}: its source is not known: need it in a file or a notebook's cell")
+
+
+def _globals_of(table: symtable.SymbolTable) -> list[str]:
+    """The names that a piece of source takes from around it."""
+    names = [
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced()
+        and (symbol.is_global() or table.get_type() == "module")
+        and not hasattr(builtins, symbol.get_name())
+    ]
+    inner = [name for child in table.get_children() for name in _globals_of(child)]
+    return list(dict.fromkeys([*names, *inner]))
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, TypeError):
+        return False

@@ -1,0 +1,400 @@
+"""Does the faults of a plan to a cluster, and says what each hit and how to tell its recovery."""
+
+from __future__ import annotations
+
+import math
+import random
+import shutil
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from railyard.chaos import targets
+from railyard.chaos.plan import KILLS, Fault, nodes_to_lose, replica_to_damage
+from railyard.chaos.targets import Processes, fill_disk_of, free_disk_of, pid_of
+from railyard.chaos.watches import Asked, InTurn, Journal, NewProcess, Replicas, TaskAgain, Watch
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import NodeId, job_of
+from railyard.cluster.messaging.transport import Describe, Description
+from railyard.cluster.messaging.wire import Done, Message
+from railyard.cluster.processes import signal_member
+from railyard.cluster.units import format_count, format_duration
+from railyard.dfs.messages import BlockId, MakeFolder, ReplicaFailed
+from railyard.netemu.messages import GetNetworkStats, NetworkStats, SetCapacity
+from railyard.netemu.model.network import Network
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from railyard.runs.clusters import Session
+
+#: Of a link without limit, when it is to have one.
+_UNLIMITED_BYTES_PER_S = 1.25e9
+#: Any folder that there is, or may be.
+_FOLDER = "/runs"
+_DAMAGES = (targets.flip, targets.overwrite, targets.delete)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What a fault did.
+
+    After the fault's ``lasts_s`` it is mended, and ``watch`` made, which tells the recovery.
+    """
+
+    what: str  #: "kill -9 of datanode-r1"
+    watch: Callable[[], Watch]
+    mend: Callable[[], object] = lambda: None
+
+
+class Faults:
+    """Does faults to the cluster of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._folder = session.folder
+        self._processes = Processes(session.folder)
+        cluster = session.folder.id
+        assert cluster is not None, "its session is there"
+        self._cluster = cluster
+        self._transport = session.transport
+        self._topology = session.config.topology
+        self._links = Network(self._topology)
+        self._journal = Journal(session.folder)
+        self._manager = session.link("resourcemanager")
+        self._namenode = session.link("namenode")
+        self._network = session.link("network")
+        #: files of blocks whose replicas are being made anew
+        self._wanting: set[str] = set()
+
+    def begin(self, fault: Fault) -> Effect | None:
+        """Do a fault; None if there is nothing now that it could be done to."""
+        if fault.kind in KILLS:
+            return self._kill(fault)
+        kinds: dict[str, Callable[[Fault], Effect | None]] = {
+            "stop": self._stop,
+            "cut": self._limit_link,
+            "slow": self._limit_link,
+            "fill": self._fill,
+            "corrupt": self._corrupt,
+            "lose-node": self._lose_node,
+        }
+        return kinds[fault.kind](fault)
+
+    # Processes -------------------------------------------------------------------------------
+    def _kill(self, fault: Fault) -> Effect | None:
+        role = KILLS[fault.kind]
+        name = f"{fault.target}-helper" if role == "Helper" else fault.target
+        row = self._one(role, name, fault.draw)
+        if row is None or not self._signal(row, signal.SIGKILL):
+            return None
+        what = f"kill -9 of {row['name']}"
+        if role == "Attempt":
+            what = f"kill -9 of attempt {row['name']}"
+            is_over = partial(self._is_over, row)
+            return Effect(
+                what=what, watch=partial(TaskAgain, self._processes, row["name"], is_over)
+            )
+        if role == "JobHelper":
+            is_over = partial(self._needs_no_helper, row, self._manager_of(row))
+            return Effect(what=what, watch=partial(NewProcess, self._processes, row, is_over))
+        if role == "Helper":
+            return Effect(what=what, watch=partial(NewProcess, self._processes, row, lambda: False))
+        return Effect(what=what, watch=partial(self._back_at_work, role, row["name"], pid_of(row)))
+
+    def _signal(self, row: dict[str, Any], number: signal.Signals) -> bool:
+        """Whether there still was such a process of this cluster."""
+        return signal_member(self._cluster, pid_of(row), number)
+
+    def _one(self, role: str, name: str, draw: float) -> dict[str, Any] | None:
+        rows = self._processes.living(role, name)
+        rows = [row for row in rows if not self._is_over(row)]
+        return rows[int(draw * len(rows))] if rows else None
+
+    def _is_over(self, row: dict[str, Any]) -> bool:
+        """Whether what a process was there for has ended: nothing follows from its death."""
+        if row["role"] == "JobHelper":
+            return self._journal.has_ended(row["name"].rpartition("-")[2])
+        if row["role"] == "Attempt":
+            task = row["name"].rpartition(".")[0]
+            return self._journal.has_ended(job_of(row["name"]), task)
+        return False
+
+    def _manager_of(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """The living NodeManager of a job's helper, if there is one."""
+        return self._processes.living("NodeManager", row["name"].rpartition("-")[0])
+
+    def _needs_no_helper(self, row: dict[str, Any], manager: list[dict[str, Any]]) -> bool:
+        """Whether nobody starts a job's helper again, as its job or its NodeManager has ended.
+
+        Another NodeManager starts one when it is given an attempt of that job.
+        """
+        return self._is_over(row) or self._manager_of(row) != manager
+
+    def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
+        """Another process of the daemon answers, and does what only one at work can do."""
+        answers = partial(self._answers, name, lambda said: said.pid != dead_pid)
+        ask = partial(Asked, self._transport)
+        if role == "NameNode":  # which refuses changes until it knows its blocks
+            return InTurn(answers, partial(ask, name, MakeFolder(path=_FOLDER), Done))
+        if role == "ResourceManager":
+            return InTurn(answers, partial(ask, name, GetClusterStatus(), ClusterStatus))
+        if role == "NetworkEmulator":
+            return InTurn(answers, partial(ask, name, GetNetworkStats(), NetworkStats))
+        if role == "NodeManager":
+            rack = name.removeprefix("nodemanager-")
+            return InTurn(answers, partial(self._rack_at_work, rack))
+        return answers()
+
+    def _answers(
+        self, name: str, is_right: Callable[[Description], bool] = lambda _: True
+    ) -> Asked[Description]:
+        return Asked(self._transport, name, Describe(), Description, is_right)
+
+    def _rack_at_work(self, rack: str) -> Watch:
+        def joined(status: ClusterStatus) -> bool:
+            return all(node.alive for node in status.nodes if node.rack == rack)
+
+        question: Message = GetClusterStatus()
+        return Asked(self._transport, "resourcemanager", question, ClusterStatus, joined)
+
+    def _stop(self, fault: Fault) -> Effect | None:
+        row = self._one("", fault.target, fault.draw)
+        if row is None or not self._signal(row, signal.SIGSTOP):
+            return None
+        return Effect(
+            what=f"SIGSTOP of {fault.target} for {format_duration(fault.lasts_s)}",
+            watch=partial(self._answers, fault.target),
+            mend=partial(self._signal, row, signal.SIGCONT),
+        )
+
+    # Links -----------------------------------------------------------------------------------
+    def _limit_link(self, fault: Fault) -> Effect:
+        link = fault.target
+        stated = float(self._links.capacities[self._links.number[link]])
+        limit = stated if math.isfinite(stated) else _UNLIMITED_BYTES_PER_S
+        order = SetCapacity(link=link, bytes_per_s=limit * fault.share)
+        self._network.insist(order, Done, lambda *_: None)
+        carries = f"{fault.share:.0%} of its rate" if fault.share else "nothing"
+        back = SetCapacity(link=link, bytes_per_s=stated)
+        return Effect(
+            what=f"{link} carries {carries} for {format_duration(fault.lasts_s)}",
+            watch=partial(Asked, self._transport, "network", back, Done),
+        )
+
+    # Disks -----------------------------------------------------------------------------------
+    def _fill(self, fault: Fault) -> Effect | None:
+        row = self._one("DataNode", fault.target, fault.draw)
+        if row is None or not fill_disk_of(pid_of(row)):
+            return None
+        return Effect(
+            what=f"the disks of {fault.target} full for {format_duration(fault.lasts_s)}",
+            watch=partial(self._answers, fault.target),
+            mend=partial(free_disk_of, pid_of(row)),
+        )
+
+    def _corrupt(self, fault: Fault) -> Effect | None:
+        found = targets.replicas(self._folder.path)
+        chosen = replica_to_damage(_by_node(found), self._wanting, fault.draw)
+        if chosen is None:
+            return None
+        name, node = chosen
+        [path] = [each for each in found[name] if _node_of(each) == node]
+        dice = random.Random(fault.draw)
+        try:
+            content = path.read_bytes()
+            dice.choice(_DAMAGES)(dice, [path])
+        except FileNotFoundError:
+            return None  # it was removed meanwhile, by whoever made it
+        found_so = ReplicaFailed(block=BlockId(int(name[1:])), node=node, reason="read by chaos")
+        return Effect(
+            what=f"block {name} damaged on {node}",
+            watch=partial(
+                self._replicas_again,
+                {name: (len(found[name]), content)},
+                partial(self._namenode.send, found_so),
+            ),
+        )
+
+    def _lose_node(self, fault: Fault) -> Effect | None:
+        """A node of this DataNode's rack: its disk is empty when the DataNode comes back."""
+        found = targets.replicas(self._folder.path)
+        rack = fault.target.removeprefix("datanode-")
+        nodes = [node.id for node in self._topology.nodes() if node.rack == rack]
+        may_be = nodes_to_lose(_by_node(found), self._wanting, nodes)
+        row = self._one("DataNode", fault.target, fault.draw)
+        if not may_be or row is None:
+            return None
+        node = may_be[int(fault.draw * len(may_be))]
+        disk = self._folder.node(node)
+        lost = [name for name, paths in found.items() if disk / "blocks" / name in paths]
+        (disk / "blocks").rename(disk / "lost")
+        self._signal(row, signal.SIGKILL)
+        shutil.rmtree(disk / "lost")
+        for path in targets.map_outputs(self._folder.path):
+            if path.is_relative_to(disk):
+                path.unlink(missing_ok=True)
+        self._manager.insist(GetClusterStatus(), ClusterStatus, partial(self._kill_those_on, node))
+        wanted: dict[str, tuple[int, bytes | None]] = {
+            name: (len(found[name]), None) for name in lost
+        }
+        return Effect(
+            what=f"{node} lost with {format_count(len(lost), 'replica')}",
+            watch=partial(self._replicas_again, wanted),
+        )
+
+    def _replicas_again(
+        self,
+        wanted: dict[str, tuple[int, bytes | None]],
+        notice: Callable[[], None] = lambda: None,
+    ) -> Watch:
+        self._wanting.update(wanted)
+        return _Wanting(Replicas(self._folder, wanted, notice), self._wanting, set(wanted))
+
+    def _kill_those_on(self, node: NodeId, status: object, _: memoryview | None) -> None:
+        if not isinstance(status, ClusterStatus):
+            raise InvariantError(f"GetClusterStatus was answered with {status}")
+        [attempts] = [each.attempts for each in status.nodes if each.node == node]
+        for row in self._processes.living("Attempt"):
+            if row["name"] in attempts:
+                self._signal(row, signal.SIGKILL)
+
+
+class _Wanting:
+    """Replicas that are made anew; until then their blocks are spared."""
+
+    def __init__(self, replicas: Replicas, wanting: set[str], names: set[str]) -> None:
+        self._replicas, self._all, self._names = replicas, wanting, names
+
+    def is_well(self) -> bool:
+        return self._replicas.is_well()
+
+    def close(self) -> None:
+        if self._replicas.is_well():
+            self._all -= self._names
+
+
+def _by_node(found: dict[str, list[Path]]) -> dict[str, list[NodeId]]:
+    return {name: [_node_of(path) for path in paths] for name, paths in found.items()}
+
+
+def _node_of(path: Path) -> NodeId:
+    """Of the file of a block."""
+    return NodeId(path.parent.parent.name)
+
+
+# A plan of faults as it is carried out: each at its time, mended, and watched until recovery.
+
+
+#: For how long a fault waits for something that it can be done to.
+_TARGET_PATIENCE_S = 20.0
+#: A cluster that takes longer has not recovered.
+RECOVERY_TIMEOUT_S = 60.0
+#: Between two looks at all that is under way.
+_PERIOD_S = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovered:
+    """What came of a fault."""
+
+    fault: Fault
+    what: str  #: "kill -9 of datanode-r1"; "" = there was nothing that it could be done to
+    at_s: float  #: when it was done, or given up, on the plan's clock
+    took_s: float | None  #: from the fault, or from its end, to recovery; None = none was seen
+
+
+@dataclass(kw_only=True)
+class _UnderWay:
+    fault: Fault
+    effect: Effect
+    at_s: float
+    mended_s: float | None = None
+    watch: Watch | None = None
+
+
+class Injector:
+    """Carries out a plan on the cluster of a session; ``tell`` is called as each fault is over."""
+
+    def __init__(
+        self, session: Session, plan: Iterable[Fault], tell: Callable[[Recovered], None]
+    ) -> None:
+        self.done: list[Recovered] = []
+        self._reactor = session.reactor
+        self._faults = Faults(session)
+        self.begun_s = time.monotonic()  #: when the plan's clock was 0
+        self._to_come = deque(plan)
+        self._waiting: list[Fault] = []  #: those that are due, and have found nothing yet
+        self._under_way: list[_UnderWay] = []
+        self._tell = tell
+
+    def follow(self, is_over: Callable[[], bool]) -> None:
+        """Go on until all faults are over, and ``is_over``; or until that raises an error."""
+        try:
+            while not is_over() or self._is_busy:
+                self._reactor.run_until(lambda: False, _PERIOD_S)
+                self._turn()
+        finally:
+            self._mend_all()
+
+    @property
+    def now_s(self) -> float:
+        """The time on the plan's clock."""
+        return time.monotonic() - self.begun_s
+
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._to_come or self._waiting or self._under_way)
+
+    def _turn(self) -> None:
+        while self._to_come and self._to_come[0].at_s <= self.now_s:
+            self._waiting.append(self._to_come.popleft())
+        self._waiting = [fault for fault in self._waiting if not self._begin(fault)]
+        self._under_way = [one for one in self._under_way if not self._look_at(one)]
+
+    def _begin(self, fault: Fault) -> bool:
+        """Whether it need not be tried again."""
+        now_s = self.now_s
+        effect = self._faults.begin(fault)
+        if effect is not None:
+            one = _UnderWay(fault=fault, effect=effect, at_s=now_s)
+            self._under_way.append(one)
+            if not fault.lasts_s:
+                self._mend(one, now_s)
+            return True
+        if now_s < fault.at_s + _TARGET_PATIENCE_S:
+            return False
+        self._end(Recovered(fault=fault, what="", at_s=now_s, took_s=None))
+        return True
+
+    def _mend(self, one: _UnderWay, now_s: float) -> None:
+        one.effect.mend()
+        one.mended_s = now_s
+        one.watch = one.effect.watch()
+
+    def _look_at(self, one: _UnderWay) -> bool:
+        """Mend it if it is time; whether it is over."""
+        now_s = self.now_s
+        if one.watch is None or one.mended_s is None:
+            if now_s >= one.at_s + one.fault.lasts_s:
+                self._mend(one, now_s)
+            return False
+        is_well = one.watch.is_well()
+        took_s = self.now_s - one.mended_s
+        if not is_well and took_s < RECOVERY_TIMEOUT_S:
+            return False
+        one.watch.close()
+        found_s = took_s if is_well else None
+        self._end(Recovered(fault=one.fault, what=one.effect.what, at_s=one.at_s, took_s=found_s))
+        return True
+
+    def _end(self, recovered: Recovered) -> None:
+        self.done.append(recovered)
+        self._tell(recovered)
+
+    def _mend_all(self) -> None:
+        """Leave nothing stopped or limited, however this ended."""
+        for one in self._under_way:
+            if one.mended_s is None:
+                one.effect.mend()

@@ -1,0 +1,65 @@
+"""The request of ``railyard chaos``: a job as ``railyard run`` takes it, and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import click
+import msgspec
+
+from railyard.chaos.plan import GROUPS, KINDS, kinds_named, possible_kinds
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import UsageError
+from railyard.runs.requests import ClusterRequest, InputRequest
+from railyard.runs.work import RunRequest
+from railyard.terminal.options import COUNT, TextPairs, argument, option, text_pairs
+
+#: A shorter time gives no daemon the time to come back.
+_EVERY_S_MIN = 0.05
+_EVERY_S_MAX = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChaosRequest(ClusterRequest, InputRequest):
+    """Arguments and options of ``railyard chaos``."""
+
+    jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
+    kills: int = option(
+        "--kills", type=COUNT, default=20, help="Faults of all kinds together; default: 20."
+    )
+    every_s: float = option(
+        "--every",
+        type=click.FloatRange(min=_EVERY_S_MIN, max=_EVERY_S_MAX),
+        metavar="S",
+        default=1.0,
+        help="Seconds from one fault to the next, on average; default: 1.",
+    )
+    kinds: str = option(
+        "--kinds",
+        metavar="KIND,...",
+        default="all",
+        help=f"Of {', '.join((*GROUPS, *KINDS))}; kill: all that begin so. Default: all.",
+    )
+    params: TextPairs = option(
+        "--param",
+        callback=text_pairs,
+        multiple=True,
+        help="A parameter of the job, such as min_letters=12.  Repeatable.",
+    )
+
+    def chosen_kinds(self) -> tuple[str, ...]:
+        """The kinds of faults.  Raises ``UsageError`` for those that cannot be."""
+        if self.restart == "never":
+            raise UsageError("--restart never: need on-failure: what is killed is to come back")
+        return kinds_named(self.kinds, possible_kinds(self.place))
+
+    def cluster(self, kinds: tuple[str, ...]) -> ClusterConfig:
+        """The cluster's configuration, with a gateway if one is to be killed."""
+        config = self.config()
+        port = 0 if "kill-gateway" in kinds else None  # 0: any that is free
+        return msgspec.structs.replace(config, http=port)
+
+    def run(self) -> RunRequest:
+        """The same job for ``railyard run``."""
+        names = {one.name for one in fields(RunRequest)} & {one.name for one in fields(self)}
+        return RunRequest(**{name: getattr(self, name) for name in names - {"json_file"}})

@@ -1,0 +1,346 @@
+"""Jobs that run on a cluster while something happens to it, and what is left of what they wrote.
+
+Each runs in a thread with links of its own.  Outputs are compared by digests of all their files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from railyard.chaos.injector import Injector, Recovered
+from railyard.chaos.plan import Fault
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import ClusterFailed, NotDone, PeerLost, RailyardError, Refused
+from railyard.cluster.ids import JobId
+from railyard.cluster.runfolder import RunFolder
+from railyard.dfs.client import DfsClient
+from railyard.dfs.reader import BlockUnavailable
+from railyard.resourcemanager.process.messages import AttemptReport, GetJobTasks, JobTasks
+from railyard.runs.clusters import Session, connected
+from railyard.runs.work import RunRequest, Work, work_for
+from railyard.terminal.progress import Silent, View
+
+T = TypeVar("T")
+
+#: {number of the job's output and the file's name in it: digest of the file}
+Digests = dict[str, str]
+#: For how long a read is tried again, and the pause between two tries.
+_READ_TIMEOUT_S = 60.0
+_READ_AGAIN_S = 0.2
+#: After a run that failed.
+_FAILED_PAUSE_S = 0.5
+#: Files that are kept at a time, their size, and the pause between two.
+_KEPT_MAX = 40
+_KEPT_BYTES = 20_000
+_KEEP_PAUSE_S = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """A run of the job, or of the mix."""
+
+    begun_s: float  #: by the monotonic clock
+    took_s: float
+    digests: Digests  #: {} if it failed
+    lost_s: float = 0.0  #: slot seconds of its attempts that did not count in the end
+    failure: str = ""  #: why it failed, or what is wrong with its output
+
+
+def run_once(
+    folder: RunFolder, config: ClusterConfig, make: Callable[[], Work], view: View
+) -> OneRun:
+    """Run what ``make`` makes, and remove all that it wrote once its digests are known.
+
+    Raises ``ClusterFailed`` if the cluster ends.
+    """
+    begun_s = time.monotonic()
+    try:
+        with connected(folder, config) as session:
+            work = make()
+            outcome = work.carry_out(session, view)
+            took_s = time.monotonic() - begun_s
+            if outcome.failure is not None:
+                why = str(outcome.failure)
+                return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=why)
+            digests = _digests(session, work.outputs)
+            lost_s = sum(lost_work_s(session, job) for job in outcome.all_jobs())
+            wrong = "" if outcome.verified is not False else f"the output of {work.name} is wrong"
+            _remove(session, work.outputs)
+            return OneRun(
+                begun_s=begun_s, took_s=took_s, digests=digests, lost_s=lost_s, failure=wrong
+            )
+    except ClusterFailed:
+        raise
+    except RailyardError as error:
+        took_s = time.monotonic() - begun_s
+        return OneRun(begun_s=begun_s, took_s=took_s, digests={}, failure=str(error))
+
+
+def run_until(
+    stop: threading.Event,
+    folder: RunFolder,
+    config: ClusterConfig,
+    makes: Callable[[int], Callable[[], Work]],
+    told: Callable[[int, OneRun], None],
+) -> None:
+    """Run one after the other, at least one, until ``stop`` is set; ``makes(n)`` makes the nth."""
+    number = 0
+    while not number or not stop.is_set():
+        run = run_once(folder, config, makes(number), Silent())
+        told(number, run)
+        number += 1
+        if run.failure:
+            stop.wait(_FAILED_PAUSE_S)
+
+
+def lost_work_s(session: Session, job: JobId) -> float:
+    """How long the attempts of a job that has ended ran for nothing, in all.
+
+    Of each task the last attempt that succeeded counts: the others died, were killed, or were
+    those whose output was lost.
+    """
+    lost_s, begin = 0.0, 0
+    while True:
+        wanted = GetJobTasks(job=job, begin=begin)
+        page = session.link("resourcemanager").ask(wanted, JobTasks)
+        lost_s += sum(wasted_s(task.attempts) for task in page.tasks)
+        if not page.left:
+            return lost_s
+        begin += len(page.tasks)
+
+
+def wasted_s(attempts: Sequence[AttemptReport]) -> float:
+    """How long the attempts of a task, as they were launched, ran: but for the one that counts."""
+    ran_s = [(one.ended_s or one.launched_s) - one.launched_s for one in attempts]
+    counts = [number for number, one in enumerate(attempts) if one.state == "succeeded"]
+    return sum(ran_s) - (ran_s[counts[-1]] if counts else 0.0)
+
+
+def _digests(session: Session, outputs: tuple[str, ...]) -> Digests:
+    store = DfsClient(session.transport, session.config.topology)
+    found: Digests = {}
+    for number, output in enumerate(outputs):
+        for entry in _again(session, partial(store.list, output)):
+            name = entry.path.rsplit("/", 1)[-1]
+            found[f"{number}/{name}"] = _again(session, partial(_digest, store, entry.path))
+    return found
+
+
+def _digest(store: DfsClient, path: str) -> str:
+    digest = hashlib.sha256()
+    for piece in store.read(path):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _remove(session: Session, outputs: tuple[str, ...]) -> None:
+    """Remove the folders of the runs that wrote these: "/runs/terasort-3fa91c" and the like."""
+    store = DfsClient(session.transport, session.config.topology)
+    for folder in dict.fromkeys("/".join(output.split("/")[:3]) for output in outputs):
+        _again(session, partial(_removed, store, folder))
+
+
+def _removed(store: DfsClient, path: str) -> None:
+    if store.exists(path):
+        store.remove(path, recursive=True)
+
+
+def _again(session: Session, read: Callable[[], T]) -> T:
+    """What ``read`` returns, tried again while the block store is away."""
+    deadline_s = time.monotonic() + _READ_TIMEOUT_S
+    while True:
+        try:
+            return read()
+        except (PeerLost, NotDone, BlockUnavailable):
+            if time.monotonic() > deadline_s:
+                raise
+        session.reactor.run_until(lambda: False, _READ_AGAIN_S)
+
+
+class Keeper:
+    """Stores small files all the time, and sees that each that was acknowledged is there."""
+
+    def __init__(self, folder: RunFolder, config: ClusterConfig, seed: int) -> None:
+        self.acknowledged = 0
+        self.lost: list[str] = []  #: acknowledged, and not there, or with other bytes
+        self._folder, self._config, self._seed = folder, config, seed
+        self._kept: deque[tuple[str, bytes]] = deque()
+
+    def keep(self, stop: threading.Event) -> None:
+        """Store files until ``stop`` is set, then look at those that are left."""
+        with connected(self._folder, self._config) as session:
+            store = DfsClient(session.transport, self._config.topology)
+            number = 0
+            while not stop.is_set():
+                self._store(store, number)
+                number += 1
+                if len(self._kept) > _KEPT_MAX:
+                    self._look_at(session, store, *self._kept.popleft())
+                session.reactor.run_until(stop.is_set, _KEEP_PAUSE_S)
+            while self._kept:
+                self._look_at(session, store, *self._kept.popleft())
+
+    def _store(self, store: DfsClient, number: int) -> None:
+        path = f"/chaos/{self._seed}-{number}"
+        seed = f"{self._seed} {number}".encode()
+        data = hashlib.shake_256(seed).digest(_KEPT_BYTES)
+        try:
+            store.write(path, [data])
+        except (PeerLost, Refused):
+            return  # it may be there or not
+        self.acknowledged += 1
+        self._kept.append((path, data))
+
+    def _look_at(self, session: Session, store: DfsClient, path: str, data: bytes) -> None:
+        try:
+            there = _again(session, lambda: b"".join(map(bytes, store.read(path))))
+        except (PeerLost, Refused, BlockUnavailable) as error:
+            self.lost.append(f"{path}: {error}")
+            return
+        if there != data:
+            self.lost.append(f"{path}: other bytes")
+        _again(session, partial(_removed, store, path))
+
+
+# A cluster with jobs on it and faults done to it, from the run without faults to the report.
+
+
+#: Beyond ten times what it takes without faults, jobs that are still under way after the last one.
+_END_TIMEOUT_S = 120.0
+_SLOWDOWN_MAX = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A job, or a mix, that runs again and again."""
+
+    name: str
+    make: Callable[[], Work]
+    without: OneRun  #: its run without faults
+
+    def is_like(self, run: OneRun) -> bool:
+        """Whether a run under faults has ended well, with the same output."""
+        return not run.failure and run.digests == self.without.digests
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What came of all of it."""
+
+    begun_s: float = 0.0  #: when the plan's clock was 0, by the monotonic clock
+    faults: list[Recovered] = field(default_factory=list)
+    runs: list[tuple[Kind, OneRun]] = field(default_factory=list)
+    acknowledged: int = 0  #: files stored meanwhile
+    lost: list[str] = field(default_factory=list)  #: of these, with what became of them
+
+    @property
+    def differing(self) -> list[str]:
+        """What is not as without faults: outputs of runs, acknowledged files."""
+        said = [
+            f"{kind.name}: {file}"
+            for kind, run in self.runs
+            if run.digests
+            for file in _differing(kind.without.digests, run.digests)
+        ]
+        return said + self.lost
+
+    @property
+    def failures(self) -> list[str]:
+        """Why runs failed."""
+        return [f"{kind.name}: {run.failure}" for kind, run in self.runs if run.failure]
+
+    @property
+    def unrecovered(self) -> list[Recovered]:
+        """The faults that were done, from which no recovery was seen."""
+        return [one for one in self.faults if one.what and one.took_s is None]
+
+
+def without_faults(session: Session, request: RunRequest, view: View) -> Kind:
+    """Run a request on the cluster of a session as it is; ``RailyardError`` if it fails."""
+    make = partial(work_for, request, session.config, session.folder)
+    run = run_once(session.folder, session.config, make, view)
+    if run.failure:
+        raise RailyardError(f"without any fault: {run.failure}")
+    return Kind(name=" ".join(request.jobs), make=make, without=run)
+
+
+def run_under_faults(
+    session: Session,
+    kinds: Sequence[Kind],
+    plan: Sequence[Fault],
+    tell: Callable[[Recovered], None],
+    seed: int,
+) -> Report:
+    """Run these kinds in turn until all faults of the plan are over.
+
+    Raises ``ClusterFailed`` if the cluster ends, ``RailyardError`` if a job does not end.
+    """
+    report = Report()
+    keeper = Keeper(session.folder, session.config, seed)
+
+    def told(number: int, run: OneRun) -> None:
+        report.runs.append((kinds[number % len(kinds)], run))
+
+    stop = threading.Event()
+    with _threads(stop) as threads:
+        jobs = threads.submit(
+            run_until,
+            stop,
+            session.folder,
+            session.config,
+            lambda number: kinds[number % len(kinds)].make,
+            told,
+        )
+        files = threads.submit(keeper.keep, stop)
+        injector = Injector(session, plan, tell)
+        injector.follow(lambda: _are_well(jobs, files))
+        stop.set()
+        slowest_s = max(kind.without.took_s for kind in kinds)
+        _wait(session, [jobs, files], _END_TIMEOUT_S + _SLOWDOWN_MAX * slowest_s)
+    report.begun_s, report.faults = injector.begun_s, injector.done
+    report.acknowledged, report.lost = keeper.acknowledged, keeper.lost
+    return report
+
+
+@contextmanager
+def _threads(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
+    """Threads that are told to stop however the block ends.
+
+    They are waited for by whoever needs what they do: one that hangs ends with its cluster.
+    """
+    threads = ThreadPoolExecutor(2, "railyard-chaos")
+    try:
+        yield threads
+    finally:
+        stop.set()
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _are_well(*futures: Future[None]) -> bool:
+    """True; raises what ended one of them too early."""
+    for future in futures:
+        if future.done():
+            future.result()
+    return True
+
+
+def _wait(session: Session, futures: Sequence[Future[None]], timeout_s: float) -> None:
+    all_done = session.reactor.run_until(lambda: all(one.done() for one in futures), timeout_s)
+    if not all_done:
+        raise RailyardError(f"a job has not ended {timeout_s:.0f} s after the last fault")
+    for future in futures:
+        future.result()
+
+
+def _differing(expected: Digests, found: Digests) -> list[str]:
+    names = sorted(expected.keys() | found.keys())
+    return [name for name in names if expected.get(name) != found.get(name)]

@@ -1,0 +1,243 @@
+"""``railyard schedulers``: the schedulers that there are, and their settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from railyard.api.listings import Setting, settings_of_recipe
+from railyard.cluster.errors import printable
+from railyard.cluster.topology import Topology, load_topology, topology_names
+from railyard.cluster.units import (
+    format_duration,
+    format_number,
+    format_rate,
+    format_share,
+    format_size,
+    rate_unit,
+)
+from railyard.netemu.schedulers import flow_schedulers
+from railyard.resourcemanager.interface.recipe import Recipe, option_names
+from railyard.resourcemanager.schedulers import all_recipes, recipe_named
+from railyard.runs.traces import fetch
+from railyard.terminal.options import SEED, Commands, argument, command, option
+from railyard.terminal.tables import Cell, Column, plain_console, plain_numbers, show_table, wrapped
+
+if TYPE_CHECKING:
+    from railyard.jobs.workloads.model import Statistic, Workload
+
+
+_USUAL = Recipe.flow_scheduler
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulersRequest:
+    """Arguments and options of ``railyard schedulers``."""
+
+    names: tuple[str, ...] = argument(nargs=-1, metavar="[NAME]...")
+    settings: bool = option(
+        "--settings", is_flag=True, help="Each setting with its default and what it does."
+    )
+
+
+@command(SchedulersRequest)
+def schedulers(request: SchedulersRequest) -> None:
+    """List the schedulers with the papers that they come from, and what can be set.
+
+    With NAMEs only these.
+    """
+    known = all_recipes()
+    for name in request.names or sorted(known):
+        recipe = recipe_named(name)
+        click.echo(f"{name}\n{wrapped(recipe.source, 4)}")
+        if request.settings:
+            for setting in settings_of_recipe(recipe):
+                click.echo(_in_words(setting))
+        elif options := option_names(recipe):
+            click.echo(wrapped(f"--set {', '.join(options)}", 4))
+        if recipe.flow_scheduler != _USUAL:
+            click.echo(f"    goes with the flow scheduler {recipe.flow_scheduler}")
+    if not request.names:
+        click.echo()
+        click.echo(wrapped(f"flow schedulers: {', '.join(sorted(flow_schedulers()))}"))
+        said = f"it is {_USUAL}, unless it says above what goes with it."
+        click.echo(wrapped(f"Without --flow-scheduler {said}"))
+
+
+def _in_words(setting: Setting) -> str:
+    return f"    {setting.name}={setting.default}\n{wrapped(setting.meaning, 8)}"
+
+
+# ``railyard topologies``: the networks that come with Railyard.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologiesRequest:
+    """Arguments of ``railyard topologies``."""
+
+    names: tuple[str, ...] = argument(nargs=-1, metavar="[NAME]...")
+
+
+@command(TopologiesRequest)
+def topologies(request: TopologiesRequest) -> None:
+    """List the topologies that come with Railyard; a .toml file of your own works too.
+
+    With NAMEs, or files, only these, with each of their racks or sites.
+    """
+    for name in request.names or topology_names():
+        topology = load_topology(name)
+        figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
+        click.echo(name)
+        for text in filter(None, (topology.description, figures, topology.source)):
+            click.echo(wrapped(text, 4))
+        if request.names:
+            _show_racks(topology)
+
+
+def _show_racks(topology: Topology) -> None:
+    """A row for each rack, or for each group of racks one after the other that are alike."""
+    rows: list[list[Cell]] = []
+    first: dict[int, str] = {}
+    for rack in topology.rack_list():
+        slots = [node.slots for node in rack.nodes]
+        rates: list[Cell] = [
+            rate if math.isfinite(rate) else "unlimited"
+            for rate in (rack.uplink_bytes_per_s, rack.downlink_bytes_per_s)
+        ]
+        site = rack.name if rack.name != rack.id else ""
+        row: list[Cell] = [rack.id, site, len(rack.nodes), _range(slots), *rates]
+        if rows and rows[-1][1:] == row[1:]:
+            start = first.setdefault(len(rows), str(rows[-1][0]))
+            rows[-1][0] = f"{start} to {rack.id}"
+        else:
+            rows.append(row)
+    finite = [rate for row in rows for rate in row[4:] if isinstance(rate, float)]
+    unit = rate_unit(max(finite, default=0.0))
+    about = [Column("rack"), Column("site", rank=1), Column("nodes", plain_numbers)]
+    links = [Column(heading, lambda _: unit) for heading in ("up", "down")]
+    show_table(plain_console(highlight=False), [*about, Column("slots a node"), *links], rows)
+
+
+def _shape(topology: Topology) -> str:
+    racks = topology.rack_list()
+    nodes = _range([len(rack.nodes) for rack in racks])
+    slots = _range([node.slots for node in topology.nodes()])
+    unit = "sites" if topology.links.way == "wan" else "racks"
+    return f"{len(racks)} {unit} x {nodes} nodes x {slots} slots"
+
+
+def _core(topology: Topology) -> str:
+    words = [f"NIC {format_rate(topology.links.nic)}"]
+    tree, ocs, background = topology.tree, topology.ocs, topology.links.background
+    if tree is not None:
+        rates = (tree.tor, tree.aggregation, tree.root)
+        words.append(f"switches {' / '.join(format_rate(rate) for rate in rates)}")
+    else:
+        racks = topology.rack_list()
+        words.append(f"uplink {_rates([rack.uplink_bytes_per_s for rack in racks])}")
+        if any(rack.uplink_bytes_per_s != rack.downlink_bytes_per_s for rack in racks):
+            words.append(f"downlink {_rates([rack.downlink_bytes_per_s for rack in racks])}")
+    if background:
+        words.append(f"{format_share(background)} of the core already taken off for other traffic")
+    if ocs is not None:
+        waves = f" x {ocs.wavelengths} wavelengths" if ocs.wavelengths > 1 else ""
+        words.append(
+            f"circuits {format_rate(ocs.port_bytes_per_s)}{waves}, set up in "
+            f"{format_duration(ocs.delta_s)}, from {format_size(ocs.elephant_bytes)} on"
+        )
+    return ", ".join(words)
+
+
+def _range(counts: Sequence[int]) -> str:
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _rates(rates: Sequence[float]) -> str:
+    least, most = format_rate(min(rates)), format_rate(max(rates))
+    return least if least == most else f"{least} to {most}"
+
+
+# ``railyard workloads``: the list, and a workload's statistics beside published ones.
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.pass_context
+def workloads(context: click.Context) -> None:
+    """List the workloads that simulate can run, and the papers or projects they come from.
+
+    Options follow the name: corral-w1,jobs=100,window=60min.  All workloads have skew=1.2 (inputs
+    spread over the racks by Zipf's law) and skew_ratio=8 (most / least); see docs/workloads.md.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from railyard.jobs.workloads.catalog import FAMILIES
+
+    for name, family in FAMILIES.items():
+        asked_for = f"{name}:{family.file}" if family.file else name
+        click.echo(asked_for)
+        for text in (family.about, family.source, ", ".join(family.defaults())):
+            click.echo(wrapped(text, 4))
+
+
+workloads.add_command(fetch)
+
+
+@workloads.command()
+@click.argument("name", metavar="NAME[:FILE][,KEY=VALUE...]")
+@click.option("--seed", type=SEED, default=1, help="Default: 1.")
+def show(name: str, seed: int) -> None:
+    """Show the statistics of a workload, next to the published ones."""
+    from railyard.jobs.workloads.catalog import workload
+
+    _table(workload(name, seed), seed)
+
+
+def _table(made: Workload, seed: int) -> None:
+    from railyard.jobs.workloads.statistics import general
+    from railyard.terminal.tables import Column, plain_console, plain_numbers, show_table
+
+    console = plain_console(highlight=False)
+    click.echo(printable(f"{made.name}, seed {seed}"))
+    click.echo(f"{printable(made.source)}\n")
+    rows: list[list[Cell]] = [
+        [statistic.name, _value(statistic.measured, statistic.unit), *_published(statistic)]
+        for statistic in made.statistics
+    ]
+    columns = [Column(""), Column("here", plain_numbers), Column("published", plain_numbers)]
+    if rows:
+        show_table(console, [*columns, Column("source")], rows)
+        click.echo()
+    named = {statistic.name for statistic in made.statistics}
+    rows = [
+        [statistic.name, _value(statistic.measured, statistic.unit)]
+        for statistic in general(made.jobs)
+        if statistic.name not in named
+    ]
+    show_table(console, columns[:2], rows)
+
+
+def _published(statistic: Statistic) -> tuple[str, str]:
+    """The published number and its source, or by how much it is missed."""
+    if statistic.published is None:
+        return "", statistic.note
+    least, most = (_value(value, statistic.unit) for value in statistic.published)
+    words = least if least == most else f"{least} to {most}"
+    if statistic.holds:
+        return words, statistic.note
+    by = f" by more than {format_share(statistic.tolerance)}" if statistic.tolerance else ""
+    return words, f"missed{by}; {statistic.note}"
+
+
+def _value(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return format_size(value)
+    if unit == "s":
+        return format_duration(value)
+    if unit == "share":
+        return format_share(value)
+    return format_number(value)

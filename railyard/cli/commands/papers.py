@@ -1,0 +1,118 @@
+"""``railyard reproduce``: a paper's experiments, beside what the paper says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from railyard.cluster.errors import UsageError
+from railyard.cluster.units import format_duration
+from railyard.runs.outputfile import write_json, write_text
+from railyard.runs.requests import ReproduceRequest
+from railyard.terminal.options import argument, command, option, writable_file
+
+if TYPE_CHECKING:
+    from railyard.experiments.validation import Row
+
+
+@command(ReproduceRequest)
+def reproduce(request: ReproduceRequest) -> None:
+    """Run a paper's experiments in virtual time and print each number beside the paper's.
+
+    Without FIGURE all of them are run; what several of them need is run once.  Tables say what is
+    smaller than in the paper.
+    """
+    from railyard.api.reproduction import reproduced
+    from railyard.experiments.reproduction import show
+    from railyard.runs.summary import require_figures
+
+    done = reproduced(request)
+    for name, figure in done.figures.items():
+        show(figure, done.values[name], done.seeds[name])
+    runs = sum(len(each) for each in done.found.values())
+    click.echo(f"{runs} runs of {format_duration(done.cpu_s)} of CPU time in all")
+    if request.json_file is not None:
+        write_json(done.numbers, request.json_file)
+    if request.results is not None:
+        done.save(request.results)
+    require_figures(done.summaries())
+
+
+# ``railyard validation``: the papers' headlines beside recorded numbers of ours, as one page.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationRequest:
+    """Arguments and options of ``railyard validation``."""
+
+    folder: Path = argument(
+        required=True, metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+    )
+    added: tuple[Path, ...] = option(
+        "--add",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="First record the headlines of what railyard reproduce --json wrote; repeatable.",
+    )
+    output: Path | None = option(
+        "--output", metavar="FILE", callback=writable_file, help="Write the page to this file."
+    )
+
+
+@command(ValidationRequest)
+def validation(request: ValidationRequest) -> None:
+    """Print published headlines beside the numbers that DIR has of ours, with verdicts.
+
+    DIR has a file of records for each paper, which --add brings up to date.
+    """
+    from railyard.experiments.validation import ELSEWHERE, page
+
+    for file in request.added:
+        _record(file, request.folder)
+    text = page(_rows(request.folder), ELSEWHERE)
+    if request.output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(text, request.output)
+
+
+def _record(file: Path, folder: Path) -> None:
+    from railyard.experiments.validation import HEADLINES, load, of_headlines, recorded, save
+
+    try:
+        numbers: Any = json.loads(file.read_bytes())
+        paper = numbers["paper"]
+        found = recorded(numbers, HEADLINES[paper])
+    except (ValueError, KeyError, TypeError, UsageError) as error:
+        right = "what railyard reproduce --json wrote"
+        raise UsageError(f"{file}: {error}: need {right}") from error
+    records = folder / f"{paper}.json"
+    save(of_headlines(load(records) | found, HEADLINES[paper]), records)
+
+
+def _rows(folder: Path) -> Sequence[Row]:
+    from railyard.experiments.papers import paper
+    from railyard.experiments.validation import HEADLINES, Key, Row, load
+
+    rows = []
+    for name, headlines in HEADLINES.items():
+        records, known = load(folder / f"{name}.json"), paper(name)
+        for each in headlines:
+            figure, line = each.in_paper(known)
+            key = Key(each.figure, each.case, each.subject, each.measure)
+            rows.append(
+                Row(
+                    paper=name,
+                    where=figure.where,
+                    headline=each,
+                    line=line,
+                    recorded=records.get(key),
+                )
+            )
+    return rows

@@ -1,0 +1,298 @@
+"""A plan beside a run of its jobs: how well the response functions predicted it.
+
+A job's end is compared as its time from arrival to completion, which in a plan has the time of jobs
+before it on its racks, and the penalty for data out of balance, in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from railyard.cluster.errors import COUNT_MAX, UsageError, printable
+from railyard.cluster.inputfile import read_json
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import (
+    format_count,
+    format_digits,
+    format_duration,
+    format_share,
+    format_size,
+)
+from railyard.runs.outputfile import write_json
+from railyard.runs.requests import DEFAULT_SIZE_BYTES, DEFAULT_TOPOLOGY, TopologyRequest
+from railyard.terminal.options import SEED, command, option, settings_of, writable_file
+
+if TYPE_CHECKING:
+    from railyard.jobs.workloads.model import Workload
+    from railyard.resourcemanager.schedulers.corral.heuristics import Scenario
+    from railyard.resourcemanager.schedulers.corral.latency import (
+        JobProfile,
+        PlanOptions,
+        RackCluster,
+    )
+    from railyard.resourcemanager.schedulers.corral.planner import Plan
+
+
+def load_summary(path: Path) -> dict[str, Any]:
+    """A run's summary; raises ``UsageError`` if the file is none."""
+    summary = read_json(path)
+    if not isinstance(summary, dict) or "jobs" not in summary:
+        raise UsageError(f"{path}: no jobs: need a run's summary.json")
+    return summary
+
+
+def beside_run(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
+    """Planned and actual times of jobs, and how much they differ.
+
+    Raises ``UsageError`` if the run has none of the plan's jobs.
+    """
+    ran = {job["name"]: job for job in summary["jobs"] if job["ok"]}
+    jobs = [
+        {
+            "name": job.name,
+            "racks": len(job.racks),
+            "latency_s": job.latency_s,
+            "planned_s": job.end_s - job.arrive_s,
+            "actual_s": ran[job.name]["jct_s"],
+        }
+        for job in plan.jobs
+        if job.name in ran
+    ]
+    if not jobs:
+        raise UsageError("the run has none of the plan's jobs: need a run of the same workload")
+    count = len(jobs)
+    off = [abs(job["planned_s"] / job["actual_s"] - 1) for job in jobs]
+    return {
+        "makespan_s": summary["makespan_s"],
+        "completion_s": math.fsum(job["actual_s"] for job in jobs) / count,
+        "mean_error": math.fsum(off) / count,
+        "later": sum(job["planned_s"] > job["actual_s"] for job in jobs) / count,
+        "jobs": jobs,
+    }
+
+
+# ``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
+#
+# Standard output has a summary of the plan; the plan itself is a TOML file.
+
+
+def _options() -> type[PlanOptions]:
+    from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
+
+    return PlanOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest(TopologyRequest):
+    """Arguments and options of ``railyard plan``."""
+
+    workload: str | None = option(
+        "--workload",
+        metavar="NAME",
+        help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
+    )
+    runs: Path | None = option(
+        "--runs",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Instead of a workload: earlier runs of recurring jobs, a JSON line each.",
+    )
+    day: int | None = option(
+        "--day",
+        type=click.IntRange(min=0, max=COUNT_MAX),
+        help="With --runs: which to plan; 0 = a Monday.",
+    )
+    seed: int = option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
+    scenario: Scenario | None = option(
+        "--scenario",
+        type=click.Choice(["batch", "online"]),
+        help="batch: all at once, least makespan; online: as they come, least average completion "
+        "time. Default: batch if all come at once.",
+    )
+    options: PlanOptions = option(
+        "--set",
+        metavar="KEY=VALUE",
+        callback=settings_of(_options),
+        multiple=True,
+        help="imbalance=0: no penalty for data out of balance; shuffle_in_waves=false; slots=1: "
+        "tasks a machine runs at once; repeatable.",
+    )
+    plain: bool = option(
+        "--plain", is_flag=True, help="Try every allocation, as published: minutes."
+    )
+    bound: bool = option(
+        "--bound", is_flag=True, help="Say how far from the best plan it is at most."
+    )
+    beside: Path | None = option(
+        "--beside",
+        metavar="SUMMARY",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A run of these jobs (summary.json, or what simulate --json wrote): planned and "
+        "actual times.",
+    )
+    output: Path = option(
+        "--output", default="plan.toml", callback=writable_file, help="Default: plan.toml."
+    )
+    json_file: Path | None = option(
+        "--json", callback=writable_file, help="Write the figures to this file."
+    )
+
+    @cached_property
+    def place(self) -> Topology:
+        """The topology with its changes, and as coarse as the workload's tasks."""
+        from railyard.runs.config import topology_for
+
+        return topology_for(self.workload or "", self.topology or DEFAULT_TOPOLOGY, self.network)
+
+
+@command(PlanRequest)
+def plan(request: PlanRequest) -> None:
+    """Plan ahead which racks each job gets, and when, as Corral does.
+
+    Planned are a workload's jobs that were predicted (recurring=1 makes all of them so), with the
+    sizes and times that were predicted; others are ad hoc, and not in the plan.
+    """
+    import msgspec
+
+    from railyard.resourcemanager.schedulers.corral import planner
+    from railyard.resourcemanager.schedulers.corral.latency import RackCluster
+    from railyard.resourcemanager.schedulers.corral.planner import save_plan
+
+    run = load_summary(request.beside) if request.beside is not None else None
+    jobs = _jobs(request)
+    aim = request.scenario or ("online" if any(job.arrive_s > 0 for job in jobs) else "batch")
+    cluster = RackCluster.of(request.place, request.options.slots)
+    made = planner.plan(jobs, cluster, aim, request.options, plain=request.plain)
+    of_runs = f"{request.runs}, day {request.day}"
+    origin = f"{request.workload}, seed {request.seed}" if request.workload else of_runs
+    made = msgspec.structs.replace(made, workload=origin, topology=request.place.name)
+    save_plan(made, request.output)
+    figures = _figures(jobs, made)
+    if request.bound:
+        figures |= _bound(jobs, cluster, request.options, made)
+    if run is not None:
+        figures["run"] = beside_run(made, run)
+    _show(made, figures, request.output)
+    if request.json_file is not None:
+        write_json(figures, request.json_file)
+
+
+def _jobs(request: PlanRequest) -> list[JobProfile]:
+    workload, runs, day = request.workload, request.runs, request.day
+    if (workload is None) == (runs is None):
+        raise UsageError("plan: need --workload NAME or --runs FILE, one of the two")
+    if (runs is None) != (day is None):
+        raise UsageError("plan: need --runs FILE and --day N together")
+    if workload is not None:
+        from railyard.resourcemanager.schedulers.corral.latency import predicted_profiles
+
+        made = _workload(workload, request.seed, request.place)
+        jobs = predicted_profiles(made.jobs, request.place.compute)
+        if not jobs:
+            right = "a workload with recurring jobs, as with recurring=1"
+            raise UsageError(f"workload {workload}: nothing was predicted: need {right}")
+        return jobs
+    from railyard.resourcemanager.schedulers.corral.latency import load_runs, predict
+
+    assert runs is not None
+    assert day is not None
+    known = load_runs(runs)
+    named = dict.fromkeys(run.job for run in known)
+    jobs = [job for name in named if (job := predict(known, name, day)) is not None]
+    if not jobs:
+        raise UsageError(f"{runs}: no run before day {day}: need a later day")
+    return jobs
+
+
+def _workload(text: str, seed: int, topology: Topology) -> Workload:
+    """A workload of the simulator, or a measured mix of real jobs."""
+    if not _is_mix(text):
+        from railyard.jobs.workloads.catalog import workload
+
+        return workload(text, seed)
+    from railyard.jobs.workloads.mixes import Defaults
+    from railyard.runs.workloads import measured_jobs
+
+    return measured_jobs([text], Defaults(size_bytes=DEFAULT_SIZE_BYTES), topology, seed)
+
+
+def _is_mix(text: str) -> bool:
+    """Whether the workload is a mix of real jobs, drawn or in a file."""
+    return text.partition(",")[0] == "mix" or text.endswith(".toml")
+
+
+def _figures(jobs: Sequence[JobProfile], plan: Plan) -> dict[str, Any]:
+    widths = sorted(len(job.racks) for job in plan.jobs)
+    return {
+        "scenario": plan.scenario,
+        "workload": plan.workload,
+        "topology": plan.topology,
+        "jobs": len(plan.jobs),
+        "makespan_s": plan.makespan_s,
+        "completion_s": plan.completion_s,
+        "racks": {"min": widths[0], "p50": widths[len(widths) // 2], "max": widths[-1]},
+        "input_bytes": sum(job.input_bytes for job in jobs),
+        "input_cov": _cov(jobs, plan),
+    }
+
+
+def _cov(jobs: Sequence[JobProfile], plan: Plan) -> float:
+    """How unevenly the first replicas lie on the racks: standard deviation / mean."""
+    import numpy as np
+
+    stored = dict.fromkeys((f"r{number}" for number in range(plan.racks)), 0.0)
+    sizes = {job.name: job.input_bytes for job in jobs}
+    for job in plan.jobs:
+        for rack in job.racks:
+            stored[rack] += sizes[job.name] / len(job.racks)
+    on_racks = np.array(list(stored.values()))
+    return float(on_racks.std() / on_racks.mean()) if on_racks.any() else 0.0
+
+
+def _bound(
+    jobs: Sequence[JobProfile], cluster: RackCluster, options: PlanOptions, plan: Plan
+) -> dict[str, Any]:
+    from railyard.resourcemanager.schedulers.corral.lowerbounds import lp_batch, online_bound
+    from railyard.resourcemanager.schedulers.corral.planner import problem_of
+
+    problem = problem_of(jobs, cluster, plan.scenario, options)
+    if plan.scenario == "batch":
+        bound_s, cost_s = lp_batch(problem), plan.makespan_s
+    else:
+        bound_s = online_bound(problem, plan.completion_s, plan.makespan_s)
+        cost_s = plan.completion_s
+    return {"bound_s": bound_s, "above_bound": cost_s / bound_s - 1}
+
+
+def _show(plan: Plan, figures: dict[str, Any], output: Path) -> None:
+    racks, jobs = figures["racks"], format_count(len(plan.jobs), "job")
+    spread = f"{format_digits(figures['input_cov'])} of the mean"
+    rows = [
+        ("plan", f"{output}: {jobs} of {plan.workload}"),
+        ("cluster", f"{plan.topology}, {plan.racks} racks"),
+        ("racks", f"{racks['min']} to {racks['max']} a job, half of them at most {racks['p50']}"),
+        ("input", f"{format_size(figures['input_bytes'])}; racks' shares deviate by {spread}"),
+        ("makespan", format_duration(plan.makespan_s)),
+        ("average", f"{format_duration(plan.completion_s)} from arrival to completion"),
+    ]
+    if "bound_s" in figures:
+        what = "a makespan" if plan.scenario == "batch" else "an average"
+        least, above = format_duration(figures["bound_s"]), format_share(figures["above_bound"])
+        rows.append(("bound", f"no plan has {what} below {least}; this one is {above} above"))
+    if "run" in figures:
+        rows.append(("run", _run_in_words(figures["run"])))
+    for name, text in rows:
+        click.echo(f"{name:<10} {printable(text)}")
+
+
+def _run_in_words(run: dict[str, Any]) -> str:
+    makespan, average = format_duration(run["makespan_s"]), format_duration(run["completion_s"])
+    off = f"{format_share(run['mean_error'])} off on average, {format_share(run['later'])} too late"
+    return f"makespan {makespan}, average {average}; planned ends of jobs are {off}"

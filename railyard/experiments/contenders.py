@@ -1,0 +1,243 @@
+"""A comparison's rows: the runs of each contender, and their metrics' means over seeds.  Pure.
+
+A *contender* is a scheduler with a flow scheduler on one clock; the first one of each clock is what
+the others are compared with.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from types import MappingProxyType
+
+from railyard.cluster.units import Unit, format_number
+from railyard.experiments.estimates import Estimate, estimate
+from railyard.runs.figures import (
+    METRICS,
+    Metric,
+    Summary,
+    figure_unit,
+    figure_words,
+    is_trusted,
+    own_counters,
+)
+
+CLOCK_WORDS = {"wall": "emulated", "virtual": "simulated"}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A scheduler with a flow scheduler, on one clock."""
+
+    scheduler: str
+    flow_scheduler: str
+    clock: str  #: "wall" or "virtual"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twins:
+    """Simulations of one emulated run: its jobs, with the blocks where they were in that run."""
+
+    first: Summary  #: on ideal nodes
+    others: Sequence[Summary]  #: with tasks a few ms shorter or longer, each as likely
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A contender's row of the table."""
+
+    contender: Contender
+    runs: Sequence[Summary]  #: by seed
+    cells: Mapping[str, Estimate | None]  #: by the metrics' keys; None: some run has it not
+    twins: Sequence[Twins] = field(default=())  #: of each emulated run; none if not simulated, too
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the machine kept up in all runs."""
+        return all(is_trusted(run) for run in self.runs)
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run["seed"] for run in self.runs]
+
+    def values(self, metric: Metric) -> list[float]:
+        """The metric's values by seed; none if some run has it not."""
+        return _known([metric.of(run) for run in self.runs])
+
+    def twin(self, metric: Metric) -> float | None:
+        """Mean over seeds of the emulated runs' first twins; None if not known."""
+        values = _known([metric.of(twins.first) for twins in self.twins])
+        return _mean(values) if values else None
+
+    def by_chance(self, metric: Metric) -> list[float]:
+        """Means over seeds that were as likely, of the other twins; none if not known."""
+        draws = zip(*(twins.others for twins in self.twins), strict=True)
+        found = [_known([metric.of(run) for run in draw]) for draw in draws]
+        return [_mean(values) for values in found if values]
+
+
+def rows_of(
+    runs: Mapping[Contender, Sequence[Summary]],
+    twins: Mapping[Contender, Sequence[Twins]] = MappingProxyType({}),
+) -> list[Row]:
+    """The rows; contenders of one clock have the same seeds in the same order."""
+    return [
+        Row(
+            contender=contender,
+            runs=own,
+            cells={metric.key: _cell(metric, own) for metric in METRICS},
+            twins=twins.get(contender, ()),
+        )
+        for contender, own in runs.items()
+    ]
+
+
+def firsts(rows: Sequence[Row]) -> dict[str, Row]:
+    """Each clock's first row."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        found.setdefault(row.contender.clock, row)
+    return found
+
+
+def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
+    """Each contender's label, with its flow scheduler if they have several."""
+    every = list(contenders)
+    several = len({each.flow_scheduler for each in every}) > 1
+    return {
+        each: f"{each.scheduler} + {each.flow_scheduler}" if several else each.scheduler
+        for each in every
+    }
+
+
+def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
+    """Each contender's label."""
+    return labelled(row.contender for row in rows)
+
+
+def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
+    """The metrics that a table of these rows has."""
+    return [
+        metric
+        for metric in METRICS
+        if not metric.unless_zero
+        or any(cell.mean for row in rows if (cell := row.cells[metric.key]))
+    ]
+
+
+def unit_of(metric: Metric, rows: Sequence[Row]) -> Unit:
+    """The unit of a metric's column, by the largest of these rows' means."""
+    known = [cell.mean for row in rows if (cell := row.cells[metric.key]) is not None]
+    return metric.kind.unit(max(known, default=0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFigure:
+    """A figure that a contender's policies gave with every seed."""
+
+    contender: Contender
+    policy: str
+    name: str
+    value: Estimate
+
+    @property
+    def words(self) -> str:
+        """Its name without its unit."""
+        return figure_words(self.name)
+
+    def shown(self) -> tuple[str, str]:
+        """Its value, and the half width of its interval, "" from one seed; both in one unit."""
+        spread = self.value.half_width
+        unit = figure_unit(self.name, max(abs(self.value.mean), spread or 0.0))
+        return unit.show(self.value.mean), "" if spread is None else f"± {unit.show(spread)}"
+
+
+def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
+    """The policies' own figures, contender by contender."""
+    found = []
+    for row in rows:
+        every = [_flat(run.get("figures", {})) for run in row.runs]
+        found += [
+            OwnFigure(
+                contender=row.contender,
+                policy=policy,
+                name=name,
+                value=estimate([figures[policy, name] for figures in every]),
+            )
+            for policy, name in every[0]
+            if all((policy, name) in figures for figures in every)
+        ]
+    return found
+
+
+def _flat(figures: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
+    return {(policy, name): value for policy, of in figures.items() for name, value in of.items()}
+
+
+def _cell(metric: Metric, runs: Sequence[Summary]) -> Estimate | None:
+    values = _known([metric.of(run) for run in runs])
+    return estimate(values) if values else None
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    """The values; none if one is not known."""
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+# What the jobs' own code counted under each contender: means over seeds.  Pure.
+
+
+#: The number of a job of a mix: "terasort-2".
+_NUMBER = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A counter of all jobs of a run together."""
+
+    name: str  #: with the jobs' name if jobs of several names counted
+    contender: Contender | None  #: None: it is the same under all of a clock
+    value: Estimate
+
+    def shown(self) -> str:
+        """Its mean, and the half width of its interval."""
+        spread = self.value.half_width
+        within = f" ± {format_number(spread)}" if spread else ""
+        return f"{format_number(self.value.mean)}{within}"
+
+
+def counted(rows: Sequence[Row]) -> list[Counted]:
+    """All counters of each clock; once, if it is the same under all contenders with every seed."""
+    found = []
+    for _, of in groupby(rows, key=lambda row: row.contender.clock):
+        totals = {row.contender: [_totals(run) for run in row.runs] for row in of}
+        keys = sorted({key for runs in totals.values() for run in runs for key in run})
+        several = len({job for job, _ in keys}) > 1
+        for job, counter in keys:
+            values = {who: [run[job, counter] for run in runs] for who, runs in totals.items()}
+            name = f"{job}: {counter}" if several else counter
+            shown: list[tuple[Contender | None, list[int]]] = [*values.items()]
+            if len({tuple(each) for each in values.values()}) == 1:
+                shown = [(None, shown[0][1])]
+            found += [
+                Counted(name=name, contender=who, value=estimate(each)) for who, each in shown
+            ]
+    return found
+
+
+def _totals(run: Summary) -> Counter[tuple[str, str]]:
+    """The counts of a run's jobs by their name without number, and the counter's name."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for job in run.get("jobs", ()):
+        for name, count in own_counters(job).items():
+            totals[_NUMBER.sub("", job["name"]), name] += count
+    return totals

@@ -1,0 +1,42 @@
+"""The reference pages in ``docs/reference/``: which there are, and writing them.
+
+``scripts/reference-pages`` writes them; a test compares them with the code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from railyard.reference.files import files_page
+from railyard.reference.interfaces import accepted_page, command_page
+from railyard.reference.python import python_page
+from railyard.reference.settings import (
+    flow_scheduler_page,
+    scheduler_page,
+    simulation_page,
+    topology_page,
+)
+
+#: {file in ``docs/reference/``: what makes its text}
+PAGES: dict[str, Callable[[], str]] = {
+    "accepted.md": accepted_page,
+    "commands.md": command_page,
+    "files.md": files_page,
+    "flow-schedulers.md": flow_scheduler_page,
+    "python.md": python_page,
+    "schedulers.md": scheduler_page,
+    "simulation.md": simulation_page,
+    "topology-keys.md": topology_page,
+}
+
+
+def write_pages(folder: Path) -> None:
+    """Write all pages into a folder that exists."""
+    for name, made in PAGES.items():
+        (folder / name).write_text(made(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

@@ -1,0 +1,230 @@
+"""The page of a comparison: one HTML file that needs nothing else, and its pictures as files.
+
+Each of its runs has a page, too, in its own folder.
+
+What was run, what differs, the table, whether the clocks agree, then the pictures: completion
+times of all seeds; slots, circuits and links of each contender's first seed, on one time scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from railyard.cluster.units import Unit, format_count, format_duration
+from railyard.experiments.contenders import (
+    CLOCK_WORDS,
+    Contender,
+    Row,
+    counted,
+    label_rows,
+    own_figures,
+    shown_metrics,
+    unit_of,
+)
+from railyard.experiments.statements import Statements, Verdict, agreements, flaw, statements
+from railyard.gateway.page.theme import LIGHT
+from railyard.report.pictures import Draw, colours_of, completion_panels, draw_cdf, render
+from railyard.report.recordedrun import Results
+from railyard.report.runpage import (
+    DRAWN_MAX,
+    WORK_MAX,
+    curve_data,
+    embedded,
+    job_table,
+    reasons_elsewhere,
+    run_data,
+    write_html,
+    write_run_page,
+)
+from railyard.report.timeline import draw_run
+from railyard.runs.figures import Metric, fidelity_words, is_trusted
+from railyard.runs.folder import ORIGIN, PAGE
+from railyard.runs.origin import Origin, origin_now
+from railyard.runs.outputfile import write_json
+
+#: Classes of the page's style sheet.
+_STYLES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNTRUSTED: "doubt"}
+_DIFFERENCES = (Verdict.BETTER, Verdict.WORSE)
+
+
+def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
+    """Write ``index.html`` and ``plots/`` into a comparison's folder, and a page into each run's.
+
+    ``about`` is what ``Comparison.described`` says of its runs.
+    """
+    origin = origin_now()
+    write_json(asdict(origin), folder / ORIGIN)
+    _write_run_pages(rows, about, origin)
+    plots = folder / "plots"
+    plots.mkdir(exist_ok=True)
+    labels = label_rows(rows)
+    colours = colours_of(rows, labels)
+    metrics = shown_metrics(rows)
+    said = statements(rows)
+    flaws = {row.contender: flaw(row) for row in rows}
+    jobs = rows[0].runs[0]["jobs"]
+    values = {
+        "about": about,
+        "title": _listed(list(dict.fromkeys(labels.values()))),
+        "clocks": [
+            CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)
+        ],
+        "seeds": [(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
+        "several": max(len(row.runs) for row in rows) > 1,
+        "said": _said(rows, labels, said),
+        "rule": said.rule(rows),
+        "first": labels[rows[0].contender],
+        "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
+        "table": [
+            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, labels, colours, said)
+            for row in rows
+        ],
+        "agreements": [
+            (who, list(same))
+            for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
+        ],
+        "own": [
+            (labels[of], CLOCK_WORDS[of.clock], flaws[of], list(same))
+            for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
+        ],
+        "simulations": len(rows[0].twins[0].others) if rows[0].twins else 0,
+        "completion": embedded(_completion(plots, rows, labels, colours)),
+        "origin": list(origin.rows()),
+        "runs": list(_runs(plots, rows, labels, about["folders"], colours)),
+        "count": format_count(len(jobs), "job"),
+        "jobs": job_table(jobs, times=False),
+        "counters": [
+            ("all" if one.contender is None else labels[one.contender], one.name, one.shown())
+            for one in counted(rows)
+        ],
+        "fidelity": _fidelity(rows),
+    }
+    write_html("comparison.html", folder / PAGE, values)
+
+
+def _line(
+    row: Row,
+    units: Mapping[Metric, Unit],
+    labels: Mapping[Contender, str],
+    colours: Mapping[str, int],
+    said: Statements,
+) -> dict[str, Any]:
+    label, of = labels[row.contender], said.of(row.contender)
+    cells = []
+    for metric, unit in units.items():
+        cell, one = row.cells[metric.key], of.get(metric.key)
+        spread = None if cell is None else cell.half_width
+        cells.append(
+            {
+                "value": "-" if cell is None else unit.digits(cell.mean),
+                "within": "" if spread is None else f"± {unit.digits(spread)}",
+                "change": "" if one is None else f"{one.amount()} {one.verdict.mark}",
+                "interval": "" if one is None else one.interval(),
+                "style": "" if one is None else _STYLES.get(one.verdict, ""),
+            }
+        )
+    return {
+        "label": label,
+        "colour": colours[label] % len(LIGHT.colours),
+        "clock": CLOCK_WORDS[row.contender.clock],
+        "cells": cells,
+        "verified": [run["verified"] for run in row.runs],
+        "flaw": flaw(row),
+    }
+
+
+def _said(
+    rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
+) -> list[dict[str, Any]]:
+    """The statements, contender by contender: those that are sure, then the others."""
+    return [
+        {
+            "who": labels[row.contender],
+            "clock": CLOCK_WORDS[row.contender.clock],
+            "sure": [
+                (one.words, _STYLES[one.verdict]) for one in of if one.verdict in _DIFFERENCES
+            ],
+            "others": [one.words for one in of if one.verdict not in _DIFFERENCES],
+        }
+        for row in rows
+        if (of := list(said.of(row.contender).values()))
+    ]
+
+
+def _write_run_pages(rows: Sequence[Row], about: Mapping[str, Any], origin: Origin) -> None:
+    """Write the page of each run; all together may explain twice as much as a single one."""
+    work_max = 2 * WORK_MAX // sum(len(row.runs) for row in rows)
+    for row in rows:
+        for run in row.runs:
+            folder = about["folders"][row.contender, run["seed"]]
+            write_run_page(folder, run, about["place"], origin, min(WORK_MAX, work_max))
+
+
+# Pictures ----------------------------------------------------------------------------------------
+def _plot(plots: Path, name: str, draw: Draw) -> None:
+    """Draw a picture as files, for papers and slides."""
+    for kind in ("svg", "png"):
+        (plots / f"{name}.{kind}").write_bytes(render(draw, LIGHT, kind))
+
+
+def _completion(
+    plots: Path,
+    rows: Sequence[Row],
+    labels: Mapping[Contender, str],
+    colours: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """Draw the distributions of completion times; returns their data for the page."""
+    panels = completion_panels(rows, labels, colours)
+    _plot(plots, "completion-times", partial(draw_cdf, panels))
+    return [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
+
+
+def _runs(
+    plots: Path,
+    rows: Sequence[Row],
+    labels: Mapping[Contender, str],
+    folders: Mapping[tuple[Contender, int], Path],
+    colours: Mapping[str, int],
+) -> Iterator[dict[str, Any]]:
+    """Draw slots and links of each contender's first seed; returns their data for the page."""
+    until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
+    for row in rows:
+        summary, contender = row.runs[0], row.contender
+        results = Results(folders[contender, summary["seed"]], summary)
+        name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
+        _plot(plots, f"run-{name}", partial(draw_run, results, until_s))
+        yield {
+            "label": labels[contender],
+            "clock": CLOCK_WORDS[contender.clock],
+            "colour": colours[labels[contender]] % len(LIGHT.colours),
+            "makespan": format_duration(summary["makespan_s"]),
+            "flaw": flaw(row),
+            "pages": [
+                (run["seed"], f"{folders[contender, run['seed']].name}/{PAGE}") for run in row.runs
+            ],
+            "data": embedded(
+                run_data(results, until_s, DRAWN_MAX // len(rows))
+                | {"why": reasons_elsewhere(results)}
+            ),
+        }
+
+
+# Words -------------------------------------------------------------------------------------------
+def _fidelity(rows: Sequence[Row]) -> str:
+    """A sentence about the worst fidelity of the emulated runs; "" if there are none."""
+    runs = [run for row in rows for run in row.runs if "fidelity" in run]
+    if not runs:
+        return ""
+    keys = ("grant_lag_ms_p99", "cpu_saturated", "network_away_s")
+    worst = {key: max(run["fidelity"].get(key, 0.0) for run in runs) for key in keys}
+    words = f"In the worst run: {fidelity_words(worst)}"
+    return words if all(map(is_trusted, runs)) else f"{words}: too busy for times to be trusted"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,428 @@
+"""Pages as single files: the templates, with the style sheet and the parts that draw in browsers.
+
+A page fetches nothing.  Data for the parts is JSON in the page; ``gateway.page`` has the parts,
+which the live page uses, too.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from railyard.cluster.errors import RailyardError, printable
+from railyard.cluster.ids import AttemptId, NodeId, rack_of, task_of
+from railyard.cluster.topology import Topology
+from railyard.cluster.units import NO_UNIT, Unit, format_count, format_number, size_unit, time_unit
+from railyard.experiments.contenders import CLOCK_WORDS
+from railyard.gateway.page.theme import LIGHT, script, style
+from railyard.report.explanation import lines_of
+from railyard.report.pictures import Curve
+from railyard.report.recordedrun import LinkLoads, Results, natural
+from railyard.report.timeline import in_order
+from railyard.resourcemanager.driving.explain import explain_several
+from railyard.runs.figures import (
+    METRICS,
+    fidelity_words,
+    figure_unit,
+    figure_words,
+    is_trusted,
+    moved_words,
+    own_counters,
+)
+from railyard.runs.folder import EVENTS, FILES, ORIGIN, PAGE
+from railyard.runs.origin import Origin, origin_now
+from railyard.runs.outputfile import write_json, write_text
+from railyard.runs.summary import attempts_of, schedulers_of
+
+_HERE = Path(__file__).parent
+
+
+def write_html(template: str, file: Path, values: Mapping[str, Any]) -> None:
+    """Write a page from one of ``templates/``; raises ``NotWritten``.
+
+    Values that are text are escaped; ``embedded`` makes those that stand in a script.
+    """
+    from jinja2 import Environment, FileSystemLoader
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=readable,
+    )
+    common = {"style": Markup(style()), "script": Markup(script("curves.js", "page.js"))}
+    write_text(environment.get_template(template).render(common | dict(values)), file)
+
+
+def embedded(data: Any) -> Any:
+    """Data as JSON that can stand in a page's script element."""
+    from markupsafe import Markup
+
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def readable(value: Any) -> Any:
+    """A value for the page: text loses control characters, HTML stays as it is."""
+    return printable(value) if type(value) is str else value
+
+
+# The table of a run's jobs on its page, each column in one unit, and what the jobs counted.
+
+
+Job = dict[str, Any]
+#: Rows of counters of a page; ``summary.json`` has all.
+_COUNTERS_MAX = 200
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    key: str
+    unit: Callable[[float], Unit]  #: by its largest value
+
+
+#: What is known before the jobs have run, and afterwards.
+_TIMES = (_Column("job time", "jct_s", time_unit), _Column("shuffle time", "cct_s", time_unit))
+_SIZES = (
+    _Column("input", "input_bytes", size_unit),
+    _Column("shuffle", "shuffle_bytes", size_unit),
+    _Column("its skew", "shuffle_skew", lambda _: NO_UNIT),
+    _Column("output", "output_bytes", size_unit),
+)
+
+
+def job_table(jobs: Sequence[Job], *, times: bool = True) -> dict[str, Any]:
+    """Headings with their units, and a row for each job; ``times``: with those that they took."""
+    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
+    after = [{"after": job["submitted_s"] - begin_s} for job in jobs]
+    columns = (_Column("submitted after", "after", time_unit), *(_TIMES if times else ()), *_SIZES)
+    shown = [
+        _shown(column, [job | at for job, at in zip(jobs, after, strict=True)])
+        for column in columns
+    ]
+    return {
+        "headings": [
+            (column.title, unit) for column, (unit, _) in zip(columns, shown, strict=True)
+        ],
+        "rows": [
+            {
+                "name": job["name"],
+                "id": job["id"],
+                "ok": job["ok"],
+                "cells": [cells[number] for _, cells in shown],
+                "tasks": ", ".join(
+                    format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")
+                ),
+            }
+            for number, job in enumerate(jobs)
+        ],
+    }
+
+
+def counter_rows(jobs: Sequence[Job]) -> list[tuple[str, str, str]]:
+    """What the jobs' own code counted: job, counter, count."""
+    found = [
+        (job["name"], name, format_number(count))
+        for job in jobs
+        for name, count in own_counters(job).items()
+    ]
+    return found[:_COUNTERS_MAX]
+
+
+def _shown(column: _Column, jobs: Sequence[Job]) -> tuple[str, list[str]]:
+    """The name of the column's unit, and its cells."""
+    values = [job[column.key] for job in jobs]
+    known = [value for value in values if value is not None]
+    unit = column.unit(max(known)) if known else NO_UNIT
+    return unit.name, ["-" if value is None else unit.digits(value) for value in values]
+
+
+# A run as data for the parts that draw in browsers (``gateway.page``): columns of plain numbers.
+#
+# Times are seconds since the first submission, to a millisecond.
+
+
+#: Attempts, and circuits, of a page.  Of more, the longest are drawn.
+DRAWN_MAX = 40_000
+#: Columns of the links' loads.
+_COLUMNS = 480
+#: Phases by their letters in a page's data.
+_PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, write": "w"}
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class _Stretch(Protocol):
+    @property
+    def begin_s(self) -> float: ...
+    @property
+    def end_s(self) -> float: ...
+
+
+S = TypeVar("S", bound=_Stretch)
+
+
+def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> dict[str, Any]:
+    """The data of one run; ``until_s``: where the time axis ends."""
+    jobs = results.summary["jobs"]
+    number = {job["name"]: n for n, job in enumerate(jobs)}
+    nodes = {node: n for n, node in enumerate(results.nodes)}
+    held = _longest(results.held, drawn_max)
+    waiting = _longest(results.waiting, drawn_max)
+    loads = results.loads(_COLUMNS)
+    return {
+        "until_s": _ms(until_s),
+        "makespan_s": _ms(results.makespan_s),
+        "jobs": [
+            {
+                "id": job["id"],
+                "name": job["name"],
+                "begin_s": _ms(job["submitted_s"] - results.begin_s),
+                "end_s": None
+                if job["finished_s"] is None
+                else _ms(job["finished_s"] - results.begin_s),
+                "ok": job["ok"],
+            }
+            for job in jobs
+        ],
+        "nodes": {
+            "name": list(nodes),
+            "rack": [rack_of(NodeId(node)) for node in nodes],
+            "slots": list(results.nodes.values()),
+        },
+        "left_out": len(results.held) - len(held),
+        "attempts": {
+            "name": [one.attempt for one in held],
+            "node": [nodes[one.node] for one in held],
+            "lane": [one.lane for one in held],
+            "job": [number[one.job] for one in held],
+            "stage": [0 if one.first_stage else 1 for one in held],
+            "outcome": [one.outcome for one in held],
+            "locality": [one.locality for one in held],
+            "phases": [
+                [[_PHASES[name], _ms(length_s)] for name, length_s in one.phases_s.items()]
+                for one in held
+            ],
+            **_times(held),
+        },
+        "waiting": {"job": [number[one.job] for one in waiting], **_times(waiting)},
+        "circuits": _circuits(results, drawn_max),
+        "links": None if loads is None else _links(loads),
+    }
+
+
+def curve_data(curve: Curve) -> dict[str, Any]:
+    """A curve of a distribution of times."""
+    return {
+        "label": curve.label,
+        "style": f"s{curve.colour % len(LIGHT.colours)}",
+        "dashed": curve.dashed,
+        "times_s": [float(f"{seconds:.5g}") for seconds in curve.times_s],
+    }
+
+
+def _circuits(results: Results, drawn_max: int) -> dict[str, Any]:
+    of = _longest(results.circuits, drawn_max)
+    ports = sorted({end for one in of for end in (one.src, one.dst)}, key=natural)
+    place = {port: n for n, port in enumerate(ports)}
+    return {
+        "ports": ports,
+        "of": {
+            "src": [place[one.src] for one in of],
+            "dst": [place[one.dst] for one in of],
+            "coflow": [one.coflow for one in of],
+            "lit_s": [_ms(one.lit_s) for one in of],
+            **_times(of),
+        },
+    }
+
+
+def _links(loads: LinkLoads) -> dict[str, Any]:
+    """A digit of base 36 for each cell, so that many links are small."""
+    order = in_order(loads.links)
+    levels = np.rint(loads.loads[order] * (len(_DIGITS) - 1)).astype(int)
+    return {
+        "names": [loads.links[n] for n in order],
+        "loads": ["".join(_DIGITS[level] for level in row) for row in levels],
+    }
+
+
+def _longest(found: Sequence[S], count: int) -> Sequence[S]:
+    if len(found) <= count:
+        return found
+    longest = nlargest(count, range(len(found)), key=lambda n: found[n].end_s - found[n].begin_s)
+    return [found[n] for n in sorted(longest)]
+
+
+def _times(found: Sequence[_Stretch]) -> dict[str, list[float]]:
+    return {
+        "begin_s": [_ms(one.begin_s) for one in found],
+        "end_s": [_ms(one.end_s) for one in found],
+    }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds, 3)
+
+
+# Why a run's jobs and tasks went where they did, for its page: texts, or the command for them.
+#
+# A text is what ``railyard explain`` prints.  A page has so many that it stays small and is written
+# soon: those of the jobs, then of the tasks with the longest attempts.
+
+
+#: Explained jobs and tasks of a page, and letters of their texts.
+TEXTS_MAX = 200
+_LETTERS_MAX = 120_000
+#: Events times what is explained: about a second.  Logs that are larger are not even replayed.
+WORK_MAX = 500_000
+_LOG_BYTES_MAX = 4 * 10**6
+
+
+def reasons(results: Results, work_max: int = WORK_MAX) -> dict[str, Any]:
+    """The command that explains, which an id follows, and texts by the ids of jobs and tasks.
+
+    ``begin_s``: what a text calls the time that pictures call 0 s.
+    """
+    folder = results.folder
+    assert folder is not None, "a page is in its run's folder"
+    return {
+        "command": _command(folder),
+        "begin_s": round(results.begin_s, 3),
+        "texts": _texts(folder / EVENTS, results, work_max),
+    }
+
+
+def reasons_elsewhere(results: Results) -> dict[str, Any]:
+    """The same for a run with a page of its own, which has the texts."""
+    folder = results.folder
+    assert folder is not None, "it was written with files"
+    page = f"{folder.name}/{PAGE}"
+    return {"command": _command(folder), "begin_s": 0.0, "texts": {}, "page": page}
+
+
+def _command(folder: Path) -> str:
+    return f"railyard explain {shlex.quote(str(folder))}"
+
+
+def _texts(events: Path, results: Results, work_max: int) -> dict[str, str]:
+    if not events.is_file() or events.stat().st_size > _LOG_BYTES_MAX:
+        return {}
+    with events.open("rb") as file:
+        count = sum(1 for _ in file)
+    most = min(TEXTS_MAX, work_max // max(1, count))
+    try:
+        found = explain_several(events, _wanted(results)[:most])
+    except RailyardError:
+        return {}  # the command says what is wrong
+    texts, letters = {}, 0
+    for what, explanation in found.items():
+        text = "\n".join(lines_of(explanation))
+        letters += len(text)
+        if letters > _LETTERS_MAX:
+            break
+        texts[what] = text
+    return texts
+
+
+def _wanted(results: Results) -> list[str]:
+    """Jobs, then tasks, those with the longest attempts first."""
+    jobs = [job["id"] for job in results.summary["jobs"]]
+    held = sorted(results.held, key=lambda one: one.begin_s - one.end_s)
+    return list(dict.fromkeys([*jobs, *(task_of(AttemptId(one.attempt)) for one in held)]))
+
+
+# The page of one run, on either clock: its origin, its figures, its pictures, its jobs.
+
+
+def finish_folder(folder: Path, summary: dict[str, Any], topology: Topology) -> None:
+    """Write ``origin.json`` and the page into the folder of a run that has just ended."""
+    origin = origin_now()
+    write_json(asdict(origin), folder / ORIGIN)
+    write_run_page(folder, summary, topology, origin)
+
+
+def write_run_page(
+    folder: Path,
+    summary: dict[str, Any],
+    topology: Topology,
+    origin: Origin,
+    work_max: int = WORK_MAX,
+) -> None:
+    """Write ``index.html`` beside a run's other files; raises ``NotWritten``.
+
+    ``work_max``: see ``reasons``.
+    """
+    results = Results(folder, summary)
+    racks = format_count(topology.racks.count, "rack")
+    emulated = summary["clock"] == "wall"
+    values = {
+        "title": f"{summary['workload']} under {summary['scheduler']}",
+        "clock": CLOCK_WORDS[summary["clock"]].capitalize(),
+        "emulation": {"scale": format_number(topology.scale), "compute": topology.compute.mode}
+        if emulated
+        else None,
+        "flaws": list(_flaws(summary)),
+        "workload": summary["workload"],
+        "schedulers": schedulers_of(summary),
+        "cluster": f"{topology.name}: {racks}, {topology.slots} slots. {topology.description}.",
+        "origin": [("Seed", str(summary["seed"])), *origin.rows()],
+        "figures": list(_figures(summary)),
+        "own": [
+            (f"{policy}: {figure_words(name)}", figure_unit(name, value).show(value))
+            for policy, of in summary.get("figures", {}).items()
+            for name, value in of.items()
+        ],
+        "data": embedded(
+            run_data(results, results.makespan_s or 1.0) | {"why": reasons(results, work_max)}
+        ),
+        "count": format_count(len(summary["jobs"]), "job"),
+        "jobs": job_table(summary["jobs"]),
+        "counters": counter_rows(summary["jobs"]),
+        "files": [(name, words) for name, words in FILES.items() if (folder / name).exists()],
+    }
+    write_html("run.html", folder / PAGE, values)
+
+
+def _flaws(summary: dict[str, Any]) -> Iterator[str]:
+    """What to know before anything on the page is believed."""
+    jobs = summary["jobs"]
+    failed = [job["name"] for job in jobs if not job["ok"]]
+    if failed:
+        names = ", ".join(failed[:10])
+        yield f"Of {format_count(len(jobs), 'job')}, {len(failed)} failed: {names}."
+    elif summary["verified"] is False:
+        yield "The output of the jobs is wrong."
+    if not is_trusted(summary):
+        words = fidelity_words(summary["fidelity"])
+        yield f"This machine was too busy for the times to be trusted: {words}."
+    if "coarse" in summary:
+        off = summary["coarse"]["off"]
+        yield (
+            f"Simulated coarsely, with up to {summary['coarse']['tasks_in_one']} blocks as one "
+            f"map. Of 20 workloads that were drawn, 19 were off by at most "
+            f"{off['jct_s']:.1%} in mean job times and {off['cct_s']:.1%} in mean shuffle times "
+            "(scripts/bench simulator.coarse)."
+        )
+
+
+def _figures(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for metric in METRICS:
+        value = metric.of(summary)
+        if value is not None and (value or not metric.unless_zero):
+            yield metric.title, metric.show(value)
+    yield "attempts", attempts_of(summary["tasks"], "copies")
+    yield "bytes moved", moved_words(summary["bytes"])
+    verified = {True: "verified", False: "wrong", None: "not checked"}
+    yield "output", verified[summary["verified"]]
+    if "fidelity" in summary:
+        yield "fidelity", fidelity_words(summary["fidelity"])

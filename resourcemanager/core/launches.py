@@ -1,0 +1,181 @@
+"""What is done again: tasks that are pending once more, and those whose output they need.
+
+Never here: why (``attempts.py``), where (``offers.py``).
+"""
+
+from __future__ import annotations
+
+from railyard.cluster.ids import AttemptId, attempt_id
+from railyard.cluster.messages import BeginAttempt, LaunchAttempt, TaskSpec
+from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.files import attempt_file, racks_for, success_file
+from railyard.resourcemanager.core.jobs import Attempt, Node, Stage, Task
+from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
+from railyard.resourcemanager.interface.views import Level
+
+
+class Reruns:
+    """Makes tasks pending again."""
+
+    def __init__(self, state: ClusterState, limits: Limits) -> None:
+        self._state = state
+        self._limits = limits
+
+    def run_again(self, task: Task) -> None:
+        """Make a done task pending: its output is lost and needed.
+
+        It waits for the end of other attempts, if these have not ended yet.
+        """
+        stage = task.stage
+        if task.winner is not None:
+            stage.job.record.shuffle_bytes -= fetched_bytes(task.winner)
+        task.winner = None
+        if task.live:
+            task.move("missed before its other attempts have ended")
+        else:
+            self.make_pending(task, "missed, as its output is lost")
+        for reader in stage.readers:
+            self._limits.review(reader)
+
+    def make_pending(self, task: Task, event: str) -> None:
+        """Make a task pending, and with it what it reads where that is lost."""
+        stage = task.stage
+        task.pending_since_s = self._state.now_s
+        task.move(event)
+        if stage.readers:
+            stage.reruns[task.index] = task
+        self.restore_inputs(stage)
+        self._state.ask(stage.job)
+
+    def restore_inputs(self, stage: Stage) -> None:
+        """Run the tasks again that have lost their output, for a new attempt of a reading stage."""
+        for source in stage.reads:
+            missing, source.unreadable = source.unreadable, {}
+            for lost in missing.values():
+                self.run_again(lost)
+
+
+def fetched_bytes(attempt: Attempt) -> int:
+    """Bytes of an attempt's output that are fetched: all of it by each reading stage."""
+    return attempt.shuffle_bytes * len(attempt.task.stage.readers)
+
+
+# Launches: attempts that take slots, and reservations, which have none yet.
+#
+# Never here: which task is launched where (``offers.py``), how an attempt ends (``attempts.py``).
+
+
+class Launches:
+    """Launches attempts, and makes and withdraws reservations."""
+
+    def __init__(
+        self, state: ClusterState, shuffle: Shuffle, limits: Limits, reruns: Reruns
+    ) -> None:
+        self._state = state
+        self._shuffle = shuffle
+        self._limits = limits
+        self._reruns = reruns
+
+    def launch_copy(self, task: Task, node: Node) -> Attempt:
+        """Run one more attempt of a running task in a free slot."""
+        return self.launch(task, node, task.stage.pending.level(task.index, node.id, node.rack))
+
+    def launch(self, task: Task, node: Node, level: Level) -> Attempt:
+        """Run an attempt of a pending or, as a copy, of a running task in a free slot."""
+        state, stage = self._state, task.stage
+        job, record = stage.job, stage.job.record
+        begun = None if task.reserved is None else self._begin(task.reserved, node)
+        attempt = begun or self._new(task, node, level)
+        if task.state != "pending":
+            attempt.copy = True
+            record.copies += 1
+            task.move("launched again as a copy")
+            self._reruns.restore_inputs(stage)  # what the other attempt has fetched already, say
+        else:
+            task.move("launched")
+            if stage.reruns:
+                stage.reruns.pop(task.index, None)
+        state.hold(attempt)
+        record.launched += 1
+        record.reduces_launched += bool(stage.reads)
+        if attempt.level == "node-local":
+            record.locality.local += 1
+        elif attempt.level == "rack-local":
+            record.locality.rack += 1
+        elif attempt.level == "remote":
+            record.locality.remote += 1
+        if begun is None:
+            state.emit(launch_order(attempt))
+        else:
+            state.emit(BeginAttempt(attempt=attempt.id, node=node.id))
+        state.policies.notify("attempt_launched", attempt)
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+        if not stage.pending.count:
+            self._limits.review_readers(stage)
+            state.review_wants(job)
+        return attempt
+
+    def reserve(self, task: Task, node: Node) -> None:
+        """Have an attempt of a pending task read on a node, without a slot."""
+        state, stage = self._state, task.stage
+        level = stage.pending.level(task.index, node.id, node.rack)
+        attempt = self._new(task, node, level)
+        attempt.state = "reserved"
+        state.reserve(attempt)
+        state.emit(launch_order(attempt))
+        if stage.reads:
+            self._shuffle.reader_launched(attempt)
+
+    def withdraw(self, attempt: Attempt, reason: str) -> None:
+        """End a reservation, with its fetches."""
+        self._shuffle.stop(attempt)
+        self._state.withdraw(attempt, reason)
+
+    def _begin(self, reservation: Attempt, node: Node) -> Attempt | None:
+        """The task's reservation, about to be given a slot of a node; withdrawn if elsewhere."""
+        if reservation.node is node:
+            self._state.begin(reservation)
+            return reservation
+        self.withdraw(reservation, f"its task is launched on {node.id}")
+        return None
+
+    def _new(self, task: Task, node: Node, level: Level) -> Attempt:
+        number, stage = task.launches, task.stage
+        task.launches += 1
+        return Attempt(
+            attempt_id(task.id, number),
+            task,
+            number,
+            node,
+            level,
+            self._state.now_s,
+            self._shuffle.new_reader(task, node) if stage.reads else None,
+        )
+
+
+def launch_order(attempt: Attempt) -> LaunchAttempt:
+    """The order to launch an attempt, in a slot or, if it is a reservation, without one."""
+    spec = _spec(attempt.task, attempt.id)
+    begins = attempt.state != "reserved"
+    return LaunchAttempt(attempt=attempt.id, node=attempt.node.id, task=spec, begins=begins)
+
+
+def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
+    """The task as its attempt needs to know it."""
+    stage, index = task.stage, task.index
+    submission = stage.job.submission
+    writes = bool(submission.output_path) and not stage.readers
+    return TaskSpec(
+        stage=stage.name,
+        index=index,
+        splits=task.input.splits,
+        reads=stage.plan.reads,
+        inputs=stage.inputs,
+        partitions=stage.partitions,
+        output_path=attempt_file(submission, attempt, stage.name, index) if writes else "",
+        success_path=success_file(submission.output_path) if writes else "",
+        output_owner=submission.output_owner,
+        output_replication=submission.output_replication,
+        output_racks=racks_for(submission, index) if writes else (),
+    )

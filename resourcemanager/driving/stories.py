@@ -1,0 +1,458 @@
+"""Replays a run and notes what concerns one job: the observer behind all explanations.
+
+Never here: what is made of the notes; see ``explain.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, TaskId, job_of, task_of
+from railyard.cluster.messages import (
+    AttemptFailed,
+    AttemptKilled,
+    AttemptSucceeded,
+    BeginAttempt,
+    CancelFlow,
+    FlowFailed,
+    FlowFinished,
+    KillAttempt,
+    LaunchAttempt,
+    NodeLost,
+    NodeRestarted,
+    StartFlow,
+)
+from railyard.resourcemanager.core.cluster import ClusterState
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.jobs import Job, Node, Stage, Task
+from railyard.resourcemanager.core.offers import cause_of
+from railyard.resourcemanager.driving.eventlog import Step, Success
+from railyard.resourcemanager.driving.explanation import (
+    Answered,
+    AskedBefore,
+    AttemptStory,
+    Chosen,
+    Fetched,
+    Turns,
+    Waited,
+)
+from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, OpenCoflow
+from railyard.resourcemanager.interface.decisions import (
+    Copy,
+    Decision,
+    Pass,
+    Place,
+    Proposal,
+    Reserve,
+    Take,
+    Wait,
+)
+from railyard.resourcemanager.interface.events import JobSubmitted
+
+_Asked = tuple[str, float]  #: the node with an offered slot, and when
+
+
+class Recorder:
+    """Notes what becomes of a job: of one of its tasks, or of the first pending one of each stage.
+
+    It is an observer of ``core``, to be given to ``Core.observe``.
+
+    ``task``: the only one whose waits and attempts are noted; None = those of all stages.
+    """
+
+    def __init__(self, core: Core, job: JobId, task: TaskId | None = None) -> None:
+        self._core, self._state = core, core.state
+        self.job = job
+        self._task = task
+        self.submitted: JobSubmitted | None = None
+        self.submitted_s = 0.0
+        self.ended_s: float | None = None
+        self.outcome = ""
+        self.task_state = ""  #: of ``task``, as it was last
+        self.waits: dict[str, Waits] = {}  #: by task, or by stage
+        self.attempts = AttemptLog(core.state, self._is_wanted)
+        self.last_s = 0.0
+        self.opened_s: dict[str, float] = {}
+        self.closed_s: dict[str, float] = {}
+        self.done_s: dict[str, float] = {}  #: when stages had the last of their tasks done
+        self._before: list[AskedBefore] = []  #: who was offered the slot at hand
+        self._offer: _Asked = ("", -1.0)
+
+    # As an observer ------------------------------------------------------------------------------
+    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
+        offer = (slot.id, self._state.now_s)
+        if offer != self._offer:
+            self._offer = offer
+            self._before.clear()
+        if isinstance(answer, Place):
+            if job.id == self.job and self._task in (None, answer.task.id):
+                task = job.task(answer.task.id)
+                if task is not None:
+                    self.attempts.placed(task, slot, answer, self._before)
+            self._before.clear()
+            return
+        self._before.append(AskedBefore(job.id, answer.reason))
+        if job.id == self.job:
+            for key, task in self._pending(job):
+                if task.stage.open:
+                    self._waits_of(key).answered(self._state, task, slot, answer)
+
+    def proposed(self, proposal: Proposal) -> None:
+        self.attempts.proposed(proposal)
+
+    # Steps ---------------------------------------------------------------------------------------
+    def take(self, step: Step) -> None:
+        """An event was handled."""
+        self.last_s = step.at_s
+        if isinstance(step.event, JobSubmitted) and step.event.job == self.job:
+            self.submitted, self.submitted_s = step.event, step.at_s
+        if self.submitted is None or (self.ended_s is not None and self._is_over()):
+            return
+        self.attempts.take(step)
+        for command in step.commands:
+            match command:
+                case LaunchAttempt(attempt=attempt, begins=True) | BeginAttempt(attempt=attempt):
+                    self._slot_taken(attempt, step.at_s)
+                case OpenCoflow(coflow=coflow):
+                    self.opened_s.setdefault(coflow, step.at_s)
+                case CloseCoflow(coflow=coflow):
+                    self.closed_s[coflow] = step.at_s
+                case EndJob(job=job, ok=ok, reason=reason) if job == self.job:
+                    self.ended_s = step.at_s
+                    self.outcome = "succeeded" if ok else f"failed: {reason}"
+        self._review(step)
+
+    def finish(self) -> None:
+        """The record is over."""
+        for waits in self.waits.values():
+            waits.finish()
+        self.attempts.finish()
+
+    # ---------------------------------------------------------------------------------------------
+    def _is_wanted(self, attempt: AttemptId) -> bool:
+        return job_of(attempt) == self.job and self._task in (None, task_of(attempt))
+
+    def _is_over(self) -> bool:
+        return all(story.ended_s is not None for story in self.attempts.stories.values())
+
+    def _slot_taken(self, attempt: AttemptId, now_s: float) -> None:
+        task = task_of(attempt)
+        own: str | None = None
+        if self._is_wanted(attempt):
+            own = task if self._task else _stage_of(task)
+            self._waits_of(own).launched(now_s)
+        for key, waits in self.waits.items():
+            if key != own:
+                waits.launched_other(job_of(attempt))
+
+    def _review(self, step: Step) -> None:
+        job = self._state.jobs.get(self.job)
+        if job is not None:
+            self._note_done(job, step)
+        if job is None or job.state != "running":
+            for waits in self.waits.values():
+                waits.review(self._state, None)
+            return
+        pending = dict(self._pending(job))
+        keys: Sequence[str] = [self._task] if self._task else [s.id for s in job.stages.values()]
+        for key in keys:
+            self._waits_of(key).review(self._state, pending.get(key))
+
+    def _note_done(self, job: Job, step: Step) -> None:
+        if self._task is not None and (task := job.task(self._task)) is not None:
+            self.task_state = task.state
+        if isinstance(step.event, AttemptSucceeded):
+            for stage in job.stages.values():
+                if stage.complete:
+                    self.done_s.setdefault(stage.id, step.at_s)
+
+    def _pending(self, job: Job) -> list[tuple[str, Task]]:
+        """The pending tasks whose waits are noted, each with its key."""
+        if self._task is not None:
+            task = job.task(self._task)
+            return [] if task is None or task.state != "pending" else [(self._task, task)]
+        found = ((stage.id, _first_pending(stage)) for stage in job.stages.values())
+        return [(key, task) for key, task in found if task is not None]
+
+    def _waits_of(self, key: str) -> Waits:
+        if key not in self.waits:
+            self.waits[key] = Waits()
+        return self.waits[key]
+
+
+def _first_pending(stage: Stage) -> Task | None:
+    index = stage.pending.first() if stage.pending.count else None
+    return None if index is None else stage.tasks[index]
+
+
+def _stage_of(task: TaskId) -> str:
+    return task.rstrip("0123456789")
+
+
+# Where attempts went and why, what they read, and how they ended: noted as a run is replayed.
+#
+# Never here: what tasks waited for before they had attempts; see ``waits.py``.
+
+
+_NOT_COUNTED = "did its task; its output does not count: others were first, or were chosen"
+
+
+class AttemptLog:
+    """Some of the attempts of a run."""
+
+    def __init__(self, state: ClusterState, wanted: Callable[[AttemptId], bool]) -> None:
+        self._state = state
+        self._wanted = wanted  #: whether an attempt is one of them
+        self.stories: dict[AttemptId, AttemptStory] = {}
+        self.flows: dict[FlowId, Fetched] = {}
+        self.done_s: dict[AttemptId, float] = {}  #: when attempts of any task succeeded
+        self._chosen: dict[tuple[TaskId, NodeId], Chosen] = {}
+        self._kept: dict[AttemptId, Success] = {}  #: attempts whose output was kept
+
+    # Answers and proposals -----------------------------------------------------------------------
+    def placed(self, task: Task, slot: Node, answer: Place, before: Sequence[AskedBefore]) -> None:
+        """The tasks policy gave a slot to the task."""
+        policies, stage = self._state.policies, task.stage
+        free = self._state.free_nodes()
+        levels: Counter[str] = Counter(
+            stage.pending.level(task.index, node.id, node.rack) for node in free
+        )
+        self._chosen[task.id, answer.node or slot.id] = Chosen(
+            who=f"{policies.name}/tasks",
+            how="placed",
+            why=answer.why,
+            planned=policies.ask(policies.tasks.planned, task),
+            order=policies.ask(policies.order.why, stage.job),
+            asked_before=tuple(before),
+            free_nodes=dict(levels),
+        )
+
+    def proposed(self, proposal: Proposal) -> None:
+        """A policy proposes a copy, a reservation, or to take an output."""
+        name = self._state.policies.name
+        match proposal:
+            case Copy(task=task, node=node, why=why):
+                chosen = Chosen(who=f"{name}/copies", how="copied", why=why)
+                self._chosen[task.id, node] = chosen
+            case Reserve(task=task, node=node, why=why):
+                planned = self._state.policies.ask(self._state.policies.tasks.planned, task)
+                chosen = Chosen(who=f"{name}/tasks", how="reserved", why=why, planned=planned)
+                self._chosen[task.id, node] = chosen
+            case Take(attempt=attempt, why=why):
+                story = self.stories.get(attempt.id)
+                if story is not None:
+                    story.outcome, story.taken = "succeeded", why or "its output was taken"
+
+    # Events and commands -------------------------------------------------------------------------
+    def take(self, step: Step) -> None:
+        """Note what a step says."""
+        self._take_event(step)
+        for command in step.commands:
+            match command:
+                case LaunchAttempt(attempt=attempt) if self._wanted(attempt):
+                    self._launched(command, step.at_s)
+                case BeginAttempt(attempt=attempt, node=node) if attempt in self.stories:
+                    story = self.stories[attempt]
+                    story.slot_s = step.at_s
+                    story.chosen = self._chosen.pop((task_of(attempt), node), None)
+                case KillAttempt(attempt=attempt, reason=reason) if attempt in self.stories:
+                    story = self.stories[attempt]
+                    if story.ended_s is None:
+                        story.outcome = f"was asked to end: {reason}"
+                    if story.slot_s is None:
+                        story.ended_s = step.at_s
+                case StartFlow(reader=reader) if self._wanted(reader):
+                    self._started(command, step.at_s)
+                case CancelFlow(flow=flow):
+                    self._flow_over(flow, "cancelled", step.at_s)
+
+    def _take_event(self, step: Step) -> None:
+        match step.event:
+            case AttemptSucceeded() if step.success is not None:
+                self._succeeded(step.event, step.success, step.at_s)
+            case AttemptFailed(attempt=attempt, reason=reason):
+                self._ended(attempt, f"failed: {reason}", step.at_s)
+            case AttemptKilled(attempt=attempt):
+                story = self.stories.get(attempt)
+                self._ended(attempt, story.outcome if story else "", step.at_s)
+            case NodeLost(node=node, reason=reason):
+                self._all_ended(node, f"lost with {node}: {reason}", step.at_s)
+            case NodeRestarted(node=node):
+                self._all_ended(node, f"killed: the NodeManager of {node} died", step.at_s)
+            case FlowFinished(flow=flow):
+                self._flow_over(flow, "finished", step.at_s)
+            case FlowFailed(flow=flow, reason=reason):
+                self._flow_over(flow, f"failed: {reason}", step.at_s)
+
+    def _launched(self, command: LaunchAttempt, now_s: float) -> None:
+        attempt = self._state.attempt(command.attempt)
+        chosen = self._chosen.pop((task_of(command.attempt), command.node), None)
+        self.stories[command.attempt] = AttemptStory(
+            attempt=command.attempt,
+            node=command.node,
+            level="unknown" if attempt is None else attempt.level,
+            at_s=now_s,
+            slot_s=now_s if command.begins else None,
+            chosen=chosen if command.begins else None,
+            reserved=None if command.begins else chosen,
+            replicas=() if attempt is None else attempt.task.input.nodes,
+            fetches=[],
+            idle=[],
+        )
+
+    def _succeeded(self, event: AttemptSucceeded, success: Success, now_s: float) -> None:
+        self.done_s[event.attempt] = now_s
+        story = self.stories.get(event.attempt)
+        if story is None or story.ended_s is not None:
+            return
+        story.read_bytes = event.local_bytes, event.rack_bytes, event.remote_bytes
+        story.read_s, story.computed_s = event.read_s, event.computed_s
+        taken = bool(story.taken)  # in the very same step
+        outcome = "succeeded" if taken or success.state == "succeeded" else _NOT_COUNTED
+        self._ended(event.attempt, outcome, now_s)
+        if success.state == "kept":
+            self._kept[event.attempt] = success
+
+    def finish(self) -> None:
+        """The record is over: of outputs that were kept it is known now whether they count."""
+        for name, success in self._kept.items():
+            if success.attempt.state in ("succeeded", "output lost"):
+                self.stories[name].outcome = "succeeded; its output was kept, then taken"
+
+    def _all_ended(self, node: NodeId, outcome: str, now_s: float) -> None:
+        for story in self.stories.values():
+            if story.node == node:
+                self._ended(story.attempt, outcome, now_s)
+
+    def _ended(self, attempt: AttemptId, outcome: str, now_s: float) -> None:
+        story = self.stories.get(attempt)
+        if story is not None and story.ended_s is None:
+            story.ended_s, story.outcome = now_s, outcome
+
+    # Fetches -------------------------------------------------------------------------------------
+    def _started(self, order: StartFlow, now_s: float) -> None:
+        ready = [(self.done_s[each], each) for each in order.outputs if each in self.done_s]
+        last_s, last = max(ready, default=(None, None))
+        fetched = self.flows[order.flow] = Fetched(
+            flow=order.flow,
+            coflow=order.coflow,
+            reader=order.reader,
+            src=order.src,
+            dst=order.dst,
+            size_bytes=order.size_bytes,
+            weight=order.weight,
+            priority=order.priority,
+            started_s=now_s,
+            outputs=len(order.outputs),
+            last_output=last,
+            last_output_s=last_s,
+        )
+        story = self.stories.get(order.reader)
+        if story is not None:
+            story.fetches.append(fetched)
+
+    def _flow_over(self, flow: FlowId, how: str, now_s: float) -> None:
+        fetched = self.flows.get(flow)
+        if fetched is not None and fetched.ended_s is None:
+            fetched.ended_s, fetched.how = now_s, how
+
+
+# For how long a pending task waited for what, what its job answered, and who had slots meanwhile.
+#
+# Never here: attempts; see ``attempts.py``.
+
+
+#: Figures in a reason, which may change while it stays the same; not those of ids, such as r1.
+_FIGURES = re.compile(r"(?<![a-z\d])\d[\d.,:e+-]*")
+#: What a task can only wait for before it could have had a slot.
+_NOT_RUNNABLE = ("shuffle", "sources")
+
+
+class Waits:
+    """What one task went through while it was pending."""
+
+    def __init__(self) -> None:
+        self.waits: list[Waited] = []
+        self.answers: list[Answered] = []
+        self._by_key: dict[tuple[str, str, str], Answered] = {}
+        self.turns = Turns(slots={}, order=[])
+        self.plans: list[tuple[float, str]] = []  #: what was planned for it, when that changed
+        self.runnable_s: float | None = None
+        self.is_waiting = False  #: whether it was pending after the event before
+
+    def answered(self, state: ClusterState, task: Task, slot: Node, answer: Wait | Pass) -> None:
+        """Its job was offered a slot and did not take it."""
+        what, until_s = ("wait", answer.until_s) if isinstance(answer, Wait) else ("pass", None)
+        planned = state.policies.ask(state.policies.tasks.planned, task)
+        key = what, answer.reason, planned
+        last = self._by_key.get(key)
+        if last is None:
+            last = self._by_key[key] = Answered(
+                from_s=state.now_s, to_s=state.now_s, offers=0, answer=what,
+                why=answer.reason, until_s=until_s, nodes=(), planned=planned,
+            )  # fmt: skip
+            self.answers.append(last)
+        last.to_s, last.until_s, last.offers = state.now_s, until_s, last.offers + 1
+        if slot.id not in last.nodes:
+            last.nodes += (slot.id,)
+
+    def launched_other(self, job: JobId) -> None:
+        """An attempt of another task got a slot; no matter while this one could not have had it."""
+        if self.is_waiting and self.waits and self.waits[-1].cause not in _NOT_RUNNABLE:
+            self.turns.slots[job] = self.turns.slots.get(job, 0) + 1
+
+    def launched(self, now_s: float) -> None:
+        """The task got a slot."""
+        if self.runnable_s is None:
+            self.runnable_s = now_s
+
+    def review(self, state: ClusterState, task: Task | None) -> None:
+        """An event was handled: note what the task waits for now; None = it is not pending."""
+        now_s = state.now_s
+        if self.is_waiting and self.waits:
+            self.waits[-1].to_s = now_s
+        self.is_waiting = task is not None
+        if task is None:
+            return
+        cause = cause_of(state, task)
+        if self.runnable_s is None and cause.what not in _NOT_RUNNABLE:
+            self.runnable_s = now_s
+        who = _who(state, cause.what)
+        last = self.waits[-1] if self.waits else None
+        if last is not None and last.from_s == last.to_s == now_s and not _same(last, cause):
+            self.waits.pop()  # it was so for no time
+            last = self.waits[-1] if self.waits else None
+        if last is not None and last.to_s == now_s and _same(last, cause):
+            last.why_last = cause.why
+        else:
+            new = Waited(
+                from_s=now_s, to_s=now_s, who=who, cause=cause.what,
+                why=cause.why, why_last=cause.why,
+            )  # fmt: skip
+            self.waits.append(new)
+        planned = state.policies.ask(state.policies.tasks.planned, task)
+        if planned != (self.plans[-1][1] if self.plans else ""):
+            self.plans.append((now_s, planned))
+        if cause.what in ("slots", "order"):
+            order = state.policies.ask(state.policies.order.why, task.stage.job)
+            if not self.turns.order or self.turns.order[-1][1] != order:
+                self.turns.order.append((now_s, order))
+
+    def finish(self) -> None:
+        """The record is over: drop what lasted no time, but not what still lasts."""
+        last = self.waits[-1:] if self.is_waiting else []
+        self.waits = [each for each in self.waits if each.to_s > each.from_s or each in last]
+
+
+def _same(wait: Waited, cause: tuple[str, str]) -> bool:
+    """Whether it waits for the same, but for figures."""
+    what, why = cause
+    return wait.cause == what and _FIGURES.sub("#", wait.why) == _FIGURES.sub("#", why)
+
+
+def _who(state: ClusterState, cause: str) -> str:
+    if cause in ("order", "tasks", "shuffle"):
+        return f"{state.policies.name}/{cause}"
+    return "nodes" if cause == "nodes" else "core"

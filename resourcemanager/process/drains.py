@@ -1,0 +1,134 @@
+"""Drains nodes: has the NameNode move their replicas, and the core do without their slots.
+
+Which nodes are drained is in the core, and so in its journal.  The NameNode is told all of them
+again and again, so that it knows them after a restart, and answers what they have yet.
+
+Never here: when an attempt ends, where a replica goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import NodeId
+from railyard.cluster.messages import DrainStarted, NodeActivated
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.dfs.messages import DrainingNodes, DrainNodes
+from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import ActivateNode, DrainNode
+from railyard.resourcemanager.process.nodemanagers import NodeManagers
+
+log = logging.getLogger(__name__)
+
+#: How often the NameNode is asked what is left.
+_PERIOD_S = 0.5
+
+
+class Drains:
+    """The nodes that are, or are being, drained."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        server: Server,
+        reactor: Reactor,
+        namenode: LastingLink,
+        managers: NodeManagers,
+        *,
+        is_restarted: bool,
+    ) -> None:
+        self._driver = driver
+        self._server = server
+        self._namenode = namenode
+        self._managers = managers
+        self._replicas: dict[NodeId, int] = {}
+        self._asked = False  #: whether the NameNode has been asked and has not answered
+        #: whether the NameNode may take other nodes for drained than the core does
+        self._tells = is_restarted
+        reactor.call_every(_PERIOD_S, self._tell)
+
+    @property
+    def replicas(self) -> Mapping[NodeId, int]:
+        """{drained node: how many replicas the NameNode says that it has}."""
+        return self._replicas
+
+    def drain(self, request: Request) -> None:
+        """Begin to drain a node, if the NameNode can do without it.  Raises ``PeerError``."""
+        message = request.message
+        assert isinstance(message, DrainNode), "as the server checks"
+        node = message.node
+        self._check(node)
+        wanted = tuple(dict.fromkeys((*self._drained(), node)))
+
+        def answered(answer: DrainingNodes | Refusal, _: object) -> None:
+            if isinstance(answer, Refusal):
+                self._server.reply(request, answer)
+                return
+            try:
+                self._check(node)
+            except PeerError as error:  # it was lost meanwhile
+                self._server.reply(request, Refusal.because(error))
+                return
+            self._replicas.update(answer.replicas)
+            self._driver.feed(DrainStarted(node=node, kill=message.now))
+            self._driver.settle()
+            log.info("%s is drained", node)
+            self._server.reply(request, Done())
+
+        self._tells = True
+        self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
+
+    def activate(self, request: Request) -> Message:
+        """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""
+        message = request.message
+        assert isinstance(message, ActivateNode), "as the server checks"
+        node = message.node
+        slots = self._managers.slots_of(node)
+        if node not in self._drained():
+            return Done()
+        self._driver.feed(NodeActivated(node=node, slots=slots))
+        self._driver.settle()
+        self._replicas.pop(node, None)
+        self._tells = True
+        self._tell()
+        log.info("%s takes attempts and replicas again", node)
+        return Done()
+
+    # ---------------------------------------------------------------------------------------------
+    def _drained(self) -> list[NodeId]:
+        nodes = self._driver.core.state.nodes.values()
+        return [node.id for node in nodes if node.draining]
+
+    def _check(self, name: NodeId) -> None:
+        nodes = self._driver.core.state.nodes
+        node = nodes.get(name)
+        if node is None:
+            raise PeerError(f"{name} has not joined: there is nothing to drain")
+        if not node.alive:
+            raise PeerError(f"{name} is lost ({node.lost_because}): there is nothing to drain")
+        others = [each for each in nodes.values() if each.alive and not each.draining]
+        if all(each is node for each in others) and not node.draining:
+            raise PeerError(f"{name} can't be drained: it is the last node that takes attempts")
+
+    def _tell(self) -> None:
+        """Tell the NameNode which nodes are drained, if any is or was."""
+        drained = self._drained()
+        if self._asked or not (drained or self._tells):
+            return
+        self._asked = True
+
+        def answered(answer: DrainingNodes | Refusal, _: object) -> None:
+            self._asked = False
+            if isinstance(answer, DrainingNodes):
+                self._replicas = dict(answer.replicas)
+                self._tells = self._drained() != drained
+            elif not answer.unable:  # as in safe mode
+                self._tells = False
+                log.error("the NameNode refused to drain %s: %s", " ".join(drained), answer.reason)
+
+        self._namenode.insist(DrainNodes(nodes=tuple(drained)), DrainingNodes, answered)

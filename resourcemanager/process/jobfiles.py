@@ -1,0 +1,210 @@
+"""The output folders of jobs: one job at a time writes to each, its commit, and its removal.
+
+Never here: when a job is committed, and which attempts' files count (``resourcemanager.core``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from railyard.cluster.errors import PeerError
+from railyard.cluster.ids import JobId
+from railyard.cluster.messaging.lastinglink import LastingLink
+from railyard.cluster.messaging.reactor import Reactor
+from railyard.cluster.messaging.transport import Request, Server
+from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.dfs.messages import (
+    BlocksLocated,
+    FileBlocks,
+    GetStatus,
+    LocateBlocks,
+    Remove,
+    Removed,
+    ReplicaMoved,
+    Status,
+)
+from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
+from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data
+from railyard.resourcemanager.interface.commands import CommitJob, MoveBlock, PlaceData
+from railyard.resourcemanager.interface.events import DataAnnounced, DataBlock, JobCommitted
+from railyard.resourcemanager.process.driver import Driver
+from railyard.resourcemanager.process.messages import DataPlan, NoteInput, PlanData
+from railyard.resourcemanager.process.recovery import Submissions
+from railyard.resourcemanager.process.submission import Submission, input_files
+
+#: Seconds before a job is committed again, for each further try.
+_PAUSES_S = (0.2, 0.6, 1.5, 3.0)
+
+
+class Outputs:
+    """The output folders of jobs that are not discarded yet."""
+
+    def __init__(
+        self, driver: Driver, namenode: LastingLink, reactor: Reactor, submissions: Submissions
+    ) -> None:
+        self._driver = driver
+        self._namenode = namenode
+        self._reactor = reactor
+        self._submissions = submissions
+        self._folders: dict[JobId, str] = {}
+        self._failed: set[JobId] = set()  #: of these jobs, whose output is removed
+        driver.on(CommitJob, self.commit)
+
+    def check_is_free(self, path: str) -> None:
+        """Raise ``PeerError`` if another job writes to this folder."""
+        for job, taken in self._folders.items():
+            if taken == path:
+                raise PeerError(f"output {path}: job {job} writes there: need another path")
+
+    def add(self, job: JobId, path: str) -> None:
+        """A job writes to this folder; "": to none."""
+        if path:
+            self._folders[job] = path
+
+    def job_failed(self, job: JobId) -> None:
+        """Have what a job has written removed once it is discarded."""
+        if job in self._folders:
+            self._failed.add(job)
+
+    def discard(self, job: JobId) -> None:
+        """Nothing of a job runs any more: forget it, and remove the output if it failed."""
+        path = self._folders.pop(job, "")
+        if job not in self._failed:
+            self._submissions.forget(job)
+            return
+        self._failed.remove(job)
+        if path in self._folders.values():  # another job has it since: it was removed then
+            self._submissions.forget(job)
+            return
+        remove = Remove(path=path, recursive=True)
+        self._namenode.insist(remove, Removed, lambda *_: self._submissions.forget(job))
+
+    def commit(self, order: CommitJob, tries: int = 0) -> None:
+        """Rename the winners' files, all or none.
+
+        If the NameNode can't just now, since its disk is full, it is tried again for a while.
+        """
+        folder = order.output_path
+        if not folder:
+            self._driver.feed(JobCommitted(job=order.job))
+            return
+        self._namenode.insist(
+            commit_of(folder, order.winners),
+            Done,
+            lambda answer, _: self._committed(order, tries, answer),
+        )
+
+    def _committed(self, order: CommitJob, tries: int, answer: Done | Refusal) -> None:
+        if isinstance(answer, Done):
+            self._driver.feed(JobCommitted(job=order.job))
+        elif answer.unable and tries < len(_PAUSES_S):
+            again = partial(self.commit, order, tries + 1)
+            self._reactor.call_later(_PAUSES_S[tries], again)
+        else:
+            self._is_committed(order, answer)
+
+    def _is_committed(self, order: CommitJob, refused: Refusal) -> None:
+        """Look whether a commit that is refused was done: the order may have been sent before."""
+
+        def looked(answer: Status | Refusal, _: object) -> None:
+            self._driver.feed(commit_refused(order.job, refused, answer))
+
+        path = success_file(order.output_path)
+        self._namenode.insist(GetStatus(path=path), Status, looked)
+
+
+# Data that jobs read, between clients, the core and the NameNode.
+#
+# Before input is written, a client asks where it should go (``PlanData``).  Once it is written, the
+# core hears where its blocks are if a policy uses data.
+#
+# Never here: a decision about where data goes.
+
+
+class InputData:
+    """Answers questions about data, and reports data to the core."""
+
+    def __init__(self, driver: Driver, server: Server, namenode: LastingLink, scale: int) -> None:
+        self._driver = driver
+        self._server = server
+        self._namenode = namenode
+        self._scale = scale
+        self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
+        self._coming: dict[Submission, None] = {}  #: jobs that look up their input
+        driver.on(PlaceData, self._send_plan)
+        driver.on(MoveBlock, self.move)
+
+    def plan(self, request: Request) -> None:
+        """Handle ``PlanData``."""
+        wanted = request.message
+        assert isinstance(wanted, PlanData), "as the server checks"
+        asking = self._planning.setdefault(wanted.path, deque())
+        asking.append(request)
+        try:
+            self._driver.feed(
+                DataAnnounced(
+                    path=wanted.path,
+                    size_bytes=wanted.size_bytes,
+                    job=wanted.job,
+                    forecast=wanted.forecast,
+                )
+            )
+        except PeerError:
+            asking.pop()
+            raise
+
+    def note(self, request: Request) -> Message | None:
+        """Handle ``NoteInput``: find the blocks, and report them to the core."""
+        wanted = request.message
+        assert isinstance(wanted, NoteInput), "as the server checks"
+        if not self._driver.core.state.uses_data:
+            return Done()
+
+        def located(answer: BlocksLocated | Refusal, _: object) -> None:
+            if isinstance(answer, BlocksLocated):
+                self.report(input_files(answer), wanted.jobs)
+                self._server.reply(request, Done())
+            else:
+                self._server.reply(request, answer)
+
+        self._namenode.insist(LocateBlocks(path=wanted.path), BlocksLocated, located)
+        return None
+
+    def report(self, files: Iterable[FileBlocks], jobs: Sequence[str] = ()) -> None:
+        """Report to the core where the blocks of files are, if a policy wants to know.
+
+        ``jobs``: the names of those to come that will read them.
+        """
+        if not self._driver.core.state.uses_data:
+            return
+        for file in files:
+            blocks = [
+                DataBlock(block.stored_offset, block.stored_length * self._scale, block.nodes)
+                for block in file.blocks
+            ]
+            report_data(self._driver, file.path, blocks, jobs)
+
+    def look_up(self, submission: Submission) -> None:
+        """Have a job's input looked up, which may be moved meanwhile."""
+        self._coming[submission] = None
+        submission.on_end = lambda: self._coming.pop(submission)
+        submission.begin(self._namenode)
+
+    def move(self, order: MoveBlock) -> None:
+        """Have the NameNode move a block; it may have been asked before."""
+
+        def ended(answer: ReplicaMoved | Refusal, _: object) -> None:
+            if isinstance(answer, ReplicaMoved):
+                for submission in self._coming:
+                    submission.moved(order.path, order.block, answer.nodes)
+            self._driver.feed(move_ended(order, answer))
+
+        self._namenode.insist(move_request(order), ReplicaMoved, ended)
+
+    def _send_plan(self, order: PlaceData) -> None:
+        asking = self._planning[order.path]
+        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
+        if not asking:
+            del self._planning[order.path]

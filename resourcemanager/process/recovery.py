@@ -1,0 +1,203 @@
+"""A core rebuilt from a journal: all of it at once, or as another process writes it.
+
+Never here: who is asked what has happened meanwhile (``resourcemanager.process``).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from railyard.cluster.errors import PeerError, UsageError
+from railyard.cluster.files import Durability, sync_file
+from railyard.cluster.ids import JobId, NodeId
+from railyard.cluster.messages import SlotsChanged
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.driving.coredriver import core_for, follow_timers
+from railyard.resourcemanager.driving.eventlog import (
+    Diverged,
+    Step,
+    events_in,
+    read_header,
+    replay_on,
+)
+from railyard.resourcemanager.interface.events import JobSubmitted
+from railyard.resourcemanager.process.driver import whole_mark
+from railyard.resourcemanager.process.messages import SubmitJob
+from railyard.resourcemanager.process.taskhistory import TaskHistory
+
+#: What to do about a journal from which no core can be rebuilt.
+_ADVICE = "the ResourceManager can't be restarted: railyard down, then run the jobs again"
+#: How much of a journal is read at once, about 1,500 events; more if a line is longer.
+PIECE_BYTES = 2**18
+#: A journal of this size takes about half a second to be replayed: worth a standby.
+_WORTH_BYTES = 2**21
+
+
+@dataclass
+class Recovered:
+    """What a journal says."""
+
+    core: Core
+    started_s: float  #: the core's 0 on the machine's clock
+    length_bytes: int  #: of the journal's lines that were replayed
+    history: TaskHistory
+    events: int = 0
+    #: {timer that has not fired: its time}
+    timers_s: dict[str, float] = field(default_factory=dict)
+    job_number: int = 0  #: the highest of a job
+    slots: dict[NodeId, int] = field(default_factory=dict)  #: of nodes, where somebody has set them
+
+    def add(self, step: Step) -> None:
+        """Follow an event that the core has handled."""
+        self.events += 1
+        event = step.event
+        follow_timers(self.timers_s, event, step.commands)
+        if isinstance(event, JobSubmitted):
+            self.job_number = max(self.job_number, int(event.job[1:]))
+        elif isinstance(event, SlotsChanged):
+            self.slots[event.node] = event.slots
+        self.history.take(step.at_s, event, step.commands)
+
+
+class Follower:
+    """Follows a journal; raises ``UsageError`` with file, line and advice if that can't be done.
+
+    It can't if the journal is damaged, or if the core decides otherwise than it did.  A journal
+    that can't be read raises ``OSError``: another try may succeed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._line = 2  #: the number of the next
+        self._recovered: Recovered | None = None
+
+    def advance(self) -> bool:
+        """Replay some more; whether there may be still more."""
+        begin_bytes = self._length_bytes
+        try:
+            self._replay(self._next_lines())
+        except (UsageError, Diverged) as error:
+            raise UsageError(f"{error}: {_ADVICE}") from None
+        except PeerError as error:  # an event that the core would not have taken is not logged
+            what = f"{self._path}: an event is missing: {error}: {_ADVICE}"
+            raise UsageError(what) from None
+        return self._length_bytes > begin_bytes
+
+    def finish(self) -> Recovered:
+        """Replay all that is left; a last line that was cut short is left out."""
+        if not whole_mark(self._path).exists():
+            raise UsageError(f"{self._path}: lacks events, as its disk was full: {_ADVICE}")
+        while self.advance():
+            continue
+        if self._recovered is None:
+            raise UsageError(f"{self._path}:1: need a line of type run-started: {_ADVICE}")
+        return self._recovered
+
+    @property
+    def _length_bytes(self) -> int:
+        return 0 if self._recovered is None else self._recovered.length_bytes
+
+    def _next_lines(self) -> list[str]:
+        """The whole lines that come next, some of them; none if there are none yet."""
+        begin_bytes, length_bytes = self._length_bytes, PIECE_BYTES
+        try:
+            with open(self._path, "rb") as file:
+                while True:
+                    file.seek(begin_bytes)
+                    piece = file.read(length_bytes)
+                    end_bytes = piece.rfind(b"\n") + 1
+                    if end_bytes or len(piece) < length_bytes:
+                        break
+                    length_bytes *= 2
+            lines = piece[:end_bytes].decode().split("\n")[:-1]
+        except UnicodeDecodeError:
+            raise UsageError(f"{self._path}: need text in UTF-8") from None
+        if lines and self._recovered is None:
+            self._recovered = self._begin(lines.pop(0))
+        if self._recovered is not None:
+            self._recovered.length_bytes = begin_bytes + end_bytes
+        return lines
+
+    def _begin(self, line: str) -> Recovered:
+        config, started_s = read_header(self._path, line)
+        if started_s is None:
+            raise UsageError(f"{self._path}:1: need started_s, as in a journal of a cluster")
+        core = core_for(config)
+        return Recovered(core, started_s, 0, TaskHistory(core.state))
+
+    def _replay(self, lines: list[str]) -> None:
+        if self._recovered is None:
+            return  # nothing is there yet
+        events = events_in(self._path, lines, self._line)
+        for step in replay_on(self._recovered.core, self._path, events, self._line):
+            self._recovered.add(step)
+        self._line += len(lines)
+
+
+def recover(path: Path) -> Recovered:
+    """Rebuild the core from a journal; raises as ``Follower`` does."""
+    return Follower(path).finish()
+
+
+def is_worth_a_standby(path: Path) -> bool:
+    """Whether a journal is long enough that a standby should follow it."""
+    try:
+        return path.stat().st_size >= _WORTH_BYTES
+    except FileNotFoundError:
+        return False
+
+
+# The messages that submitted jobs, in files: what a run needs of a job besides its events.
+#
+# That is above all the job's code.  A file is there before its job is in the journal, and until
+# nothing is left to be done for the job.
+
+
+log = logging.getLogger(__name__)
+
+_SUFFIX = ".job"
+
+
+class Submissions:
+    """The files of a run folder's jobs."""
+
+    def __init__(self, folder: Path, durability: Durability) -> None:
+        self._folder = folder
+        self._safe = durability == "safe"
+
+    def keep(self, job: JobId, wanted: SubmitJob) -> None:
+        """Write a job's file; a full disk is no reason not to run the job."""
+        path = self._path(job)
+        try:
+            with open(path, "wb") as file:
+                file.write(msgspec.msgpack.encode(wanted))
+                file.flush()
+                if self._safe:
+                    sync_file(file.fileno())
+        except OSError as error:
+            log.warning("%s: %s: %s would not survive a restart", path, error.strerror, job)
+            self.forget(job)
+
+    def forget(self, job: JobId) -> None:
+        """Remove a job's file; one that stays, on a read-only disk, is removed by a restart."""
+        try:
+            self._path(job).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("%s: %s", self._path(job), error.strerror)
+
+    def all(self) -> dict[JobId, SubmitJob]:
+        """What is in the files; one that is damaged is left out."""
+        kept: dict[JobId, SubmitJob] = {}
+        for path in sorted(self._folder.glob(f"*{_SUFFIX}")):
+            try:
+                kept[JobId(path.stem)] = msgspec.msgpack.decode(path.read_bytes(), type=SubmitJob)
+            except (OSError, msgspec.MsgspecError) as error:
+                log.error("%s: %s", path, error)
+        return kept
+
+    def _path(self, job: JobId) -> Path:
+        return self._folder / f"{job}{_SUFFIX}"

@@ -1,0 +1,405 @@
+"""Task graphs of jobs: C_ij, D_iuv, the states of tasks, and the longest paths (III, IV-C).
+
+Stages are all-to-all: a task has an edge from each task of the stages that its own reads.  A map
+with a block of input has an edge from a task without duration on each node that holds the block.
+Left open there, chosen here: of a job without forecast, the topology's rates and equal edges, as
+``Estimates`` has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from railyard.cluster.ids import JobId, NodeId, StageId
+from railyard.netemu.model.arrays import Bools
+from railyard.netemu.model.network import LinkState, Network, links_as_stated
+from railyard.resourcemanager.interface.decisions import (
+    Decision,
+    Pass,
+    Place,
+    Proposal,
+    Reserve,
+    Withdraw,
+)
+from railyard.resourcemanager.interface.estimates import Estimates
+from railyard.resourcemanager.interface.policies import OrderPolicy, ShufflePolicy, TaskPolicy
+from railyard.resourcemanager.interface.views import (
+    AttemptView,
+    ClusterView,
+    FetchView,
+    JobView,
+    SlotView,
+    StageView,
+    TaskView,
+)
+from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
+
+#: The five states of a task (Fig. 5).
+State = Literal["unscheduled", "pre-scheduled", "scheduled", "in execution", "completed"]
+
+#: The core's states of tasks that have begun.
+_BEGUN: dict[str, State] = {
+    "running": "in execution",
+    "kept": "completed",
+    "done": "completed",
+    "left": "completed",
+}
+
+
+def state_of(task: TaskView, allocated: Literal["pre-scheduled", "scheduled"] | None) -> State:
+    """The state of a task; ``allocated``: how it is in a server's queue, None if it is in none."""
+    return _BEGUN.get(task.state) or allocated or "unscheduled"
+
+
+class TaskGraphs:
+    """What is known of the graphs of all jobs."""
+
+    def __init__(self, cluster: ClusterView, estimates: Estimates) -> None:
+        self._estimates = estimates
+        stated = links_as_stated(cluster.topology.derived(Network))
+        self._mean_bytes_per_s = mean_capacity(stated.values())
+        #: {stage: the longest path from one of its tasks to the end of its job, the task included}
+        self._longest_s: dict[StageId, float] = {}
+
+    def submitted(self, job: JobView) -> None:
+        """Find the longest paths of a job, with what is known of it as it comes."""
+        for stage in reversed(list(job.stages.values())):
+            edge_bytes = [self.equal_edge(stage, reader) for reader in stage.readers]
+            after = zip(stage.readers, edge_bytes, strict=True)
+            after_s = [self.remaining_s(reader, size_bytes) for reader, size_bytes in after]
+            self._longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
+
+    def ended(self, job: JobView) -> None:
+        """Forget a job."""
+        for stage in job.stages.values():
+            self._longest_s.pop(stage.id, None)
+
+    def execution_s(self, stage: StageView) -> float:
+        """C_ij of a stage's tasks."""
+        return self._estimates.computed_s(stage).value
+
+    def work_s(self, job: JobView) -> float:
+        """C_ij of all tasks of a job, added up."""
+        return sum([stage.needed * self.execution_s(stage) for stage in job.stages.values()])
+
+    def edge_bytes(self, head: TaskView, tail: TaskView) -> float:
+        """D_iuv from a task, ``head``, to one that reads it, ``tail``."""
+        winner = head.winner
+        if winner is not None and winner.partition_bytes:
+            return float(winner.partition_bytes[tail.index])
+        return self.equal_edge(head.stage, tail.stage)
+
+    def remaining_s(self, stage: StageView, size_bytes: float) -> float:
+        """The longest path from an edge of so many bytes into a stage, to the end of its job.
+
+        Edges count with the mean capacity of all switches.
+        """
+        return self.transfer_s(size_bytes) + self._longest_s[stage.id]
+
+    def longest_s(self, stage: StageView) -> float:
+        """The longest path from a task of a stage, itself included: its upward rank."""
+        return self._longest_s[stage.id]
+
+    def transfer_s(self, size_bytes: float) -> float:
+        """How long so many bytes take at the mean capacity of all switches."""
+        return size_bytes / self._mean_bytes_per_s
+
+    def equal_edge(self, source: StageView, reader: StageView) -> float:
+        """D_iuv, if all of a stage's edges are equal."""
+        whole = self._estimates.output_bytes(source).value
+        return whole / (source.needed * reader.size)
+
+
+def mean_capacity(links: Iterable[LinkState]) -> float:
+    """The mean capacity of all switches, in bytes/s; of unlimited ones alone, inf."""
+    limits = [link.capacity_bytes_per_s for link in links]
+    limited = [limit for limit in limits if limit < math.inf]
+    return sum(limited) / len(limited) if limited else math.inf
+
+
+# Allocations of tasks to servers: notes of a policy, and what is to be proposed and offered.
+
+
+#: Why a task has a reservation.
+_RESERVED = "it is in the queue of this server, and its data can be sent"
+
+
+class Allocations:
+    """The servers' queues, and the graphs of jobs with tasks in them."""
+
+    def __init__(self, cluster: ClusterView, estimates: Estimates) -> None:
+        self.cluster = cluster
+        self.graphs = TaskGraphs(cluster, estimates)
+        self.servers = Servers(cluster)
+        #: {stage: how many of its tasks are pending and in no queue, when it was looked at last}
+        self.unscheduled: Counter[StageId] = Counter()
+        self._proposals: list[Proposal] = []
+        self._offered: dict[JobId, JobView] = {}
+
+    # What is known -------------------------------------------------------------------------------
+    def state(self, task: TaskView) -> State:
+        """One of the five states of a task."""
+        entry = self.servers.tasks.get(task.id)
+        return state_of(task, None if entry is None else entry.state)
+
+    def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
+        """The unscheduled tasks of a stage."""
+        queued = self.servers.tasks
+        if self.servers.count[stage.id] < stage.pending.count:
+            for index in list(stage.pending):
+                task = stage.tasks[index]
+                if task.id not in queued:
+                    yield task
+
+    def looked_at(self, stage: StageView) -> None:
+        """What can be scheduled of a stage has been."""
+        self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
+
+    def usable(self, job: JobView) -> Bools:
+        """[servers]: those on which a job's tasks may be put."""
+        return self.servers.usable(job.avoid)
+
+    def alive(self, nodes: Sequence[NodeId]) -> list[int]:
+        """The servers that are up, of some."""
+        known = self.cluster.nodes
+        return [self.servers.number[name] for name in nodes if name in known and known[name].alive]
+
+    # What is done --------------------------------------------------------------------------------
+    def reserve(self, entry: QueuedTask) -> None:
+        """Have a task's data sent to its server before it has a slot there."""
+        self._proposals.append(Reserve(entry.task, self.servers.names[entry.server], _RESERVED))
+
+    def make_ready(self, entry: QueuedTask) -> None:
+        """A task can start; it is offered a slot of its server, if one is free."""
+        self.servers.make_ready(entry)
+        if self.cluster.nodes[self.servers.names[entry.server]].free:
+            job = entry.task.stage.job
+            self._offered[job.id] = job
+
+    def take_out(self, entry: QueuedTask) -> None:
+        """Take a task out of its queue."""
+        self.servers.remove(entry)
+
+    def evict(self, entry: QueuedTask) -> None:
+        """A task can't stay on its server: it is unscheduled, and what it has read is lost."""
+        self.take_out(entry)
+        reserved = entry.task.reserved
+        if reserved is not None:
+            self._proposals.append(Withdraw(reserved, "its server takes no task any more"))
+
+    def forget(self, job: JobView) -> None:
+        """Forget a job that has ended."""
+        for stage in job.stages.values():
+            self.take_out_of(stage)
+            self.servers.forget(stage.id)
+            self.unscheduled.pop(stage.id, None)
+        self.graphs.ended(job)
+
+    def take_out_of(self, stage: StageView, *, pending: bool = True) -> None:
+        """Take all tasks of a stage out of queues, or those that are pending no more."""
+        if not self.servers.count[stage.id]:
+            return
+        for task in stage.tasks:
+            entry = self.servers.tasks.get(task.id)
+            if entry is not None and (pending or task.state != "pending"):
+                self.take_out(entry)
+
+    # What follows --------------------------------------------------------------------------------
+    def offered(self) -> list[JobView]:
+        """Jobs with tasks that have become ready where a slot is free, since the last time."""
+        found, self._offered = list(self._offered.values()), {}
+        return found
+
+    def proposals(self) -> Iterator[Proposal]:
+        """What is to be proposed, and is still right; each once."""
+        asked, self._proposals = self._proposals, []
+        for proposal in asked:
+            if isinstance(proposal, Withdraw):
+                if proposal.attempt.task.reserved is proposal.attempt:
+                    yield proposal
+            elif isinstance(proposal, Reserve) and self._may_reserve(proposal):
+                yield proposal
+
+    def _may_reserve(self, proposal: Reserve) -> bool:
+        task = proposal.task
+        entry = self.servers.tasks.get(task.id)
+        if entry is None or self.servers.names[entry.server] != proposal.node:
+            return False
+        return task.state == "pending" and task.reserved is None
+
+
+# Local schedulers: a slot goes to the first ready task in the queue of its server.
+#
+# Which task is put into which queue, a policy made of this says in ``renew``.  Here is what can
+# happen to queued tasks: their server is lost or takes no tasks any more, their job avoids it, they
+# fail, their output is lost and they run again, or they are not needed any more.
+
+
+class LocalSchedulers(OrderPolicy, TaskPolicy):
+    """Answers "order" and "tasks" by the servers' queues."""
+
+    def __init__(
+        self, config: msgspec.Struct, cluster: ClusterView, allocations: Allocations
+    ) -> None:
+        super().__init__(config, cluster)
+        self.allocations = allocations
+        #: jobs of which tasks may have become pending, or were taken off their servers
+        self._look_at: dict[JobId, JobView] = {}
+        self._avoided: dict[JobId, tuple[str, ...]] = {}  #: {job: servers that it avoids, if any}
+
+    # For those who decide ------------------------------------------------------------------------
+    def renew(self, stage: StageView) -> None:
+        """Put tasks of a stage on servers that are pending and in no queue, as far as can be."""
+        raise NotImplementedError
+
+    def scheduled_jobs(self) -> Iterable[JobView]:
+        """The jobs whose tasks are put on servers."""
+        return self.cluster.jobs.values()
+
+    def review(self) -> None:
+        """Schedule tasks that have become pending again, or were taken off their servers."""
+        if self._avoided or self._look_at:
+            self._look_at_avoided()
+        jobs, self._look_at = self._look_at, {}
+        if not jobs:
+            return
+        a, known = self.allocations, {job.id for job in self.scheduled_jobs()}
+        for job in jobs.values():
+            if job.id not in known:
+                continue
+            for stage in job.stages.values():
+                if a.servers.count[stage.id] + a.unscheduled[stage.id] != stage.pending.count:
+                    a.take_out_of(stage, pending=False)
+                    self.renew(stage)
+
+    def look_at(self, job: JobView) -> None:
+        """Tasks of a job may have become pending."""
+        self._look_at[job.id] = job
+
+    # Slots ---------------------------------------------------------------------------------------
+    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
+        entry = self._first_ready(slot)
+        if entry is None:
+            return ()
+        job = entry.task.stage.job
+        return (job,) if among is None or any(each is job for each in among) else ()
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        entry = self._first_ready(slot)
+        if entry is None or entry.task.stage.job is not job:
+            return Pass("none of its tasks is ready on this server")
+        return Place(entry.task, f"{entry.state}, first in the queue of {slot.id}")
+
+    def planned(self, task: TaskView) -> str:
+        servers = self.allocations.servers
+        entry = servers.tasks.get(task.id)
+        if entry is None:
+            return "it is in no server's queue"
+        starts = f"should start at {entry.starts_s:.3f} s"
+        return f"{entry.state} in the queue of {servers.names[entry.server]}, {starts}"
+
+    def propose(self) -> Iterable[Proposal]:
+        return self.allocations.proposals()
+
+    def why(self, job: JobView) -> str:
+        return "its tasks are in the queues of servers, or wait for what they read"
+
+    def _first_ready(self, slot: SlotView) -> QueuedTask | None:
+        a = self.allocations
+        server = a.servers.number[slot.id]
+        while (entry := a.servers.first_ready(server)) is not None:
+            if entry.task.state == "pending":
+                return entry
+            a.take_out(entry)  # it is not needed any more
+        return None
+
+    # What happens --------------------------------------------------------------------------------
+    def job_ended(self, job: JobView) -> None:
+        self.allocations.forget(job)
+        self._look_at.pop(job.id, None)
+        self._avoided.pop(job.id, None)
+
+    def attempt_ready(self, attempt: AttemptView) -> None:
+        entry = self.allocations.servers.tasks.get(attempt.task.id)
+        if entry is not None:
+            self.allocations.servers.make_ready(entry)
+
+    def attempt_launched(self, attempt: AttemptView) -> None:
+        a, task = self.allocations, attempt.task
+        entry = a.servers.tasks.get(task.id)
+        if entry is not None:
+            a.take_out(entry)
+        ends_s = self.cluster.now_s + a.graphs.execution_s(task.stage)
+        a.servers.attempt_launched(attempt, ends_s)
+
+    def attempt_ended(self, attempt: AttemptView) -> None:
+        self.allocations.servers.attempt_ended(attempt)
+        self.look_at(attempt.task.stage.job)
+
+    def reservation_ended(self, attempt: AttemptView) -> None:
+        a, task = self.allocations, attempt.task
+        entry = a.servers.tasks.get(task.id)
+        if entry is not None and a.servers.names[entry.server] == attempt.node.id:
+            a.take_out(entry)
+        self.look_at(task.stage.job)
+
+    def fetch_ended(self, fetch: FetchView) -> None:
+        self.look_at(fetch.reader.task.stage.job)  # what it did not bring may be lost
+
+    def node_joined(self, node: SlotView) -> None:
+        self._look_at_all(node)
+
+    def node_lost(self, node: SlotView) -> None:
+        self._look_at_all(node)
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        self._look_at_all(node)
+
+    def _look_at_all(self, node: SlotView) -> None:
+        """A node came, went, or has other slots: tasks leave it, and others may have room."""
+        for entry in self.allocations.servers.slots_changed(node):
+            self.allocations.evict(entry)
+        for job in self.scheduled_jobs():
+            self._look_at_again(job)
+
+    def _look_at_again(self, job: JobView) -> None:
+        """Look at a job's tasks, even at those that could not be scheduled before."""
+        self.look_at(job)
+        for stage in job.stages.values():
+            self.allocations.unscheduled[stage.id] = 0
+
+    def _look_at_avoided(self) -> None:
+        """Take a job's tasks off servers that it has come to avoid."""
+        a, known = self.allocations, self.cluster.jobs
+        for job in (*self._look_at.values(), *map(known.get, list(self._avoided))):
+            avoid = () if job is None else tuple(job.avoid)
+            if job is None or avoid == self._avoided.get(job.id, ()):
+                continue
+            self._avoided[job.id] = avoid
+            if not avoid:
+                del self._avoided[job.id]
+            for entry in list(a.servers.tasks.values()):
+                if entry.task.stage.job is job and a.servers.names[entry.server] in avoid:
+                    a.evict(entry)
+            self._look_at_again(job)
+
+
+class WhenReady(ShufflePolicy):
+    """Answers "shuffle": a task gets a slot once all that it reads is there, and fetches before."""
+
+    def limit(self, stage: StageView) -> int:
+        return stage.size
+
+    def why(self, stage: StageView) -> str:
+        return "all its tasks have slots"
+
+    def may_fetch(self, stage: StageView) -> bool:
+        return True
+
+    def patience_s(self, job: JobView) -> float:
+        return 0.0

@@ -1,0 +1,217 @@
+"""What is to be placed, and how: the paper's map stage (3.1) and reduce stage (3.2).
+
+Both ask for the share a_x of a stage's tasks that runs at each site x, so that T_net + T_compute is
+least.  The core of the network is free of congestion, so T_net is that of the busiest uplink or
+downlink; computing goes in waves, T_compute = K max a_x / S_x with K = (seconds of a task) x
+(number of tasks).
+
+* No stage computes for less than one task takes: parts of waves count above one wave only.  [The
+  paper's programs count them below, too, "with a sufficiently large number of tasks"; a stage of
+  few tasks would pay for transfers that spread it over more slots than it has tasks.]
+* Maps: a site sends what it holds beyond its share, or fetches what it has too little.  The paper's
+  m_xy (share of the tasks with data at x that run at y) come to the same: only the sums over y and
+  over x count, and what a site both sent and fetched could as well have stayed.
+* Reduces: each reads all sites, so a site sends Q_x (1 - a_x) and fetches a_x (Q - Q_x).
+
+Of several optima, that with the least bytes between sites: the paper leaves it open, and the slack
+of links that are not the busiest would otherwise carry bytes in circles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from railyard.netemu.model.arrays import Floats, Numbers
+
+
+@dataclass(frozen=True)
+class Sites:
+    """What each site has; three arrays [sites]."""
+
+    slots: Floats  #: S_x; 0 = no task can run there
+    up_bytes_per_s: Floats  #: U_x; 0 = nothing leaves
+    down_bytes_per_s: Floats  #: V_x; 0 = nothing comes
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The tasks that are left of a stage."""
+
+    held_bytes: Floats  #: [sites] what they read, by the site that holds it; not all 0
+    work_s: float  #: K: seconds that one slot would compute for all of them
+    budget_bytes: float = np.inf  #: W: at most this much may go between sites
+    task_s: float = 0.0  #: seconds of one task; T_compute is no less
+
+    @property
+    def size_bytes(self) -> float:
+        """Bytes that all tasks read together."""
+        return float(self.held_bytes.sum())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which share of a stage's tasks runs at each site."""
+
+    shares: Floats  #: a_x [sites], their sum is 1
+    network_s: float  #: T_aggr or T_shuf
+    compute_s: float  #: T_map or T_red
+    wan_bytes: float  #: what goes between sites
+    #: False if the budget can't be kept, as sites without slots hold data: then it is the least
+    in_budget: bool = True
+
+    @property
+    def time_s(self) -> float:
+        """T: what was minimised."""
+        return self.network_s + self.compute_s
+
+
+class Solver(Protocol):
+    """One way to solve both problems; None where no plan is possible."""
+
+    def place_maps(self, sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan | None:
+        """Equations 1 to 5; ``wanted`` bounds the shares further (reverse plans)."""
+
+    def place_reduces(self, sites: Sites, stage: Stage) -> Plan | None:
+        """Equations 6 to 10."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of the shares; two arrays [sites]."""
+
+    least: Floats
+    most: Floats
+
+
+def map_budget_bytes(stage: Stage, rho: float) -> float:
+    """W of a map stage (4.3): nothing has to be sent, all of its input at most."""
+    return rho * stage.size_bytes
+
+
+def reduce_budget_bytes(stage: Stage, rho: float) -> float:
+    """W of a reduce stage: at least what is not at the site with most of it (11 to 13)."""
+    least, most = stage.size_bytes - float(stage.held_bytes.max()), stage.size_bytes
+    return least + rho * (most - least)
+
+
+def sent_by_maps_bytes(stage: Stage, shares: Floats) -> float:
+    """What goes between sites if maps are spread so."""
+    return float(np.maximum(stage.held_bytes - shares * stage.size_bytes, 0.0).sum())
+
+
+def sent_by_reduces_bytes(stage: Stage, shares: Floats) -> float:
+    """What goes between sites if reduces are spread so."""
+    return float((stage.held_bytes * (1.0 - shares)).sum())
+
+
+def network_s(sent: Floats, fetched: Floats, sites: Sites) -> float:
+    """Seconds of the busiest link, for bytes that leave and reach each site [sites]."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(sent > 0, sent / sites.up_bytes_per_s, 0.0)
+        down = np.where(fetched > 0, fetched / sites.down_bytes_per_s, 0.0)
+    return float(max(up.max(), down.max()))
+
+
+def compute_s(shares: Floats, stage: Stage, sites: Sites) -> float:
+    """Seconds of the busiest site's waves, one at least; more are not rounded up."""
+    if stage.work_s <= 0:
+        return 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loads = np.where(shares > 0, shares / sites.slots, 0.0)
+    return max(stage.task_s, float(stage.work_s * loads.max()))
+
+
+# Whole tasks: how many of a plan run at each site, and which of them read from where.
+
+
+#: A number that is whole but for rounding; solvers are better than this by far.
+_WHOLE = 1e-7
+
+
+def whole_tasks(shares: Floats, tasks: int) -> Numbers:
+    """How many of ``tasks`` run at each site [sites]: by largest remainders, so that the sum holds.
+
+    A site gets a task only if it has a share; of equal remainders, the first site's counts.
+    """
+    exact = shares * tasks
+    whole = np.floor(exact + _WHOLE).astype(np.int64)
+    missing = tasks - int(whole.sum())
+    if missing:
+        remainders = np.where(shares > 0, np.maximum(exact - whole, 0.0), -1.0)
+        whole[np.argsort(-remainders, kind="stable")[:missing]] += 1
+    return whole
+
+
+def tasks_between(held: Numbers, placed: Numbers) -> Numbers:
+    """How many tasks with data at site x run at site y: [x, y], as few away from it as can be.
+
+    Each site's remote tasks read from all sites that send any, in proportion, so that no uplink is
+    asked for all at once.
+    """
+    between = np.diag(np.minimum(held, placed))
+    away = held - placed
+    if away.any():
+        np.add.at(between, (_spread(away), _spread(-away)), 1)
+    return between
+
+
+def _spread(numbers: Numbers) -> Numbers:
+    """Each site as often as its number says (never if it is negative), evenly among others."""
+    counts = np.maximum(numbers, 0)
+    sites = np.repeat(np.arange(len(counts)), counts)
+    begins = np.repeat(np.cumsum(counts) - counts, counts)
+    places = (np.arange(len(sites)) - begins + 0.5) / counts[sites]
+    return sites[np.argsort(places, kind="stable")]
+
+
+# A new assignment of tasks that changes a few sites only (4.2).
+#
+# Telling all sites of a new assignment costs messages, so when a site loses slots or bandwidth, at
+# most k sites change.  f is the number of tasks assigned to each site, f* what would be ideal now;
+# f' has the same sum as both and should be near f*: Q = sqrt(sum (f'_i - f*_i)^2).
+
+
+def changed_at(before: Numbers, ideal: Numbers, k_sites: int) -> Numbers:
+    """f' [sites], with at most ``k_sites`` numbers other than in ``before``: senders and receivers.
+
+    Sites that shrink, the one that is furthest above its ideal number first, are emptied to that.
+    Which sites receive is searched through: for each number of senders, the best receivers are
+    those furthest below their ideal number (another one would end further from it by as much as
+    it has less room), filled so that they end equally far below.
+    """
+    if int(np.count_nonzero(before != ideal)) <= k_sites:
+        return ideal.copy()
+    best = before.copy()
+    below = ideal - before
+    senders = np.argsort(below, kind="stable")[: int((below < 0).sum())]
+    receivers = np.argsort(-below, kind="stable")[: int((below > 0).sum())]
+    for count in range(1, min(k_sites, len(senders) + 1)):
+        sent = senders[:count]
+        changed = before.copy()
+        changed[sent] = ideal[sent]
+        _fill(changed, ideal, receivers[: k_sites - count], -int(below[sent].sum()))
+        if distance(changed, ideal) < distance(best, ideal):
+            best = changed
+    return best
+
+
+def distance(numbers: Numbers, ideal: Numbers) -> float:
+    """Q: how far an assignment is from the ideal one."""
+    return float(np.linalg.norm((numbers - ideal).astype(float)))
+
+
+def _fill(numbers: Numbers, ideal: Numbers, sites: Numbers, tasks: int) -> None:
+    """Give these sites, the one furthest below its ideal number first, this many tasks."""
+    lacking = (ideal - numbers)[sites]
+    filled, level = len(sites), 0.0
+    while filled:  # the last sites get nothing, if the others end further below than they are
+        level = (int(lacking[:filled].sum()) - tasks) / filled
+        if level < lacking[filled - 1]:
+            break
+        filled -= 1
+    whole = np.floor(lacking[:filled] - level + 1e-9).astype(np.int64)
+    whole[: tasks - int(whole.sum())] += 1
+    numbers[sites[:filled]] += whole

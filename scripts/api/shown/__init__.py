@@ -1,5 +1,0 @@
-"""How results are shown: data frames, pictures, text and HTML.
-
-Not here: the results themselves.
-Open ``pictures`` first.
-"""

@@ -1,0 +1,416 @@
+"""Notices that nothing in a simulation can change any more, and says what each job waits for.
+
+Nothing goes on by itself once no flow sends and nothing is planned but looks and timers: no task
+computes, no fault begins or ends, no job is to come.  Something may still follow from a look or a
+timer: an attempt reports its last progress, a policy tires of waiting for a better slot.  So each
+attempt looks once more, and each timer fires; policies that ask to be woken again and again are
+woken some more.  If all that leads to nothing, the simulation stands still for good.
+
+Never here: what becomes of the jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from railyard.cluster.config import ClusterConfig
+from railyard.cluster.errors import InvariantError
+from railyard.cluster.ids import JobId, job_of
+from railyard.cluster.messages import (
+    BeginAttempt,
+    CancelFlow,
+    KillAttempt,
+    LaunchAttempt,
+    NodeJoined,
+    StartFlow,
+)
+from railyard.cluster.topology import Topology
+from railyard.cluster.topologyfile import names_of_links
+from railyard.cluster.units import format_size
+from railyard.jobs.workloads.model import Workload
+from railyard.netemu.fabric.fabric import MANY_FLOWS, Fabric
+from railyard.netemu.model.arrays import instant_s
+from railyard.netemu.model.flows import FlowSpec
+from railyard.netemu.schedulers import flow_scheduler
+from railyard.netemu.schedulers.base import Serves
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.jobs import Job
+from railyard.resourcemanager.core.records import JobRecord, one_after_another
+from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
+from railyard.resourcemanager.driving.coredriver import Log
+from railyard.resourcemanager.driving.report import add_figures, add_network, report
+from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
+from railyard.resourcemanager.interface.events import JobKilled
+from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.schedulers import recipe_named
+from railyard.simulator.behaviour import Behaviour, fetches
+from railyard.simulator.blockstore import BlockStore
+from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
+from railyard.simulator.daemons import DaemonFault, Fault
+from railyard.simulator.deaddaemons import DaemonFaults, FaultyWorkers, Settling
+from railyard.simulator.deadnetwork import FaultyNetwork
+from railyard.simulator.faults import Faults
+from railyard.simulator.network import LinkWatch, SimulatedNetwork
+from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
+from railyard.simulator.restarts import RestartableDriver
+from railyard.simulator.submissions import Submissions
+from railyard.simulator.workers import Workers
+
+#: So many timers are waited for that were set after the simulation came to stand still.
+_MORE_TIMERS = 1_000
+#: So many nodes, links or tasks are named in a reason.
+_NAMED = 3
+
+
+class Standstill:
+    """Of one simulation."""
+
+    def __init__(
+        self, topology: Topology, heap: EventHeap, driver: VirtualDriver, workers: Workers
+    ) -> None:
+        self._topology = topology
+        self._heap = heap
+        self._driver = driver
+        self._workers = workers
+        self.since_s: float | None = None  #: when it began; None: something goes on
+        self._fired_max = 0  #: the number of timers fired at which it is for good
+
+    def is_over(self) -> None:
+        """Something goes on."""
+        self.since_s = None
+
+    def next_s(self) -> float:
+        """Something else than looks and timers would have to happen: when the next of these is.
+
+        Inf: nothing can follow from them.
+        """
+        heap, driver = self._heap, self._driver
+        if self.since_s is None:
+            self.since_s = heap.now_s
+            self._fired_max = driver.timers_fired + driver.timers_set + _MORE_TIMERS
+        if driver.timers_fired > self._fired_max:
+            return math.inf
+        look_s = heap.next_s()
+        if look_s <= self.since_s + self._workers.behaviour.progress_s:
+            return look_s
+        return heap.next_timer_s()
+
+    def causes(self) -> list[str]:
+        """What is missing for good: links that carry nothing, nodes and slots that are gone."""
+        topology, fabric = self._topology, self._workers.network.fabric
+        stopped = [name for name, rate in fabric.capacities_bytes_per_s().items() if not rate]
+        links = names_of_links(stopped, topology.places())
+        found = [f"{name} carries nothing" for name in links]
+        known = self._driver.core.state.nodes
+        for node in topology.nodes():
+            has = known.get(node.id)
+            if has is None or not has.alive:
+                found.append(f"{node.id} is lost")
+            elif has.slots < node.slots:
+                found.append(f"{node.id} has {has.slots} of {node.slots} slots")
+        return found
+
+    def reasons(self) -> dict[JobId, str]:
+        """What each job that runs waits for."""
+        jobs = self._driver.core.state.jobs.values()
+        return {job.id: self._reason(job) for job in jobs if job.state == "running"}
+
+    # ---------------------------------------------------------------------------------------------
+    def _reason(self, job: Job) -> str:
+        waits = _some(list(self._waiting_flows(job.id)), "flows wait")
+        firsts = ((stage, stage.pending.first()) for stage in job.stages.values())
+        pending = (stage.tasks[first].id for stage, first in firsts if first is not None)
+        if (task := next(pending, None)) is not None:
+            waits.append(self._driver.core.explain(task, self._heap.now_s))
+        waits += _some(self.causes(), "links, nodes and slots are missing")
+        return "; ".join(waits)
+
+    def _waiting_flows(self, job: JobId) -> Iterator[str]:
+        """Of each flow that the job's attempts wait for: whose it is, and which link stops it."""
+        workers = self._workers
+        for fetch in self._driver.core.fetches.values():
+            order = fetch.start_order
+            if job_of(order.reader) == job and order.src != order.dst:
+                yield self._waiting(order.reader, "fetches", order)
+        for attempt in workers.running.values():
+            if job_of(attempt.id) != job:
+                continue
+            for doing, flow in attempt.flows():
+                if flow in workers.network.flows():
+                    yield self._waiting(attempt.id, doing, workers.network.flows()[flow][0])
+
+    def _waiting(self, attempt: str, doing: str, spec: FlowSpec | StartFlow) -> str:
+        size = format_size(spec.size_bytes)
+        what = f"{attempt} {doing} {size} from {spec.src} to {spec.dst}"
+        links = names_of_links(self._stopped_links(spec), self._topology.places())
+        over = " and ".join(links)
+        return f"{what} over {over}" if over else f"{what}, and may send nothing"
+
+    def _stopped_links(self, spec: FlowSpec | StartFlow) -> list[str]:
+        """The links that carry nothing on the ways of a flow, by packets and by circuit."""
+        fabric = self._workers.network.fabric
+        network, capacities = fabric.network, fabric.capacities_bytes_per_s()
+        routes = [network.route(spec.src, spec.dst)]
+        if network.ports and routes[0].crosses_racks:
+            routes.append(network.circuit(spec.src, spec.dst))
+        ways = {number for route in routes for number in route.links}
+        return [name for name, n in network.number.items() if n in ways and not capacities[name]]
+
+
+def _some(found: list[str], rest: str) -> list[str]:
+    """The first few of these, and how many there are in all."""
+    more = [f"{len(found)} {rest} in all"] if len(found) > _NAMED else []
+    return found[:_NAMED] + more
+
+
+# A cluster in virtual time: the real core and the real fabric, with simulated nodes and disks.
+#
+#     run = Simulation(config, workload)
+#     run.run()
+#     summary = run.summary()
+#
+# Time jumps from event to event.  All actions of one time run before the network sets new rates.
+# Never here: decisions, and the wall clock.
+
+
+_IDEAL = Behaviour()
+#: With so many fetches in a stage on average, compiled loops are cheaper; with so many in all, the
+#: network need not wait until it has seen them.
+_COMPILED_FROM_FETCHES, _MANY_FETCHES = 1_000, 100_000
+
+
+class Simulation:
+    """A run of one workload on one cluster.
+
+    ``stopwatch`` returns seconds and measures the time spent on decisions; without one, this is
+    not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
+    in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
+    ``behaviour``'s computing times, and where written blocks go; None: the config's.
+    ``one_by_one``: whether each fetch is reported by itself, as it is where anything may fail or be
+    late, and where there is a log.  ``compiled``: whether loops over fetches are compiled; None: if
+    the workload's stages have enough of them.  Neither changes anything but the CPU time.
+    ``compiled_from``: from how many started flows on compiled loops set the rates; None: as many as
+    usual.  Raises ``UsageError`` if the config names an unknown scheduler.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        workload: Workload,
+        behaviour: Behaviour = _IDEAL,
+        faults: Sequence[Fault] = (),
+        log: Log | None = None,
+        stopwatch: Callable[[], float] | None = None,
+        recipe: Recipe | None = None,
+        chance: int | None = None,
+        compiled_from: int | None = None,
+        one_by_one: bool = False,
+        compiled: bool | None = None,
+    ) -> None:
+        topology, seed = config.topology, config.seed
+        chance = seed if chance is None else chance
+        recipe = recipe or recipe_named(config.scheduler)
+        self.config = config
+        self.workload = workload
+        self.heap = EventHeap()
+
+        many = fetches(workload)
+        if compiled is None:
+            compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
+
+        def make_core() -> Core:
+            options = config.scheduler_options
+            return Core(topology, recipe, options, seed, compile_loops=compiled)
+
+        has_restarts = any(isinstance(fault, DaemonFault) for fault in faults)
+        self.driver: VirtualDriver
+        if has_restarts:
+            self.driver = RestartableDriver(make_core, self.heap, log, stopwatch)
+        elif faults or log or one_by_one or not behaviour.is_prompt:
+            self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
+        else:
+            self.driver = BatchDriver(make_core(), self.heap, stopwatch)
+        self.network = self._make_network(behaviour, compiled_from, sum(many))
+        self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
+        feed, block_bytes = self.driver.feed, topology.storage.block
+        common = (self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed)
+        if isinstance(self.driver, BatchDriver):
+            self.workers: Workers = IdealWorkers(*common, driver=self.driver)
+        else:
+            self.workers = (FaultyWorkers if has_restarts else NodeManagers)(*common)
+            if faults:
+                self.workers.expect_repeats()
+        self.jobs = Submissions(topology, self.driver, self.store, self.workers)
+        for node in topology.nodes():
+            joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
+            self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
+        daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
+        other_faults = [fault for fault in faults if not isinstance(fault, DaemonFault)]
+        if isinstance(self.workers, NodeManagers):
+            self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
+        links = self.core.state.policies.links
+        self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
+        if isinstance(self.workers, FaultyWorkers):
+            assert isinstance(self.driver, RestartableDriver)
+            Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
+            DaemonFaults(
+                daemon_faults,
+                topology,
+                self.heap,
+                self.driver,
+                self.workers,
+                self.faults.slots_of,
+            )
+        self._standstill = Standstill(topology, self.heap, self.driver, self.workers)
+        self._take_commands()
+        # After the nodes have joined, and before the first job is submitted.
+        self.heap.at(0.0, self.jobs.send_forecasts, workload.jobs, priority=EventPriority.FAULT)
+        self._steps = self._plan_submissions()
+        self.heap.at(0.0, self.jobs.report_inputs, priority=EventPriority.FAULT)
+
+    @property
+    def core(self) -> Core:
+        """The core of the ResourceManager that is there now, or was last."""
+        return self.driver.core
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all daemons and nodes are up, and have said what they have."""
+        driver, network = self.driver, self.network
+        if isinstance(driver, RestartableDriver) and (
+            driver.is_down or driver.away or driver.stopped
+        ):
+            return False
+        if isinstance(network, FaultyNetwork) and network.is_down:
+            return False
+        return not (self.store.is_down or self.store.stopped)
+
+    def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
+        """Run until all jobs have ended; ``watch`` is called after each step.
+
+        Jobs that can never end, because links, nodes or slots are missing for good, fail.  Raises
+        ``InvariantError`` if some can never end although nothing is missing.
+        """
+        while self.jobs.ended < len(self.workload.jobs):
+            self.step()
+            watch(self)
+
+    def step(self) -> None:
+        """Jump to the time of the next event, and run all that is due then."""
+        heap, network = self.heap, self.network
+        network_s = network.next_s()
+        if self._links is not None:
+            self._links.review()
+        heap_s = heap.next_s()
+        if network_s == math.inf and heap.only_looks:
+            heap_s = self._standstill.next_s()
+            if heap_s == math.inf:
+                self._fail_waiting_jobs()
+                return
+        else:
+            self._standstill.is_over()
+        due_s = min(network_s, heap_s)
+        if heap_s - due_s <= instant_s(due_s):  # the same instant: one step for both
+            due_s = heap_s
+        heap.now_s = due_s
+        network.advance()
+        heap.run_due()
+
+    def summary(self) -> dict[str, Any]:
+        """The results that ``summary.json`` has, except those that only the caller knows."""
+        config, driver = self.config, self.driver
+        summary = {
+            "scheduler": config.scheduler,
+            "flow_scheduler": config.flow_scheduler,
+            "topology": config.topology.name,
+            "workload": self.workload.name,
+            "clock": "virtual",
+            "seed": config.seed,
+            "scale": config.topology.scale,
+            **report(self._records(), self.core.state.slot_history, self.heap.now_s),
+            "scheduling_s": {"total": driver.deciding_s, "max": driver.deciding_s_max},
+            "verified": None,  # a simulation has no output to verify
+        }
+        add_figures(summary, self.core.state.policies)
+        add_network(summary, self.network.stats(), self.network.fabric.network)
+        return summary
+
+    def _make_network(
+        self, behaviour: Behaviour, compiled_from: int | None, fetches: int
+    ) -> SimulatedNetwork:
+        scheduler = partial(flow_scheduler, self.config.flow_scheduler)
+        usual = 0 if fetches >= _MANY_FETCHES else MANY_FLOWS
+
+        def make_fabric() -> Fabric:
+            return Fabric(
+                self.config.topology,
+                scheduler(),
+                compiled_from=usual if compiled_from is None else compiled_from,
+                together_s=behaviour.together_s,
+            )
+
+        if isinstance(self.driver, RestartableDriver):
+            return FaultyNetwork(make_fabric, self.heap, behaviour.fetch_s)
+        by_name = scheduler().serves is Serves.PRIORITIES
+        return SimulatedNetwork(make_fabric(), self.heap, behaviour.fetch_s, looks_at_names=by_name)
+
+    def _plan_submissions(self) -> dict[JobId, list[JobId]]:
+        """Have all jobs submitted; {first step of a job: all its steps}."""
+        steps: dict[JobId, list[JobId]] = {}
+        known: dict[str, tuple[JobId, JobId]] = {}  #: {name: the job, and the first of its steps}
+        for number, job in enumerate(self.workload.jobs, start=1):
+            self.heap.at(0.0, self.jobs.store_input, job, priority=EventPriority.FAULT)
+            name = first = JobId(f"j{number}")
+            if job.after:
+                earlier, first = known[job.after]
+                self.jobs.submit_after(earlier, name, job)
+            else:
+                submit = self.jobs.submit
+                self.heap.at(job.submit_s, submit, name, job, priority=EventPriority.ARRIVAL)
+            known[job.name] = name, first
+            steps.setdefault(first, []).append(name)
+        return steps
+
+    def _records(self) -> list[JobRecord]:
+        """What the core has recorded of each job; steps of one are put together."""
+        records = self.core.records
+        return [
+            one_after_another([records[step] for step in self._steps[first] if step in records])
+            for first in records
+            if first in self._steps
+        ]
+
+    def _take_commands(self) -> None:
+        driver, workers = self.driver, self.workers
+        driver.on(LaunchAttempt, workers.launch)
+        driver.on(BeginAttempt, workers.begin)
+        driver.on(KillAttempt, workers.kill)
+        if isinstance(workers, IdealWorkers):
+            driver.on(StartFetches, workers.start_fetches)
+            driver.on(CancelFetch, workers.cancel_fetch)
+        elif isinstance(workers, NodeManagers):
+            driver.on(StartFlow, workers.start_flow)
+            driver.on_all(StartFlow, workers.start_flows)
+            driver.on(CancelFlow, workers.cancel_flow)
+        driver.on(OpenCoflow, workers.open_coflow)
+        driver.on(CloseCoflow, workers.close_coflow)
+        if isinstance(driver, RestartableDriver) and isinstance(workers, FaultyWorkers):
+            driver.halves = {
+                StartFlow: (workers.network_opens, workers.reader_fetches),
+                CancelFlow: (workers.network_closes, workers.reader_forgets),
+                OpenCoflow: (workers.open_coflow, None),
+                CloseCoflow: (workers.close_coflow, None),
+            }
+
+    def _fail_waiting_jobs(self) -> None:
+        """Nothing can change any more: all jobs fail with what they wait for."""
+        reasons, since_s = self._standstill.reasons(), self._standstill.since_s
+        if not (reasons and self._standstill.causes()):
+            waits = "\n".join(reasons.values()) or f"{', '.join(self.core.state.jobs)} wait"
+            raise InvariantError(f"at {self.heap.now_s:.3f} s nothing will happen: {waits}")
+        for job, waits in reasons.items():
+            reason = f"since {since_s:.3f} s nothing can change any more: {waits}"
+            self.driver.feed(JobKilled(job=job, reason=reason))
