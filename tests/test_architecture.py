@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import statistics
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.sourcetree import (
@@ -32,6 +34,16 @@ PARTS = (
     *APPLICATION,
 )
 LINES_MAX = 800
+LINES_MIN = 40
+#: modules that may be small: what authors of schedulers read, and flow schedulers, a file each
+SMALL = ("resourcemanager.interface", "netemu.schedulers", "gateway.main")
+MODULES_MIN = 3
+DEPTH_MAX = 3
+PARAMETERS_MAX = 8
+#: the functions of these parts have the options of commands as keywords
+OPTIONS_AS_KEYWORDS = ("api",)
+MEDIAN = "median lines of a file"
+RATCHETS = {"lines": 94_982, "files": 411, MEDIAN: 200, "words of docs/": 60_000}
 
 NETEMU_KNOWN = (
     "netemu.emulator.statistics",
@@ -318,15 +330,99 @@ def test_daemons_import_nothing_heavy():
     assert not chain, f"{' -> '.join(chain or [])}: import it where it is used, within a function"
 
 
-def test_files_hold_one_idea():
+def test_files_are_whole_ideas():
     every = [path for part in (*PARTS, "benchmarks", "tests") for path in TREE.sources(part)]
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in every}
     broken = [
-        f"{path.relative_to(ROOT)} has {length} lines; split it by its ideas, at most {LINES_MAX}"
-        for path, length in lengths.items()
-        if length > LINES_MAX
+        f"{path.relative_to(ROOT)} has {length} lines; {fix}"
+        for path, length in lengths(every).items()
+        for fix in whole_idea(path.relative_to(ROOT), length)
     ]
     assert not broken, lines_of(broken)
+
+
+def whole_idea(path: Path, length: int) -> Iterator[str]:
+    """What is wrong with a file's length."""
+    if length > LINES_MAX:
+        yield f"split it by its ideas, at most {LINES_MAX}"
+    module = ".".join(path.with_suffix("").parts)
+    small = length < LINES_MIN and path.name not in ("__init__.py", "__main__.py", "conftest.py")
+    if small and not within(module, (*SMALL, "benchmarks", "tests")):
+        yield f"put it beside what uses it: at least {LINES_MIN}, or an interface"
+
+
+def test_packages_hold_several_modules():
+    broken = [
+        f"{folder.relative_to(ROOT)}/ has {len(modules)} modules; make it one file, or put it above"
+        for part in PARTS
+        for folder in TREE.packages(part)
+        if len(modules := modules_in(folder)) < MODULES_MIN
+    ]
+    assert not broken, lines_of(broken)
+
+
+def modules_in(folder: Path) -> list[Path]:
+    """The modules and packages of a package, without its ``__init__.py``."""
+    files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    return files + [path.parent for path in folder.glob("*/__init__.py")]
+
+
+def test_folders_are_not_deep():
+    broken = [
+        f"{path.relative_to(ROOT)} is {depth} folders deep; at most {DEPTH_MAX}"
+        for part in PARTS
+        for path in TREE.sources(part)
+        if (depth := len(path.relative_to(ROOT).parts) - 1) > DEPTH_MAX
+    ]
+    assert not broken, lines_of(broken)
+
+
+def test_functions_have_few_parameters():
+    broken = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} has {count} parameters; "
+        f"at most {PARAMETERS_MAX}: give it the object that has them"
+        for part in PARTS
+        if part not in OPTIONS_AS_KEYWORDS
+        for path in TREE.sources(part)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if (count := parameters(node.args)) > PARAMETERS_MAX
+    ]
+    assert not broken, lines_of(broken)
+
+
+def parameters(given: ast.arguments) -> int:
+    """How many parameters a function has, besides itself."""
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    return sum(argument.arg not in ("self", "cls") for argument in every)
+
+
+def test_the_house_does_not_grow():
+    """Ratchets: lower one with each change that makes it possible, raise none."""
+    sizes = house()
+    print(sizes)
+    broken = [
+        f"{what}: {size}; {'at least' if what == MEDIAN else 'at most'} {RATCHETS[what]}"
+        for what, size in sizes.items()
+        if (size < RATCHETS[what] if what == MEDIAN else size > RATCHETS[what])
+    ]
+    assert not broken, lines_of(broken)
+
+
+def house() -> dict[str, float]:
+    """The sizes of the product: Python without benchmarks and tests; and of the documents."""
+    files = lengths(path for part in PARTS for path in TREE.sources(part))
+    docs = [path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts]
+    return {
+        "lines": sum(files.values()),
+        "files": len(files),
+        MEDIAN: statistics.median(files.values()),
+        "words of docs/": sum(len(path.read_text(encoding="utf-8").split()) for path in docs),
+    }
+
+
+def lengths(files: Iterable[Path]) -> dict[Path, int]:
+    """{file: its lines}"""
+    return {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
 
 
 def test_architecture_page_names_the_folders_there_are():
