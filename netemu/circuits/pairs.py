@@ -487,13 +487,14 @@ def end_flows_due(now_s: float, slack_s: float, s: State, c: Circuits) -> bool:
 
 
 def run(
-    now_s: float, until_s: float, together_s: float, asks: bool, order: Array, s: State, c: Circuits
+    span: tuple[float, float, float], asks: bool, order: Array, s: State, c: Circuits
 ) -> tuple[float, int, bool]:
     """Go from event to event until then; see ``kernel.levels.run``.
 
     It also returns when coflows are to be put in order, with ``asks`` when circuits are to be
     chosen, and where the log is full.
     """
+    now_s, until_s, together_s = span
     events = idle = 0
     while True:
         ready_s = next_ready_s(c)

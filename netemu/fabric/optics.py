@@ -276,9 +276,8 @@ class OpticalPlane:
         store = self._store
         store.make_room(0)
         asks = isinstance(self.policy, StatelessPolicy)
-        found = self._loops.run(
-            store.now_s, until_s, together_s, asks, self.order, store.on, self._c
-        )
+        span = store.now_s, until_s, together_s
+        found = self._loops.run(span, asks, self.order, store.on, self._c)
         self.take_changes()
         now_s, events, is_stale = found
         return now_s, events, is_stale

@@ -90,11 +90,11 @@ class Planner:
         if self._optics is not None:
             ran = self._optics.run(until_s, together_s)
         elif store.state.listed == 0:
-            ran = store.loops.lines.run(*span, self._keeps, store.on)
+            ran = store.loops.lines.run(span, self._keeps, store.on)
         elif store.by_bytes:
-            ran = store.loops.filling.run(*span, self._until.value, *self._filling, store.on)
+            ran = store.loops.filling.run(span, self._until.value, *self._filling, store.on)
         else:
-            ran = store.loops.levels.run(*span, self._until.value, *self._levels, store.on)
+            ran = store.loops.levels.run(span, self._until.value, *self._levels, store.on)
         store.now_s, events, is_stale = ran
         if events == NO_END:
             name = self.scheduler.name

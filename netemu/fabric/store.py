@@ -141,7 +141,7 @@ class Store:
             loops, on, w = _PLAIN, self.view, self._ways.view
         if loops is not _PLAIN:
             given = [np.asarray(each, kind) for each, kind in zip(given, _COLUMNS, strict=True)]
-        loops.ways.open_all(*given, more, first, self.routes.racks, on, w)
+        loops.ways.open_all(given[0], tuple(given[1:]), more, first, self.routes.racks, on, w)
         return new
 
     def ways(self, going: Numbers) -> tuple[Numbers, int]:

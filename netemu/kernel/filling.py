@@ -373,9 +373,7 @@ def end_due(order: Array, at_s: float, slack_s: float, s: State) -> None:
 
 
 def run(
-    now_s: float,
-    until_s: float,
-    together_s: float,
+    span: tuple[float, float, float],
     ends_plan: int,
     order: Array,
     least: bool,
@@ -386,9 +384,11 @@ def run(
     """Go from event to event until then, or until the plan ends.
 
     The plan ends with the first end of a flow if ``ends_plan`` is ``AT_ENDS``, and when a group has
-    nothing left to send if it is ``AT_GROUPS``.  Returns the time, how many events there were, and
-    whether rates are to be set anew: they are not after the last event.
+    nothing left to send if it is ``AT_GROUPS``.  ``span``: the time now, until when, and for how
+    long flows that are due end together.  Returns the time, how many events there were, and whether
+    rates are to be set anew: they are not after the last event.
     """
+    now_s, until_s, together_s = span
     events = 0
     while True:
         to_s = first_end_s(now_s, order, s)

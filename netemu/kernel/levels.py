@@ -327,9 +327,7 @@ def count_all_sent(now_s: float, order: Array, s: State) -> None:
 
 
 def run(
-    now_s: float,
-    until_s: float,
-    together_s: float,
+    span: tuple[float, float, float],
     ends_plan: int,
     order: Array,
     share: Array,
@@ -340,6 +338,7 @@ def run(
 
     The plan also ends when a group has sent its limit.
     """
+    now_s, until_s, together_s = span
     events = 0
     while True:
         end_s, ask_s = first_event_s(now_s, order, s)

@@ -268,10 +268,9 @@ def end_due(at_s: float, slack_s: float, s: State) -> None:
     work.counts[SENDING] = kept
 
 
-def run(
-    now_s: float, until_s: float, together_s: float, keeps: bool, s: State
-) -> tuple[float, int, bool]:
+def run(span: tuple[float, float, float], keeps: bool, s: State) -> tuple[float, int, bool]:
     """Go from event to event until then; see ``filling.run``."""
+    now_s, until_s, together_s = span
     events = 0
     while True:
         to_s = first_end_s(now_s, s)

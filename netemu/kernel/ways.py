@@ -26,19 +26,19 @@ class Ways(NamedTuple):
 
 def open_all(
     new: Array,
-    src: Array,
-    dst: Array,
-    coflow: Array,
-    size_bytes: Array,
-    weight: Array,
+    columns: tuple[Array, Array, Array, Array, Array],
     more: bool,
     first: int,
     racks: int,
     s: State,
     w: Ways,
 ) -> None:
-    """Have flows that send nothing yet; ``first``: how many there were before."""
+    """Have flows that send nothing yet; ``first``: how many there were before.
+
+    ``columns``: their src, dst, coflow, size in bytes and weight.
+    """
     flows = s.flows
+    src, dst, coflow, size_bytes, weight = columns
     for at in range(len(new)):
         flow = new[at]
         flows.row[flow], flows.coflow[flow], flows.number[flow] = NONE, coflow[at], first + at
