@@ -192,8 +192,9 @@ AttemptFact = (
     | AttemptKilled
 )
 FlowFact = FlowFinished | FlowFailed
-#: What NodeManagers tell: of an attempt, or of a flow that an attempt reads.
-FACTS: tuple[type[Event], ...] = (*get_args(AttemptFact), *get_args(FlowFact))
+#: What NodeManagers report: of an attempt, or of a flow that an attempt reads.
+Fact = AttemptFact | FlowFact
+FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
 # Tasks -------------------------------------------------------------------------------------------

@@ -441,12 +441,10 @@ class ServerTransfers:
             known = self._by_peer[peer] = Transfers(partial(self._server.push, peer))
         return known
 
-    def _take(self, request: Request) -> None:
-        assert isinstance(request.message, Chunk | ChunkTaken)
+    def _take(self, request: Request[Chunk | ChunkTaken]) -> None:
         self.with_peer(request.peer).take(request.message, request.payload)
 
-    def _failed(self, request: Request) -> None:
-        assert isinstance(request.message, TransferFailed)
+    def _failed(self, request: Request[TransferFailed]) -> None:
         self.with_peer(request.peer).failed(request.message)
 
     def _probe(self) -> None:

@@ -7,7 +7,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import zmq
@@ -91,6 +91,7 @@ def publish_port(folder: RunFolder, name: str, port: int) -> None:
 log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
+Received = TypeVar("Received", bound=Message, covariant=True)
 E = TypeVar("E", "Server", "Link")
 
 #: Links look this often whether their server was replaced while it is silent.
@@ -112,12 +113,12 @@ class Description(Message, frozen=True, kw_only=True):
     unreachable: Annotated[tuple[Name, ...], FEW] = ()
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, Generic[Received], frozen=True):
     """A message received by a server."""
 
     peer: bytes  #: the sender's link; stays the same for the link's life
     number: int  #: pairs the reply with the request; 0 = no reply is expected
-    message: Message
+    message: Received
     payload: memoryview | None
     header: zmq.Frame | None = None  #: its frame, which has the sender's address
 
@@ -278,15 +279,15 @@ class Server:
         self._reactor = reactor
         self._complaints = FewLines(log, reactor)
         self._vocabulary = Vocabulary()
-        self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
+        self._handlers: dict[type[Message], Callable[[Request[Any]], Message | None]] = {}
         self._doorman = Doorman(name, socket, reactor, log)
         self.on(Describe, self._describe)
         reactor.add(socket, self._receive_all)
 
     def on(
         self,
-        kind: type[Message],
-        handler: Callable[[Request], Message | None],
+        kind: type[M],
+        handler: Callable[[Request[M]], Message | None],
         only: Iterable[str] = (),
     ) -> None:
         """Set the handler of messages of class ``kind``; with ``only``, from these roles only.
@@ -298,7 +299,7 @@ class Server:
         self._handlers[kind] = handler
         self._admission.restrict(kind, only)
 
-    def again(self, request: Request) -> None:
+    def again(self, request: Request[Message]) -> None:
         """Handle a request again that its handler had put off."""
         answer: Message | None
         try:
@@ -310,12 +311,12 @@ class Server:
         if answer is not None:
             self._answer(request.peer, request.number, answer, None)
 
-    def sender(self, request: Request) -> Sender:
+    def sender(self, request: Request[Message]) -> Sender:
         """The sender of a request."""
         assert request.header is not None, "it came from a socket"
         return self._admission.sender(request.peer, request.header)
 
-    def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
+    def reply(self, request: Request[Message], message: Message, payload: Payload = None) -> bool:
         """Answer a request; return False if the sender is gone.
 
         An answer that is too large is replaced by a refusal.
@@ -394,7 +395,7 @@ class Server:
         self._complaints.warning(f"{self.name} failed on a message", error)
         return Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
 
-    def _describe(self, _: Request) -> Message:
+    def _describe(self, _: object) -> Message:
         return Description(
             name=self.name,
             pid=os.getpid(),

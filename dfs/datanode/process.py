@@ -121,9 +121,8 @@ class BlockServer:
         """{usable node: its replicas}"""
         return {node: self._stores[node].held() for node in self.usable_nodes()}
 
-    def _lose_node(self, request: Request) -> Done:
+    def _lose_node(self, request: Request[LoseNode]) -> Done:
         message = request.message
-        assert isinstance(message, LoseNode)
         self._store(message.node)
         self._lose(message.node, "a test asked for it")
         return Done()
@@ -143,9 +142,8 @@ class BlockServer:
         return store
 
     # Writing ---------------------------------------------------------------------------------
-    def _write_block(self, request: Request) -> None:
+    def _write_block(self, request: Request[WriteBlock]) -> None:
         message = request.message
-        assert isinstance(message, WriteBlock)
         self._check_write(message)
         length, node, following = message.stored_length, message.nodes[0], message.nodes[1:]
         store = self._store(node)
@@ -214,9 +212,8 @@ class BlockServer:
             raise PeerError(f"block {message.block} of {message.stored_length} bytes: need {right}")
 
     # Reading ---------------------------------------------------------------------------------
-    def _read_block(self, request: Request) -> None:
+    def _read_block(self, request: Request[ReadBlock]) -> None:
         message = request.message
-        assert isinstance(message, ReadBlock)
         if message.reader is not None and message.reader not in self._nodes:
             raise PeerError(f"{message.reader!r} is not a node of this cluster")
         node, length = message.node, message.stored_length

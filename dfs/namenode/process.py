@@ -177,9 +177,9 @@ class NameNodeServer:
         self._patience_s = patience_s
         self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
-        self._moving: dict[MoveReplica, list[Request]] = {}  #: requests of moves under way
+        self._moving: dict[MoveReplica, list[Request[Message]]] = {}  #: requests of moves under way
         #: {(peer, number): a request that waits, and until when}
-        self._held: dict[tuple[bytes, int], tuple[Request, float]] = {}
+        self._held: dict[tuple[bytes, int], tuple[Request[Message], float]] = {}
         self._reactor = transport.reactor
         self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
@@ -187,7 +187,7 @@ class NameNodeServer:
             self._server.on(kind, self._handle, _senders(kind))
         transport.reactor.call_every(tick_s, self._tick)
 
-    def _handle(self, request: Request) -> Message | None:
+    def _handle(self, request: Request[Message]) -> Message | None:
         """Handle a request; one that has to wait for DataNodes is tried again, for a while."""
         key = request.peer, request.number
         _, until_s = self._held.pop(key, (request, now_s() + HELD_S))
@@ -203,7 +203,7 @@ class NameNodeServer:
         for request, _ in list(self._held.values()):
             self._server.again(request)
 
-    def _answer(self, request: Request) -> Message | None:
+    def _answer(self, request: Request[Message]) -> Message | None:
         message = request.message
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
@@ -230,7 +230,7 @@ class NameNodeServer:
         self._send(outcome)
         return outcome.reply
 
-    def _release(self, request: Request, outcome: Outcome) -> None:
+    def _release(self, request: Request[Message], outcome: Outcome) -> None:
         self._send(outcome)
         if outcome.reply is not None:
             self._server.reply(request, outcome.reply)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -180,8 +180,8 @@ class Publisher:
         server.on(WatchNetwork, self._watch_network)
         server.on(WatchLinks, self._watch_links)
 
-    def _watch_network(self, request: Request) -> NetworkView:
-        watch = cast("WatchNetwork", request.message)
+    def _watch_network(self, request: Request[WatchNetwork]) -> NetworkView:
+        watch = request.message
         sent = network_view(self._look(), with_rates=watch.with_rates)
 
         def report() -> NetworkView | None:
@@ -195,8 +195,8 @@ class Publisher:
         self._subscribe(request, watch.period_s, report)
         return sent
 
-    def _watch_links(self, request: Request) -> LinksObserved:
-        watch, fabric = cast("WatchLinks", request.message), self._look()
+    def _watch_links(self, request: Request[WatchLinks]) -> LinksObserved:
+        watch, fabric = request.message, self._look()
         observed = ObservedLinks(fabric.network, watch.change)
         observed.look(fabric)
 
@@ -208,7 +208,7 @@ class Publisher:
         return LinksObserved(links=observed.all())
 
     def _subscribe(
-        self, request: Request, period_s: float, report: Callable[[], Event | None]
+        self, request: Request[Message], period_s: float, report: Callable[[], Event | None]
     ) -> None:
         """Report from now on; what the peer asked for by such a message before is void."""
         key = request.peer, type(request.message)
@@ -316,10 +316,10 @@ class NetworkEmulator:
         self._on(CloseFlow, self._close)
         self._on(AttachFlow, self._attach, (NODE_MANAGER,))
         only = (RESOURCE_MANAGER,)
-        self._on(RegisterCoflow, lambda order, _: ledger.register_coflow(order.coflow), only)
-        self._on(FinishCoflow, lambda order, _: ledger.finish_coflow(order.coflow), only)
+        self._on(RegisterCoflow, lambda each: ledger.register_coflow(each.message.coflow), only)
+        self._on(FinishCoflow, lambda each: ledger.finish_coflow(each.message.coflow), only)
         self._on(ResumeCoflows, self._resume, only)
-        self._on(SetCapacity, lambda order, _: self._set_capacity(order), (CLIENT,))
+        self._on(SetCapacity, self._set_capacity, (CLIENT,))
         self._server.on(GetNetworkStats, self._stats)
         self._server.on(GetCircuitChanges, self._circuit_changes)
         self._publisher = Publisher(self._server, self._reactor, self._look)
@@ -333,50 +333,51 @@ class NetworkEmulator:
 
     # Orders ------------------------------------------------------------------------------------
     def _on(
-        self, kind: type[M], act: Callable[[M, Request], None], only: tuple[str, ...] = ()
+        self, kind: type[M], act: Callable[[Request[M]], None], only: tuple[str, ...] = ()
     ) -> None:
-        """Carry out orders of this class by ``act(order, request)``.
+        """Carry out orders of this class by ``act``, which refuses one by a ``ValueError``."""
 
-        A ``ValueError`` refuses the order.  With ``only``, other roles are refused.
-        """
-
-        def handle(request: Request) -> Message | None:
+        def handle(request: Request[M]) -> Message | None:
             self._catch_up(getattr(request.message, "given_s", None))
             try:
-                act(cast("M", request.message), request)
+                act(request)
             except ValueError as error:
                 raise PeerError(str(error)) from None
             return Done() if request.number else None
 
         self._server.on(kind, handle, only)
 
-    def _open(self, order: OpenFlow, request: Request) -> None:
-        sender = self._server.sender(request)
+    def _open(self, request: Request[OpenFlow]) -> None:
+        order, sender = request.message, self._server.sender(request)
         self._owners.check_open(order, sender)
         peer = request.peer if order.attach else None
         self._ledger.open(_spec(order), peer, again=order.again, sent_bytes=order.sent_bytes)
         self._owners.opened(order.flow, sender)
 
-    def _resume(self, order: ResumeCoflows, request: Request) -> None:
-        sender = self._server.sender(request)
+    def _resume(self, request: Request[ResumeCoflows]) -> None:
+        order, sender = request.message, self._server.sender(request)
         self._ledger.resume(order.coflows, map(_spec, order.flows))
         for flow in order.flows:
             self._owners.opened(flow.flow, sender)
 
-    def _attach(self, order: AttachFlow, request: Request) -> None:
+    def _attach(self, request: Request[AttachFlow]) -> None:
+        order = request.message
         self._ledger.attach(
             order.flow, request.peer, again=order.again, sent_bytes=order.sent_bytes
         )
 
-    def _close(self, order: CloseFlow, request: Request) -> None:
-        self._owners.check(order.flow, self._server.sender(request))
-        self._ledger.close(order.flow)
+    def _close(self, request: Request[CloseFlow]) -> None:
+        flow = request.message.flow
+        self._owners.check(flow, self._server.sender(request))
+        self._ledger.close(flow)
 
-    def _grow(self, order: GrowFlow, request: Request) -> None:
+    def _grow(self, request: Request[GrowFlow]) -> None:
+        order = request.message
         self._owners.check(order.flow, self._server.sender(request))
         self._ledger.grow(order.flow, order.by_bytes, order.more)
 
-    def _set_capacity(self, order: SetCapacity) -> None:
+    def _set_capacity(self, request: Request[SetCapacity]) -> None:
+        order = request.message
         given, before = self._given, self._fabric.capacities_bytes_per_s()
         self._ledger.set_capacity(order.link, order.bytes_per_s)
         self._given = {**given, order.link: order.bytes_per_s}
@@ -499,7 +500,7 @@ class NetworkEmulator:
             self._cpu_samples += 1
             self._cpu_saturated += busy
 
-    def _stats(self, _: Request) -> NetworkStats:
+    def _stats(self, _: object) -> NetworkStats:
         self._catch_up()
         return self._counted()
 
@@ -513,8 +514,8 @@ class NetworkEmulator:
         )
         return plus(self._stats_before, counted)
 
-    def _circuit_changes(self, request: Request) -> CircuitChanges:
-        wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
+    def _circuit_changes(self, request: Request[GetCircuitChanges]) -> CircuitChanges:
+        wanted, fabric = request.message, self._look()
         first = self._restarts * CIRCUITS_OF_ONE
         total, changes = fabric.circuit_changes(max(wanted.after - first, 0))
         sent = changes[:_CHANGES_MAX]

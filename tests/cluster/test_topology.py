@@ -285,38 +285,6 @@ def test_a_configuration_is_read_as_it_was_written(name, tmp_path):
     assert ClusterConfig.load(folder) == config
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('[ocs]\nport = "1Gbps"', '[ocs]\nport_bytes_per_s = "1Gbps"'),
-        (
-            '[ocs]\nport_bytes_per_s = "1Gbps"\nreconfigure = 1',
-            '[ocs]\nport_bytes_per_s = "1Gbps"\ndelta_s = 1',
-        ),
-        ("[liveness]\nexpiry = 9", "[liveness]\nexpiry_s = 9"),
-    ],
-)
-def test_keys_of_the_release_before_are_read_with_a_warning(write, caplog, old, new):
-    path = write(f"{SOUND}\n{new}\n")
-    expected = load_topology(path)
-    assert not caplog.records
-    assert load_topology(write(f"{SOUND}\n{old}\n")) == expected
-    assert len(caplog.records) == 1
-
-
-def test_changes_by_keys_of_the_release_before_are_made_with_a_warning(caplog):
-    changed = load_topology("hybrid-8x4,ocs.reconfigure=1ms")
-    assert changed == load_topology("hybrid-8x4,ocs.delta_s=1ms")
-    assert [record.getMessage() for record in caplog.records] == [
-        "ocs.reconfigure is now called ocs.delta_s: the old name is read in this release only"
-    ]
-
-
-def test_a_key_is_not_given_by_both_of_its_names(write):
-    with pytest.raises(UsageError, match=r"liveness\.expiry_s: is there twice"):
-        load_topology(write(f"{SOUND}\n[liveness]\nexpiry = 9\nexpiry_s = 9\n"))
-
-
 def test_stragglers_are_a_share_of_the_attempts_by_seed():
     compute = Compute(stragglers=0.05, straggler_factor=8.0)
     names = [attempt_id(TaskId(f"j1.m{task}"), number) for task in range(4000) for number in (0, 1)]
