@@ -1,8 +1,8 @@
-"""Reads input files named by a user: only regular files of a sensible size.
+"""Reads input files named by a user: ordinary ones of a sensible size; TOML into checked objects.
 
 A read of a pipe or a device may block for ever or never end; both are refused before reading.
-The mark that editors put before UTF-8 is no part of what a file says, and is left out; the one
-before UTF-16 is refused, whatever the file is.
+The mark that editors put before UTF-8 is left out; the one before UTF-16 is refused.  Errors are
+one line that a user can act on.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def read_json(path: Path) -> Any:
     raise UsageError(f"{printable(str(path))}: is no JSON: {why}")
 
 
-# Reads a TOML file into typed, validated objects, with errors that a user can act on.
-
-
+# TOML ---------------------------------------------------------------------------------------------
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]

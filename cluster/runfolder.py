@@ -1,11 +1,27 @@
-"""Folders that Railyard makes, marks and removes recursively: these and no others.
+"""The private folder of one running cluster: sockets, logs, disks, and records of its processes.
 
-A folder is ours if it is a directory and no link, belongs to this user, is closed to all others,
-and its mark (the file ``railyard.json``) has its purpose, its name and its inode number.  So what a
-user has put beside it, and copies that a user has made of it, are not ours.
+railyard.json           the mark that it is ours to remove
+cluster.json            the cluster's configuration
+sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
+keys/                   CURVE keys, when the transport is TCP
+epochs/NAME             which process of a daemon acts: see cluster/messaging/access.py
+processes.jsonl         a line per started process: role, name, pid
+deaths.jsonl            a line per daemon that died
+supervisor.jsonl        the supervisor's events: see cluster/supervisor.py
+logs/NAME.log           the log of each daemon
+namenode.sqlite         the NameNode's journal, with SQLite's -wal and -shm, and a -lock of its own
+network.state           the NetworkEmulator's state: see netemu/emulator/process.py
+gateway.json            where the gateway answers HTTP
+client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
+nodes/r0n1/             a node's disk: blocks/ and shuffle/
+attempts/j1.m0.0/       stdout and stderr of an attempt
+jobs/                   events.jsonl, the ResourceManager's journal of the whole run
+jobs/network/           the network's counters when each job began and ended
 
-A folder is opened before it is checked, and emptied through that descriptor, so nothing else can be
-put in its place in between.
+Only folders that Railyard has made and marked are removed recursively.  A folder is ours if it is a
+directory and no link, belongs to this user, is closed to all others, and its mark has its purpose,
+its name and its inode number: so what a user has put beside it, and copies of it, are not ours.  It
+is opened before it is checked, and emptied through that descriptor.
 """
 
 from __future__ import annotations
@@ -143,23 +159,6 @@ def _opened(path: Path, parent: int | None = None, *, links: bool = False) -> It
         yield folder
     finally:
         os.close(folder)
-
-
-# The private folder of one running cluster: sockets, logs, disks, and records of its processes.
-#
-# railyard.json           the mark that it is ours to remove: see cluster/runfolder.py cluster.json
-# the cluster's configuration sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports
-# in use keys/                   CURVE keys, when the transport is TCP epochs/NAME             which
-# process of a daemon acts: see cluster/messaging/access.py processes.jsonl         a line per
-# started process: role, name, pid deaths.jsonl            a line per daemon that died
-# supervisor.jsonl        the supervisor's events: see cluster/supervisor.py logs/NAME.log
-# the log of each daemon namenode.sqlite         the NameNode's journal, with SQLite's -wal and
-# -shm, and a -lock of its own network.state           what the NetworkEmulator keeps: see
-# netemu/emulator/process.py gateway.json            where the gateway answers HTTP client-files/
-# settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR nodes/r0n1/             a
-# node's disk: blocks/ and shuffle/ attempts/j1.m0.0/       stdout and stderr of an attempt jobs/
-# events.jsonl, the ResourceManager's journal of the whole run jobs/network/           the network's
-# counters when each job began and ended
 
 
 log = logging.getLogger(__name__)

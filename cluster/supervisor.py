@@ -1,8 +1,22 @@
-"""The restart policy of daemons: exponential backoff, up to a number of deaths.
+"""The supervisor: forks a cluster's daemons from one parent, restarts them, and stops them all.
 
-A daemon that died once is restarted almost at once; one that keeps dying is restarted after longer
-and longer pauses, and given up after ``DEATHS_MAX`` deaths within ``WITHIN_S``.  Never here: a
-clock; times are arguments.
+The parent has imported the daemons' modules and has made no ZeroMQ context.  It reports events to
+the process that started it, one JSON object per line on its standard output:
+
+    {"event": "ready"}                                      all daemons are up and registered
+    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
+                      "next":}                              what happens next
+    {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
+    {"event": "suspended", "role":, "name":, "pid":}        a daemon was stopped (SIGSTOP)
+    {"event": "resumed", "role":, "name":, "pid":}          it was continued
+    {"event": "failed", "reason":}                          the cluster could not be started
+    {"event": "stopped"}                                    all processes have ended
+
+A daemon that dies is restarted, at once the first time, after longer and longer pauses if it keeps
+dying, until it has died too often; without a critical one the cluster ends.  A daemon with much to
+replay has a standby, which follows its state and takes its place.  The cluster also ends when the
+supervisor gets SIGTERM, and when its lifeline (a pipe held open by the process that started it)
+closes.  A daemon that was stopped is waited for.
 """
 
 from __future__ import annotations
@@ -69,12 +83,6 @@ class Restarts:
         return min(PAUSE_S * 2.0 ** (len(deaths_s) - 1), PAUSE_S_MAX)
 
 
-# Standbys: processes that follow a daemon's state while it lives, and take its place when it dies.
-#
-# A daemon that has lived for long has much to replay, so one is kept that has replayed it already.
-# Never here: what a standby follows, and when it is worth one (``DaemonSpec.wants_standby``).
-
-
 log = logging.getLogger(__name__)
 
 #: Between two looks whether a daemon wants a standby.
@@ -136,26 +144,6 @@ def wait_until_needed(name: str, hears: int, step: Callable[[], object]) -> None
         step()
     os.close(hears)
     take_role(name)
-
-
-# The supervisor: forks a cluster's daemons from one parent, restarts them, and stops them all.
-#
-# The parent has imported the daemons' modules and has made no ZeroMQ context.  It reports events to
-# the process that started it, one JSON object per line on its standard output:
-#
-#     {"event": "ready"}                                      all daemons are up and registered
-#     {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
-#                       "next":}                              what happens next
-#     {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
-#     {"event": "suspended", "role":, "name":, "pid":}        a daemon was stopped (SIGSTOP)
-#     {"event": "resumed", "role":, "name":, "pid":}          it was continued
-#     {"event": "failed", "reason":}                          the cluster could not be started
-#     {"event": "stopped"}                                    all processes have ended
-#
-# A daemon that dies is restarted (see ``cluster.supervisor``), until it has died too often.
-# Without a critical one the cluster ends.  It also ends when the supervisor gets SIGTERM, and when
-# its lifeline (a pipe held open by the process that started it) closes.  One that was stopped is
-# waited for.
 
 
 START_TIMEOUT_S = 30.0

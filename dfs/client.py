@@ -342,14 +342,7 @@ def _token() -> str:
     return uuid.uuid4().hex
 
 
-# The files and folders of the block store that a pattern stands for, such as /logs/2024-*/a?.txt.
-#
-# As in Hadoop: ``*``, ``?``, ``[a-c]`` and ``[^a-c]`` match within a name, and no name that begins
-# with _ or . is matched by a pattern.
-#
-# Never here: ``{a,b}``, which callers write out first.
-
-
+# Patterns -----------------------------------------------------------------------------------------
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 
@@ -360,7 +353,11 @@ def is_pattern(path: str) -> bool:
 
 
 def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
-    """What matches an absolute path or pattern, in order; [] if nothing does."""
+    """What matches an absolute path or pattern, in order; [] if nothing does.
+
+    As in Hadoop: ``*``, ``?``, ``[a-c]`` and ``[^a-c]`` match within a name, and no name that
+    begins with _ or . is matched by a pattern.  Callers write ``{a,b}`` out first.
+    """
     if not is_pattern(pattern):
         status = client.find(pattern)
         return [] if status is None else [status]

@@ -1,4 +1,7 @@
-"""Reads a range of a block from another node's DataNode and checks it as it arrives."""
+"""Reading a file: each block from the nearest sound replica, falling back to the next one.
+
+No byte is returned before the reader itself has verified its checksum.
+"""
 
 from __future__ import annotations
 
@@ -119,11 +122,6 @@ class ArrivingRange:
 
     def _end(self, reason: str) -> None:
         self.failure = reason
-
-
-# Reading a file: each block from the nearest sound replica, falling back to the next one.
-#
-# No byte is returned before the reader itself has verified its checksum.
 
 
 #: A DataNode that sends nothing for so long is given up, in seconds.

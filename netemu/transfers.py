@@ -1,8 +1,12 @@
-"""The two ends of a transfer: the only way in which bulk bytes move between processes.
+"""Bulk bytes between processes: the two ends of a transfer, and all transfers over one socket.
 
 The sender sends no more than it was granted, and is at most a window ahead of what the receiver has
 taken.  It is done when the receiver has acknowledged all: a message in a socket may still be lost.
-Neither end has a socket (``netemu.transfers`` has).  All bytes are stored (real) bytes.
+All bytes are stored (real) bytes.
+
+Make one ``LinkTransfers`` for each link, or one ``ServerTransfers`` for each server, before the
+first message arrives.  The process that requests a transfer names it.  While it lasts, no other
+transfer between the two processes may have that name, in either direction.
 """
 
 from __future__ import annotations
@@ -278,13 +282,7 @@ class IncomingTransfer(_End):
             self.failed("the sender is gone")
 
 
-# All transfers over one socket: passes each message to the transfer that it belongs to.
-#
-# Make one ``LinkTransfers`` for each link, or one ``ServerTransfers`` for each server, before the
-# first message arrives.  The process that requests a transfer names it.  While it lasts, no other
-# transfer between the two processes may have that name, in either direction.
-
-
+# All transfers over one socket --------------------------------------------------------------------
 #: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
 #: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
 PROBE_S = 2.0

@@ -1,9 +1,15 @@
-"""The role of a connection's other end: a daemon of this cluster, an attempt, or a client.
+"""Who may connect to a server, and which messages it accepts from whom.
 
 Over Unix-domain sockets the kernel gives the id of the connected process, which cannot be forged.
 Daemons are children of the supervisor, as this process is, and have their name as process name
 (``take_role``); all other descendants of the supervisor are user code or its helpers; all other
-processes are clients.  Over TCP the role follows from the key: see ``access.security``.
+processes are clients.  Over TCP the role follows from the CURVE key, of which each role has a pair.
+
+Of all processes that a daemon has had, only the latest acts.  Each takes the next number, its
+epoch, when it begins.  One that was stopped (SIGSTOP) and replaced meanwhile ends itself once it is
+continued, and others refuse what it has still sent.  The latest epoch of NAME is in epochs/NAME of
+the run folder, which is mapped to memory, so reading it costs no system call.  A daemon's sockets
+have "NAME/EPOCH" as ZeroMQ's routing id, which comes with each message, over both transports.
 
 This guards against mistakes and misdirected messages, not a user's processes against one another:
 SECURITY.md says why that is impossible.
@@ -96,18 +102,7 @@ def process_at(address: str) -> int | None:
     return int(parts[3])
 
 
-# Epochs: of all processes that a daemon has had, only the latest acts.
-#
-# Each process takes the next number, its epoch, when it begins.  One that was stopped (SIGSTOP) and
-# was replaced meanwhile ends itself once it is continued, and others refuse what it has still sent.
-#
-# The latest epoch of NAME is in a file of the run folder, epochs/NAME, which all that need it map
-# to memory, so a look costs no system call.  A daemon's sockets have "NAME/EPOCH" as ZeroMQ's
-# routing id, which comes with each message, over both transports.
-#
-# Not here: who starts a process, and when.
-
-
+# Epochs -------------------------------------------------------------------------------------------
 log = logging.getLogger(__name__)
 
 #: The exit status of a process that was replaced while it lived.
@@ -190,11 +185,7 @@ def daemon_of(routing_id: bytes) -> tuple[str, int] | None:
     return parts[0].decode(errors="replace"), int(parts[1])
 
 
-# CURVE keys for clusters over TCP: only holders of the run folder's keys can connect.
-#
-# Each role has a key pair, by which servers identify it; servers have another key pair.
-
-
+# Keys ---------------------------------------------------------------------------------------------
 _SERVER = "server"
 _ADMITTED = "admitted"
 
@@ -257,9 +248,7 @@ def _public(certificate: Path) -> str:
     return zmq.auth.load_certificate(certificate)[0].decode()
 
 
-# Which messages a server accepts from whom, by the role and the epoch of the sender.
-
-
+# Admission ----------------------------------------------------------------------------------------
 #: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
 _PEERS_MAX = 512
 _Known = TypeVar("_Known")

@@ -1,8 +1,10 @@
-"""A file descriptor that becomes readable at a given time, to a few microseconds.
+"""One thread's event loop: sockets, descriptors and timers; and threads for what would block it.
 
-ZeroMQ's poller has a resolution of a millisecond, and a process that sleeps instead receives
-nothing meanwhile.  Polling this descriptor with the others gives exact timers.  It is Linux's
-``timerfd``; Python has it from 3.13 on.
+Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
+polls an alarm (Linux's ``timerfd``, which Python has from 3.13 on) beside the sockets; elsewhere
+timers may be a millisecond late.  Work in threads must not touch the state of the loop's handlers.
+
+Never here: decisions about jobs or flows.
 """
 
 from __future__ import annotations
@@ -62,14 +64,6 @@ class Alarm:
         if when_s < math.inf:
             times.first_s, times.first_ns = divmod(max(1, math.ceil(when_s * 1e9)), 10**9)
         self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
-
-
-# One thread's event loop: sockets, file descriptors and timers.
-#
-# Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
-# polls an alarm beside the sockets (on Linux; elsewhere timers may be a millisecond late).
-#
-# Never here: threads, and decisions about jobs or flows.
 
 
 now_s = time.monotonic
@@ -211,11 +205,6 @@ class Reactor:
     def _drop_cancelled(self) -> None:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
-
-
-# A thread pool for work that would block the event loop, such as fsync.
-#
-# Nothing else runs in threads: such work must not touch the state of the loop's handlers.
 
 
 class Background:

@@ -1,4 +1,4 @@
-"""The frames of messages on ZeroMQ's sockets, and the limits on sockets.
+"""ZeroMQ's sockets: frames of messages, limits, and few words about those who break them.
 
 Never here: the content of frames.
 """
@@ -74,9 +74,6 @@ def configure_server(socket: zmq.Socket[bytes]) -> None:
     socket.setsockopt(zmq.SNDHWM, _UNREAD_MAX)
 
 
-# Rate-limited warnings: some lines per second are logged, the others only counted.
-
-
 _LINE_LETTERS_MAX = 1000
 
 
@@ -111,13 +108,6 @@ class FewLines:
             )
 
 
-# Limits a server's connections: closes those above the limits.
-#
-# ZeroMQ aborts a process that runs out of descriptors while a connection is accepted.  So each peer
-# process is limited to a few hundred connections, and all together to a share of the descriptors;
-# the rest is left for the files that this process needs.
-
-
 #: Maximum number of connections of one process; it needs one, or one per concurrent activity.
 OF_A_PROCESS_MAX = 256
 #: Maximum share of this process's descriptors for one server's connections.
@@ -126,7 +116,12 @@ _CREDENTIALS = struct.Struct("3i")  #: process, user, group: ``struct ucred``
 
 
 class Doorman:
-    """Watches the connections of one server's socket."""
+    """Closes those connections of one server's socket that are above the limits.
+
+    ZeroMQ aborts a process that runs out of descriptors while a connection is accepted.  So each
+    peer process is limited to a few hundred connections, and all together to a share of the
+    descriptors.
+    """
 
     def __init__(
         self, name: str, served: zmq.Socket[bytes], reactor: Reactor, log: logging.Logger

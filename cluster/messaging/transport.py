@@ -1,4 +1,14 @@
-"""Addresses of a cluster's servers: by name, in the run folder."""
+"""Sends typed messages between processes, over ZeroMQ.
+
+Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
+names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
+there (encrypted and authenticated with CURVE keys from the run folder).
+
+    frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
+
+A malformed message is refused and counted and never ends the process.  Every request gets an answer
+or a refusal, also if the request is too large to be sent.
+"""
 
 from __future__ import annotations
 
@@ -73,19 +83,6 @@ def publish_port(folder: RunFolder, name: str, port: int) -> None:
     unfinished = published.with_suffix(".new")
     unfinished.write_text(str(port))
     unfinished.replace(published)
-
-
-# Sends typed messages between processes, over ZeroMQ.
-#
-# Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
-# names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
-# there (encrypted and authenticated with CURVE keys from the run folder).
-#
-#     frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk
-# bytes
-#
-# A malformed message is refused and counted and never ends the process.  Every request gets an
-# answer or a refusal, also if the request is too large to be sent.
 
 
 log = logging.getLogger(__name__)

@@ -1,10 +1,18 @@
-"""Types of message fields: every number is finite and bounded, every text and collection limited.
+"""The wire format: typed messages as MessagePack, validated on arrival; the types of their fields.
 
-Messages are checked against them as they are decoded: a value out of bounds, NaN included, is
-refused with the name of its field.  Values made within a process are not checked and cost nothing.
+A message is a frozen ``msgspec.Struct``; its tag is its class name in kebab case.  On the wire it
+is a MessagePack map with the tag under "type"; on arrival it is decoded straight into its class or
+refused, so it never has fields or types that the class does not have.  Every number is finite and
+bounded, every text and collection limited: a value out of bounds is refused with the name of its
+field.  Values made within a process are not checked.  Nothing is ever unpickled.
 
-Message modules import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types are
-the same, but limited in length.
+    a header:  [request number, {"type": tag, ...}]
+
+A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an error;
+if one arrives its sender gets a refusal, since the request number is read first.
+
+Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
+are the same, but limited in length.  Never here: sockets.
 """
 
 from __future__ import annotations
@@ -105,21 +113,7 @@ def finite_s(seconds: float, what: str) -> float:
     raise ValueError(f"{what} = {seconds!r}: need seconds, finite and at most {SECONDS_MAX:g}")
 
 
-# The wire format: typed messages as MessagePack, validated on arrival.
-#
-# A message is a frozen ``msgspec.Struct``; its tag is its class name in kebab case.  On the wire it
-# is a MessagePack map with the tag under "type"; on arrival it is decoded straight into its class
-# or refused, so it never has fields or types that the class does not have.  Nothing is ever
-# unpickled.
-#
-#     a header:  [request number, {"type": tag, ...}]
-#
-# A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an
-# error; if one arrives its sender gets a refusal, since the request number is read first.
-#
-# Never here: sockets.  See ``cluster.messaging.transport`` for those.
-
-
+# Messages -----------------------------------------------------------------------------------------
 #: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
 #: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.

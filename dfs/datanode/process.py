@@ -1,4 +1,4 @@
-"""Serves a rack's blocks: stores, sends, copies and deletes them on request.
+"""The DataNode: serves a rack's blocks, and carries out the NameNode's commands.
 
 Decides nothing: clients request reads and writes, the NameNode commands copies and deletes.
 """
@@ -339,9 +339,7 @@ class BlockServer:
             self._report(ReplicaFailed(block=block, node=node, reason=str(error)))
 
 
-# The DataNode's process: registers with the NameNode and carries out its commands.
-
-
+# The process --------------------------------------------------------------------------------------
 _TRY_AGAIN_S = 0.5
 
 

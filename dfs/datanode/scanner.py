@@ -1,8 +1,14 @@
-"""Sends periodic block reports for a rack's nodes, so that the NameNode notices lost replicas.
+"""What a DataNode does beside requests: block reports, and the verification of its replicas.
 
-A report lists the blocks on disk at that moment, node by node, in pages of ``PAGE_BLOCKS``.  Blocks
-are looked up in slices, so the DataNode keeps serving.  A page costs the NameNode a pass over its
-whole block map, so the rate of pages is bounded: many blocks take longer than the period.
+A report lists the blocks on disk at that moment, node by node, in pages.  A page costs the NameNode
+a pass over its whole block map, so the rate of pages is bounded: many blocks take longer than the
+period.  Replicas are verified at once on request and slowly all the others, so that damage is found
+before the last sound replica is lost; one is deleted as damaged only right after it was verified.
+All is done in slices, between which the DataNode serves others: requests take at most half of its
+time, the background scan at most ``scan_rate`` bytes/s.
+
+Blocks in the page cache are verified there: damage of the disk below shows only once the system
+reads it again.
 """
 
 from __future__ import annotations
@@ -101,16 +107,6 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
         except ReplicaError:
             continue  # if it should exist, the NameNode has it verified
         yield HeldBlock(block=block, stored_length=length)
-
-
-# The block scanner: verifies a rack's replicas, at once on request and slowly all the others.
-#
-# So damage is found before the last sound replica is lost, and a replica is deleted as damaged only
-# right after it was verified.  Verifying is done in slices, between which the DataNode serves
-# others: requests take at most half of its time, the background scan at most ``scan_rate`` bytes/s.
-#
-# Blocks in the page cache are verified there: damage of the disk below shows only once the system
-# reads it again.
 
 
 #: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.

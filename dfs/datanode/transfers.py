@@ -1,4 +1,4 @@
-"""Reads a range of a replica for a reader, or for the node that gets a copy."""
+"""A replica that is read for another node, and one that is received and forwarded as it arrives."""
 
 from __future__ import annotations
 
@@ -72,9 +72,6 @@ class BlockSource:
         self._at += size
         if self._at == self._end:
             self._opened.close()
-
-
-# The write pipeline: a node receives a block and forwards it to the next node as it arrives.
 
 
 class CannotStore(RailyardError):

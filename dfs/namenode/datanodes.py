@@ -1,4 +1,12 @@
-"""Commands for the DataNodes: queued while a message is handled, then handed to the driver."""
+"""The registered DataNodes: commands for them, facts from them, and replicas in doubt.
+
+A replica is doubtful once a reader has reported it as bad, or a block report differs from the block
+map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it is not
+found sound it is verified again later, since the cause may pass: a lost disk, a lack of
+descriptors, a file that somebody put back.
+
+Never here: files, and decisions about where replicas go.
+"""
 
 from __future__ import annotations
 
@@ -75,16 +83,6 @@ class CommandQueue:
         self.extend(
             DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
         )
-
-
-# Doubtful replicas, and when their DataNodes are asked to verify them.
-#
-# A replica is doubtful once a reader has reported it as bad, or a block report differs from the
-# block map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it
-# is not found sound it is verified again later, since the cause may pass: a disk that was away, a
-# lack of file descriptors, a file that somebody put back.
-#
-# Never here: deleting and copying, which ``replication`` decides.
 
 
 #: A replica that is still doubtful is verified again after this time.
@@ -164,11 +162,6 @@ class Doubts:
     def _look_at(self, block: BlockId, node: NodeId, when_s: float) -> None:
         self._looks_s[block, node] = when_s
         heapq.heappush(self._heap, (when_s, block, node))
-
-
-# The registered DataNodes, and how their facts and those of readers change the block map.
-#
-# Never here: files, and decisions about where replicas go.
 
 
 class DataNodes:

@@ -1,7 +1,9 @@
-"""Open files: invisible until complete, and dropped with their writer.
+"""Files that are being written or changed: opened, given blocks, completed or abandoned.
 
-There is no lease on a path: of several writers the first to complete its file gets the path, and
-the others are refused unless they overwrite.
+Open files are invisible until complete.  There is no lease on a path: of several writers the first
+to complete its file gets the path, and the others are refused unless they overwrite.  The journal
+has open files, so that their writers go on when the NameNode has been restarted.  A part of the
+NameNode, with its rules: see ``core.py``.
 """
 
 from __future__ import annotations
@@ -111,11 +113,6 @@ class OpenFiles:
         return [file for file in self._files.values() if file.touched_s < oldest_s]
 
 
-# Changes of files and folders that exist: attributes, replication, files put together.
-#
-# A part of the NameNode, with its rules: see ``core.py``.
-
-
 class Changes:
     """Carries them out."""
 
@@ -195,12 +192,6 @@ def check_replication(replication: int, nodes: int, least: int = 0) -> None:
         first = "1" if least else "0 (the cluster's)"
         right = f"{first} to {nodes}, one per node"
         raise PeerError(f"replication = {replication}: need {right}")
-
-
-# Files that are being written: opened, given blocks, completed or abandoned.
-#
-# The journal has them from when they are opened, so that their writers go on when the NameNode has
-# been restarted.  A part of the NameNode, with its rules: see ``core.py``.
 
 
 @dataclass(frozen=True, kw_only=True)

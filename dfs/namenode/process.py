@@ -1,7 +1,9 @@
-"""Group commit: holds replies and commands back until their journal entries are on the disk.
+"""The NameNode's process: sockets around the core.
 
-One sync at a time runs in a thread, and all changes committed meanwhile wait together for the next.
-So a disk with 100 syncs a second bounds the latency of changes, not their rate.
+With durability ``safe``, a change is acknowledged, and commands that follow from it are sent, only
+when its journal entry is on the disk.  One sync at a time runs in a thread, and all changes
+committed meanwhile wait together for the next: a disk with 100 syncs a second bounds the latency of
+changes, not their rate.
 """
 
 from __future__ import annotations
@@ -81,9 +83,6 @@ class GroupCommit:
         self._syncing.do(self._journal.sync, ended)
 
 
-# Limits the number of open files per client.
-
-
 #: Open files per process; over TCP, per role.
 FILES_MAX = 10_000
 
@@ -120,12 +119,6 @@ class Writers:
         for client, files in list(self._files.items()):
             for file in [file for file in files if not self._is_open(file)]:
                 self.ended(client, file)
-
-
-# The NameNode's process: sockets around the core.
-#
-# With durability ``safe``, a change is acknowledged, and commands that follow from it are sent,
-# only when its journal entry is on the disk.
 
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,12 @@
-"""Keeps each block at its wanted number of replicas: copies missing ones, deletes surplus ones.
+"""Keeps each block at its wanted number of replicas, moves blocks, and empties nodes.
 
 It only decides; the DataNodes carry it out and report.  A failed copy is retried later, to another
-node if possible; one whose node is lost is replaced at once.
+node if possible; one whose node is lost is replaced at once.  A move that a scheduler wants is a
+copy, after which the old replica is dropped; one that fails leaves all as it was.  A replica on a
+node that is being drained does not count, may be a copy's source, and is deleted once there are
+enough without it.
+
+Never here: where a scheduler wants a block, and for how long a node is drained.
 """
 
 from __future__ import annotations
@@ -231,15 +236,6 @@ class Replication:
                 self._failed.pop(block, None)
 
 
-# Moves of blocks that a scheduler wants elsewhere: copied first, then the old replica is dropped.
-#
-# The copy is one of ``replication``.  A move that fails leaves all replicas where they were.  The
-# old replica stays as well if the block would have too few without it, since a node was lost
-# meanwhile.
-#
-# Never here: where a block should go.
-
-
 #: A move's request, and its answer.
 EndedMove = tuple[MoveReplica, ReplicaMoved | Refusal]
 #: Moves that wait for a free source and are tried after each message.
@@ -356,14 +352,6 @@ class Moves:
 
     def _end(self, move: _Move, answer: ReplicaMoved | Refusal) -> None:
         self._ended += [(request, answer) for request in move.requests]
-
-
-# Nodes that are being emptied: their replicas are made elsewhere, by the rule, then deleted.
-#
-# ``replication`` does that: a replica on such a node does not count, may be a copy's source, and is
-# the first to go once there are enough without it.
-#
-# Never here: for how long a node stays so; see the ResourceManager.
 
 
 class Draining:

@@ -1,4 +1,4 @@
-"""The report for who administers the block store.  Pure; O(blocks)."""
+"""The NameNode's read-only answers: listings, usage, block locations, fsck, the store's state."""
 
 from __future__ import annotations
 
@@ -60,9 +60,6 @@ def storage_report(
         missing_single=sum(block.wanted == 1 for block in missing),
         leaving=sum(len(block.nodes("leaving")) for block in complete),
     )
-
-
-# The NameNode's read-only answers: listings, usage, block locations, fsck.
 
 
 def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:

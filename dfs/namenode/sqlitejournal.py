@@ -1,8 +1,13 @@
-"""Damage in SQLite's write-ahead log, which SQLite itself takes for the log's end.
+"""The journal in SQLite.
 
-SQLite reads the log up to the first frame whose checksum is wrong.  After a crash that is right:
-the end was cut short, and nobody has heard of what is in it.  If more entries follow it is not:
-commits that were acknowledged would be gone, without a word.
+In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since the
+operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that too:
+one sync for many commits.
+
+Damage is found when a journal is opened: in the log, in the structure of the database (SQLite's own
+check), and in inodes, each of which has a checksum.  SQLite reads its log up to the first frame
+whose checksum is wrong.  After a crash that is right: the end was cut short, and was acknowledged
+to nobody.  If more entries follow it is not: acknowledged commits would be lost without a word.
 
     log:    header (32 bytes), frames
     frame:  page number, pages after the commit (0: not its last frame), 2 salts, 2 checksums; page
@@ -127,16 +132,6 @@ class _Sums:
         sums = (self._weights * words).sum(axis=(0, 2), dtype=np.uint32)
         sums = sums + self._power @ np.array(before, dtype=np.uint32)
         return int(sums[0]), int(sums[1])
-
-
-# The journal in SQLite.
-#
-# In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since
-# the operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that
-# too: one sync for many commits.
-#
-# Damage is found when a journal is opened: in the log (``damage``), in the structure of the
-# database (SQLite's own check), and in inodes, each of which has a checksum.
 
 
 log = logging.getLogger(__name__)

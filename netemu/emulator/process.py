@@ -1,8 +1,14 @@
-"""The owners of flows: who may open, close, grow or return to a flow.
+"""The network emulator's process: drives the fabric with real time and sends the grants.
 
-The ResourceManager and the NodeManagers manage the flows of all jobs.  Any other process may open
-flows without a coflow, weight or priority, sends their bytes itself, and cannot change flows of
-others.
+A late grant makes a transfer late.  So the emulator has priority over all other processes where the
+system permits it (``cluster.machine``).  Elsewhere grants are late while all cores are busy; the
+statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
+
+An emulator in place of one that died goes on with the state file of that, and with the flows that
+their senders report: those are not in the file, which is replaced as a whole once a second while
+flows are open, and before a change of a link is answered.
+
+Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 """
 
 from __future__ import annotations
@@ -95,12 +101,7 @@ class Owners:
             del self._by_flow[flow]
 
 
-# What the emulator keeps in a file, so that another can go on if its process dies.
-#
-# Flows are not in it: those who send them say what they were granted.  It is replaced as a whole
-# once a second while flows are open, and before a change of a link is answered.
-
-
+# The state file -----------------------------------------------------------------------------------
 log = logging.getLogger(__name__)
 
 
@@ -155,11 +156,7 @@ def counted_before(state: State) -> NetworkStats | None:
     )
 
 
-# Sends subscribers the state of the network: bandwidth of links, circuits, rates of flows.
-#
-# It is sent when something has changed, and at most once in the period that a subscriber asked for.
-
-
+# Subscribers --------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Subscription:
     """What a peer asked for by a message of one class."""
@@ -245,18 +242,6 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
         ),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )
-
-
-# The network emulator's process: drives the fabric with real time and sends the grants.
-#
-# A late grant makes a transfer late.  So the emulator has priority over all other processes where
-# the system permits it (``cluster.machine``).  Elsewhere grants are late while all cores are busy;
-# the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
-#
-# An emulator in place of one that died goes on with what that has kept in a file
-# (``netemu.emulator.process``), and with the flows that their senders tell it.
-#
-# Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 
 
 _CPU_SAMPLE_S = 0.25

@@ -1,8 +1,4 @@
-"""The order of flows by priority, then by name, as numbers that loops can compare.
-
-A flow may come at any time and belong anywhere in the order, so it gets a number between those of
-its neighbours.  Where no float is left between them, all flows get new numbers.
-"""
+"""Open coflows and their numbers, as flow schedulers see them; the order of flows by priority."""
 
 from __future__ import annotations
 
@@ -83,9 +79,6 @@ class Places:
         step = (known[place] - after) / (count + 1)
         numbers = [after, *(after + step * number for number in range(1, count + 1)), known[place]]
         return numbers[1:-1] if bool((np.diff(numbers) > 0).all()) else None
-
-
-# Registered coflows and their numbers; and what flow schedulers see of them.
 
 
 class OpenCoflows:

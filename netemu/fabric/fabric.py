@@ -1,4 +1,18 @@
-"""What can be asked of a ``Fabric``: orders.  Those that come by a socket, too, are messages."""
+"""The network as a fluid: between events, every flow sends at a constant rate.
+
+``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
+real time, the simulator from event to event, and it does the same for both.  It does no I/O and
+knows nothing of real bytes.
+
+    fabric.handle(order, now_s) -> flows that finished, each with its exact time
+    fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
+                             scheduler wants to be asked again
+
+All else only reads.  However much happens at one instant, rates are set once: when time comes to
+it, the flows that are due end, then come its orders, and rates are set when they are next read or
+time goes on.
+Times that differ by rounding only are one instant (``instant_s``).
+"""
 
 from __future__ import annotations
 
@@ -80,9 +94,6 @@ Order = (
 )
 
 
-# The last changes of a fabric, which the error of a flow scheduler shows.
-
-
 #: Changes kept, and lines shown of them.
 _KEPT, _SHOWN = 200, 8
 
@@ -106,22 +117,6 @@ class RecentChanges:
             for name in ([names] if isinstance(names, str) else names)
         ]
         error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])
-
-
-# The network as a fluid: between events, every flow sends at a constant rate.
-#
-# ``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
-# real time, the simulator from event to event, and it does the same for both.  It does no I/O and
-# knows nothing of real bytes.
-#
-#     fabric.handle(order, now_s) -> flows that finished, each with its exact time (``orders.py``)
-#     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
-#                              scheduler wants to be asked again
-#
-# All else only reads.  However much happens at one instant, rates are set once: when time comes to
-# it, the flows that are due end, then come its orders, and rates are set when they are next read or
-# time goes on.
-# Times that differ by rounding only are one instant (``instant_s``).
 
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")

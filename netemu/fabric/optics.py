@@ -1,12 +1,6 @@
-"""The circuit policies: which pairs of racks should have circuits.  A file and a line for each.
+"""The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
 
-Not here: circuits, and the flows on them.
-Open ``base`` first, then ``sunflow``.
-
-Another package adds a policy through an entry point of the group "railyard.circuit_policies":
-
-    [project.entry-points."railyard.circuit_policies"]
-    mine = "my_package.my_module:MyPolicy"
+It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
 """
 
 from __future__ import annotations
@@ -71,11 +65,6 @@ def _checked(kind: object) -> type[CircuitPolicy]:
     if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
         raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
     return kind
-
-
-# The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
-#
-# It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
 
 
 #: This many changes are kept; who reads them all must do so in time.

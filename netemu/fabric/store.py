@@ -1,4 +1,7 @@
-"""What is between two racks: routes, and which of their links have limits."""
+"""Open flows and their rows in arrays, and routes: numbers within, which are used again.
+
+Not here: names, who is served first (``planning``), and time (``fabric``).
+"""
 
 from __future__ import annotations
 
@@ -89,11 +92,6 @@ class WayTable:
             middle[route] = number = self._number_of.setdefault(limited, len(self._number_of))
             entries = self.table.middle_link[number << self._shift :][: 1 << self._shift]
             entries[:], entries[: len(limited)] = self._none, limited
-
-
-# Open flows and their rows in arrays: numbers within, which are used again.
-#
-# Not here: names, who is served first (``planning``), and time (``fabric``).
 
 
 #: The modules of loops, each after those that it calls.

@@ -1,4 +1,4 @@
-"""Arrays of numbers, and sets of small numbers (of links, of racks) as the bits of an int."""
+"""Arrays of numbers, sets of small numbers as bits, and which values are equal but for rounding."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ def places(number: int) -> list[int]:
     return found
 
 
-# Which times are one instant: those that differ by rounding only.
-
-
 #: Times that are no further apart than this are one instant ...
 INSTANT_S = 1e-9
 #: ... nor by more than this share of what the clock shows.  A flow of 10**15 bytes has a last
@@ -43,9 +40,6 @@ CLOCK_ROUNDING = 1e-13
 def instant_s(at_s: float) -> float:
     """By how much two times near this one may differ and be the same instant, in seconds."""
     return max(INSTANT_S, at_s * CLOCK_ROUNDING)
-
-
-# Which of many times or sizes are equal: those that differ by rounding only.
 
 
 #: Values that differ by less than this share are equal: they are sums of what was sent meanwhile.

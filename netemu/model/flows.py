@@ -1,4 +1,4 @@
-"""A flow as it was asked for, the end of one, and coflows."""
+"""A flow as it was asked for, the end of one, coflows; and what is reported of circuits."""
 
 from __future__ import annotations
 
@@ -79,9 +79,6 @@ class Coflow:
 
     started_s: float | None = None  #: when its first flow was started
     ended_bytes: float = 0.0  #: what is known of that from its past
-
-
-# What is reported of circuits: their states and their changes.
 
 
 Change = Literal["set-up", "up", "down"]
