@@ -81,7 +81,7 @@ def test_figures_become_bytes_and_seconds(write):
         ('block = "1MB"', "block = 3", "storage.block = 3: need at least one real byte"),
         (
             "[storage]",
-            "[ocs]\nport = '1Gbps'\nreconfigure = '-1ms'\n[storage]",
+            "[ocs]\nport_bytes_per_s = '1Gbps'\ndelta_s = '-1ms'\n[storage]",
             "ocs.delta_s =",
         ),
         (
@@ -101,7 +101,7 @@ def test_figures_become_bytes_and_seconds(write):
         ("[storage]", f"{TREE}\n[storage]", "links.uplink = 250000000.0: need none where there is"),
         (
             "[storage]",
-            "[ocs]\nport = '1Gbps'\nwavelengths = 0\n[storage]",
+            "[ocs]\nport_bytes_per_s = '1Gbps'\nwavelengths = 0\n[storage]",
             "ocs.wavelengths = 0: need a whole number >= 1",
         ),
         ("[links]", "[links", "is not TOML"),
