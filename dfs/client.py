@@ -14,6 +14,7 @@ import posixpath
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -62,9 +63,9 @@ from railyard.dfs.messages import (
     Usage,
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
-from railyard.dfs.peers import Peers
-from railyard.dfs.reader import BlockUnavailable, DfsFile, ReadServices
-from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
+from railyard.dfs.peers import Peers, Services
+from railyard.dfs.reader import BlockUnavailable, DfsFile
+from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, write_blocks
 from railyard.netemu.client import NetworkClient
 
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
@@ -92,8 +93,8 @@ class DfsClient:
         held_bytes: int = HELD_BYTES,
     ) -> None:
         self._transport = transport
-        self._held_bytes = held_bytes
         self._topology = topology
+        self._held_bytes = held_bytes
         self._node = node
         self._own_network: NetworkClient | None = None
         if node is None:
@@ -101,8 +102,6 @@ class DfsClient:
                 self._own_network = NetworkClient(transport, topology)
             network = self._own_network
         self._network = network
-        self._peers = Peers(transport, node or "outside")
-        self._link: LastingLink | None = None
         #: {"local", "rack" or "remote": stored bytes read so far}
         self.read_bytes = {"local": 0, "rack": 0, "remote": 0}
 
@@ -156,7 +155,7 @@ class DfsClient:
             complete = CompleteFile(file=created.file, blocks=blocks, token=_token())
             return self._call(complete, FileCompleted).status
         except BaseException:
-            self._namenode().request(AbandonFile(file=created.file), Done, lambda *_: None)
+            self._services.namenode.request(AbandonFile(file=created.file), Done, lambda *_: None)
             raise
 
     def append(self, path: str, data: Iterable[Buffer]) -> FileStatus:
@@ -172,7 +171,7 @@ class DfsClient:
 
     def open(self, path: str) -> DfsFile:
         """Open a file for several reads."""
-        return DfsFile(self._read_services(), self._locate_file(path))
+        return DfsFile(self._services, self._locate_file(path))
 
     def read(
         self, path: str, stored_offset: int = 0, stored_length: int | None = None
@@ -259,12 +258,12 @@ class DfsClient:
 
     def close(self) -> None:
         """Close all links."""
-        self._peers.close()
         if self._own_network is not None:
             self._own_network.close()
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        services: Services | None = vars(self).pop("_services", None)
+        if services is not None:
+            services.peers.close()
+            services.namenode.close()
 
     # Helpers ---------------------------------------------------------------------------------
     def _rewrite_end(
@@ -283,17 +282,8 @@ class DfsClient:
     def _write_blocks(
         self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
     ) -> tuple[StoredBlock, ...]:
-        services = WriteServices(
-            reactor=self._transport.reactor,
-            topology=self._topology,
-            namenode=self._namenode(),
-            peers=self._peers,
-            network=self._network,
-            node=self._node,
-            held_bytes=self._held_bytes,
-        )
         try:
-            return write_blocks(services, created.file, created.stored_block_bytes, data)
+            return write_blocks(self._services, created.file, created.stored_block_bytes, data)
         except NotDone as error:
             raise type(error)(f"{path}: {error}") from None
 
@@ -303,13 +293,16 @@ class DfsClient:
             raise Refused(f"{path}: is a folder", IS_FOLDER)
         return located.files[0]
 
-    def _read_services(self) -> ReadServices:
-        return ReadServices(
-            reactor=self._transport.reactor,
-            folder=self._transport.folder,
-            namenode=self._namenode(),
-            peers=self._peers,
+    @cached_property
+    def _services(self) -> Services:
+        return Services(
+            transport=self._transport,
+            topology=self._topology,
+            namenode=LastingLink(self._transport, "namenode"),
+            peers=Peers(self._transport, self._node or "outside"),
+            network=self._network,
             node=self._node,
+            held_bytes=self._held_bytes,
             read_bytes=self.read_bytes,
         )
 
@@ -320,22 +313,17 @@ class DfsClient:
         """
         for pause_s in _PAUSES_S:
             try:
-                return self._namenode().ask(message, answer)
+                return self._services.namenode.ask(message, answer)
             except NotDone as error:
                 if error.kind == LOCKED:
                     raise
                 self._transport.reactor.run_until(lambda: False, pause_s)
         try:
-            return self._namenode().ask(message, answer)
+            return self._services.namenode.ask(message, answer)
         except NotDone as error:
             if error.kind in (SAFE_MODE, LOCKED):
                 raise
             raise NoRoom(str(error), error.kind) from None  # for its journal
-
-    def _namenode(self) -> LastingLink:
-        if self._link is None:
-            self._link = LastingLink(self._transport, "namenode")
-        return self._link
 
 
 def _token() -> str:

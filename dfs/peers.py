@@ -13,9 +13,11 @@ import zmq
 from railyard.cluster.errors import PeerLost, PeerUnable
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.machine import exhausted
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages import BlockId, BlockWritten, WriteBlock
 from railyard.netemu.client import NetworkClient
 from railyard.netemu.transfers import LinkTransfers, Source
@@ -86,6 +88,21 @@ class Peers:
             raise PeerUnable(f"{name} cannot be connected to: {cause}") from error
         transfers = LinkTransfers(link)
         return Peer(link, transfers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What reading and writing files takes, and where it is done."""
+
+    transport: Transport
+    topology: Topology
+    namenode: LastingLink
+    peers: Peers
+    network: NetworkClient | None  #: None: bytes between nodes move at full speed
+    node: NodeId | None  #: None: outside of the racks
+    held_bytes: int  #: of a file that is written, at once
+    #: {"local", "rack" or "remote": stored bytes read so far}
+    read_bytes: dict[str, int]
 
 
 class OutgoingBlock:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
 
 from railyard.cluster.errors import PeerError, PeerLost, PeerUnable, RailyardError
 from railyard.cluster.files import new_buffer
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.reactor import Reactor, now_s
+from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
-from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.blockfile import (
     CHECKED_BYTES,
     READ_BYTES,
@@ -36,7 +33,7 @@ from railyard.dfs.messages import (
     ReadBlock,
     ReplicaFailed,
 )
-from railyard.dfs.peers import Peers
+from railyard.dfs.peers import Peers, Services
 from railyard.dfs.placement import distance, nearest_first
 
 
@@ -137,19 +134,6 @@ class BlockUnavailable(RailyardError):
     """No replica of a block can be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadServices:
-    """The services a reader uses, its node (None: outside the cluster), and its counters."""
-
-    reactor: Reactor
-    folder: RunFolder
-    namenode: LastingLink
-    peers: Peers
-    node: NodeId | None
-    #: {"local", "rack" or "remote": stored bytes read so far}
-    read_bytes: dict[str, int] = field(default_factory=lambda: {"local": 0, "rack": 0, "remote": 0})
-
-
 class _Failed(RailyardError):
     """A replica could not be read, or not to the end of the range."""
 
@@ -157,7 +141,7 @@ class _Failed(RailyardError):
 class DfsFile:
     """A complete file that is open for reading; its content never changes."""
 
-    def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
+    def __init__(self, services: Services, blocks: FileBlocks) -> None:
         self.path = blocks.path
         self.stored_bytes = blocks.stored_length
         self.waited_s = 0.0  #: total over all reads: waiting for remote bytes or for new replicas
@@ -218,7 +202,7 @@ class DfsFile:
     def _wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
         begin_s = now_s()
         try:
-            return self._services.reactor.run_until(done, timeout_s)
+            return self._services.transport.reactor.run_until(done, timeout_s)
         finally:
             self.waited_s += now_s() - begin_s
 
@@ -254,7 +238,7 @@ class DfsFile:
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
         """Read from the own node's disk, without the DataNode."""
-        folder = blocks_folder(self._services.folder, node)
+        folder = blocks_folder(self._services.transport.folder, node)
         end = offset + length
         try:
             with OpenBlock(folder, block.block) as opened:
