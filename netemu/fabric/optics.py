@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from railyard.cluster.errors import unknown_name
-from railyard.cluster.registry import with_plugins
 from railyard.cluster.topology import Topology
 from railyard.netemu.circuits import pairs, sunflow
 from railyard.netemu.circuits.arrays import (
@@ -33,39 +31,19 @@ from railyard.netemu.circuits.arrays import (
     new_circuits,
 )
 from railyard.netemu.circuits.policies import (
-    CircuitPolicy,
     CoflowPairs,
     CoflowsOnCircuits,
     RackPair,
     StatelessPolicy,
     Switch,
+    circuit_policy,
 )
-from railyard.netemu.circuits.sunflow import SunflowCircuits
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
 from railyard.netemu.model.arrays import Floats, Numbers, instant_s, ranks
 from railyard.netemu.model.flows import Change, CircuitChange, CircuitState
 from railyard.netemu.model.network import Network
-
-CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {kind.name: kind for kind in (SunflowCircuits,)}
-
-
-def circuit_policy(name: str, switch: Switch) -> CircuitPolicy:
-    """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
-    if name in CIRCUIT_POLICIES:  # without a look at all packages
-        return CIRCUIT_POLICIES[name](switch)
-    kinds = with_plugins("circuit policy", "railyard.circuit_policies", CIRCUIT_POLICIES, _checked)
-    if name not in kinds:
-        raise unknown_name("circuit policy", name, kinds)
-    return kinds[name](switch)
-
-
-def _checked(kind: object) -> type[CircuitPolicy]:
-    if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
-        raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
-    return kind
-
 
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
