@@ -123,7 +123,6 @@ class Reserve:
             self._until_bytes = end_bytes + self._size_bytes
 
     def give_up(self) -> None:
-        """Give the room back."""
         self._until_bytes = 0
         os.ftruncate(self._file, os.fstat(self._file).st_size)
 

@@ -190,7 +190,6 @@ class AwakeClock:
         self._most_s = 2 * period_s
 
     def at_s(self, now_s: float) -> float:
-        """The time on this clock."""
         self.held_up_s += max(0.0, now_s - self._latest_s - self._most_s)
         self._latest_s = now_s
         return now_s - self.held_up_s

@@ -225,7 +225,6 @@ class RunFolder:
 
     @property
     def epochs(self) -> Path:
-        """The files of the daemons' epochs: see ``cluster.messaging.access``."""
         return self.path / "epochs"
 
     def port(self, name: str) -> Path:
@@ -242,17 +241,14 @@ class RunFolder:
 
     @property
     def events(self) -> Path:
-        """The ResourceManager's journal."""
         return self.jobs / "events.jsonl"
 
     @property
     def network_away(self) -> Path:
-        """When the network was away: see ``resourcemanager.process.network``."""
         return self.jobs / "network-away.jsonl"
 
     @property
     def network_looks(self) -> Path:
-        """The network's counters around jobs: see ``resourcemanager.process.reports``."""
         return self.jobs / "network"
 
     @property
@@ -265,12 +261,10 @@ class RunFolder:
 
     @property
     def gateway(self) -> Path:
-        """The file that says where the gateway is; only of a cluster that has one."""
         return self.path / "gateway.json"
 
     @property
     def client_files(self) -> Path:
-        """Settings for Hadoop's clients; only of a cluster with a gateway."""
         return self.path / "client-files"
 
     @property
@@ -279,24 +273,19 @@ class RunFolder:
 
     @property
     def network_state(self) -> Path:
-        """The file that the next NetworkEmulator would go on with."""
         return self.path / "network.state"
 
     @property
     def supervisor_events(self) -> Path:
-        """The file of the supervisor's events: see ``cluster.supervisor``."""
         return self.path / "supervisor.jsonl"
 
     def log(self, name: str) -> Path:
-        """The log file of the daemon called ``name``."""
         return self.path / "logs" / f"{name}.log"
 
     def node(self, node: str) -> Path:
-        """The disk of a node."""
         return self.path / "nodes" / node
 
     def attempt(self, attempt: str) -> Path:
-        """The folder with an attempt's stdout and stderr."""
         return self.path / "attempts" / attempt
 
     # Processes -------------------------------------------------------------------------------
@@ -321,7 +310,6 @@ class RunFolder:
         return list(self._lines("deaths.jsonl"))
 
     def remove(self) -> None:
-        """Delete the folder recursively if it is ours; entries that can't be deleted stay."""
         remove_folder(self.path, _PURPOSE)
 
     def _append(self, name: str, row: dict[str, Any]) -> None:

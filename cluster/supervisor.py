@@ -100,7 +100,6 @@ class Standbys:
 
     @property
     def pids(self) -> Collection[int]:
-        """The processes."""
         return {pid for pid, _ in self._known.values()}
 
     def may_have(self, name: str) -> bool:
@@ -128,7 +127,6 @@ class Standbys:
         return pid
 
     def note_death(self, pid: int) -> None:
-        """A process has ended, which may have been one."""
         for name, (known, tells) in list(self._known.items()):
             if known == pid:
                 log.warning("the standby of %s has died: it has none any more", name)
@@ -213,7 +211,6 @@ class Supervisor:
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
-        """Start the daemons, watch them until the cluster ends, and stop all its processes."""
         adopt_orphans()
         allow_many_descriptors()
         # Before the first fork, so that a child that ends at once is noticed too.
@@ -308,7 +305,6 @@ class Supervisor:
             self._look_for_standbys()
 
     def _wait_s(self) -> float | None:
-        """Seconds until the next deadline or restart; None if there is none."""
         due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due), self._look_s])
         return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
 
@@ -391,7 +387,6 @@ class Supervisor:
                 self._report(event="started-again", role=spec.role, name=spec.name, pid=pid)
 
     def _look_for_standbys(self) -> None:
-        """Start a standby for each daemon that wants one and has none."""
         if time.monotonic() < self._look_s:
             return
         self._look_s = time.monotonic() + LOOK_PERIOD_S

@@ -78,7 +78,6 @@ class Rack(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """Total number of slots of its nodes."""
         return sum(node.slots for node in self.nodes)
 
 
@@ -132,11 +131,9 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
         self._check_sums()
 
     def rack_list(self) -> tuple[Rack, ...]:
-        """All racks, by number."""
         return self._racks
 
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, rack by rack."""
         return self._nodes
 
     def places(self) -> dict[str, str]:
@@ -145,7 +142,6 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def slots(self) -> int:
-        """Total number of slots of the cluster."""
         return sum(rack.slots for rack in self.rack_list())
 
     @property
@@ -160,7 +156,6 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
 
     @property
     def stored_block_bytes(self) -> int:
-        """Real bytes of one full block."""
         return self.storage.block // self.scale
 
     def stored_size(self, size_bytes: int) -> int:

@@ -197,7 +197,6 @@ class BlockWriter:
             self._write(right)
 
     def seal(self) -> None:
-        """Write the checksums and the magic number, after all bytes of the block."""
         self._write(memoryview(pack_sums(self._sums) + _MAGIC))
 
     def publish(self, lasting: bool = False) -> None:
@@ -282,7 +281,6 @@ class OpenBlock:
         self._file.close()
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Read and verify a range of the block, into private memory."""
         self._require(offset, length)
         pieces = piece_starts(offset, length)
         end = min(pieces[-1] + CHECKED_BYTES, self.length)

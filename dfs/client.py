@@ -166,11 +166,9 @@ class DfsClient:
         return self._rewrite_end(path, None, data)
 
     def truncate(self, path: str, stored_length: int) -> FileStatus:
-        """Cut a file to ``stored_length`` bytes."""
         return self._rewrite_end(path, stored_length, ())
 
     def open(self, path: str) -> DfsFile:
-        """Open a file for several reads."""
         return DfsFile(self._services, self._locate_file(path))
 
     def read(
@@ -180,12 +178,10 @@ class DfsClient:
         return self.open(path).stream(stored_offset, stored_length)
 
     def locations(self, path: str) -> tuple[BlockLocation, ...]:
-        """The locations of a file's blocks, in the order of the file."""
         return self._locate_file(path).blocks
 
     # Names -----------------------------------------------------------------------------------
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists at ``path``."""
         return self.find(path) is not None
 
     def find(self, path: str) -> FileStatus | None:
@@ -204,17 +200,14 @@ class DfsClient:
         return self._call(ListFolder(path=path), Listing).entries
 
     def mkdir(self, path: str, owner: str = "", permission: int | None = None) -> None:
-        """Make a folder and its parents; no error if it exists."""
         self._call(MakeFolder(path=path, owner=owner, permission=permission), Done)
 
     def change(self, change: SetAttributes | SetReplication | Concatenate) -> None:
-        """Change what exists: see ``dfs.messages``."""
         if isinstance(change, Concatenate):
             change = msgspec.structs.replace(change, token=_token())
         self._call(change, Done)
 
     def remove(self, path: str, recursive: bool = False) -> Removed:
-        """Remove a file or folder; return the numbers of files and folders removed."""
         return self._call(Remove(path=path, recursive=recursive, token=_token()), Removed)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
@@ -244,12 +237,10 @@ class DfsClient:
         return self._call(CheckFiles(path=path), CheckReport)
 
     def storage(self) -> StorageReport:
-        """Report how the nodes and all blocks are."""
         return self._call(GetStorageReport(), StorageReport)
 
     # Safe mode -------------------------------------------------------------------------------
     def is_in_safe_mode(self) -> bool:
-        """Whether the NameNode refuses changes for now."""
         return self._call(GetSafeMode(), SafeModeStatus).on
 
     def set_safe_mode(self, on: bool) -> bool:
@@ -257,7 +248,6 @@ class DfsClient:
         return self._call(SetSafeMode(on=on), SafeModeStatus).on
 
     def close(self) -> None:
-        """Close all links."""
         if self._own_network is not None:
             self._own_network.close()
         services: Services | None = vars(self).pop("_services", None)

@@ -237,7 +237,6 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
     blocks: Count  #: of complete files
 
     def __str__(self) -> str:
-        """What people are told while it is on."""
         if self.by_hand:
             return (
                 "the NameNode is in safe mode, as somebody asked for: changes are refused until "

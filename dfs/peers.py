@@ -64,12 +64,10 @@ class Peers:
         return peer
 
     def is_lost(self, node: NodeId) -> bool:
-        """Whether the link to the DataNode of a node is lost."""
         peer = self._peers.get(rack_of(node))
         return peer is not None and peer.link.lost
 
     def close(self) -> None:
-        """Close all links."""
         for peer in self._peers.values():
             peer.link.close()
         self._peers.clear()
@@ -163,7 +161,6 @@ class OutgoingBlock:
         self._watch()
 
     def extend(self, *pieces: memoryview | Source) -> None:
-        """Add the next bytes."""
         for piece in pieces:
             self._transfer.extend(piece)
 

@@ -78,7 +78,6 @@ class Loads(Mapping[NodeId, int]):
 
     @property
     def nodes(self) -> Sequence[NodeId]:
-        """All alive nodes, sorted."""
         if not self._nodes:
             self._nodes = sorted(self._bytes)
             for node in self._nodes:
@@ -90,7 +89,6 @@ class Loads(Mapping[NodeId, int]):
         return self._racks if self.nodes else {}
 
     def join(self, node: NodeId) -> None:
-        """Add a node with 0 bytes."""
         self._bytes[node] = 0
         self._forget_order()
 

@@ -80,12 +80,10 @@ class ArrivingRange:
 
     @property
     def moved(self) -> bool:
-        """Whether there are bytes to take, or the transfer has ended."""
         return bool(self._pieces) or self.failure is not None
 
     @property
     def arrived_bytes(self) -> int:
-        """Number of bytes received, verified or not."""
         return self._incoming.progress
 
     def taken(self) -> Iterator[memoryview]:
@@ -255,7 +253,6 @@ class DfsFile:
     def _read_other(
         self, block: BlockLocation, node: NodeId, offset: int, length: int
     ) -> Iterator[memoryview]:
-        """Read from the node's DataNode."""
         services = self._services
         try:
             arriving = ArrivingRange(

@@ -54,7 +54,6 @@ class BlockWrite:
         return self.stored is not None or bool(self.failure)
 
     def abort(self) -> None:
-        """Cancel the write of this block."""
         self.failure = self.failure or "given up"
         if self._sending is not None:
             self._sending.abort("the writer gave up")

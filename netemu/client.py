@@ -134,7 +134,6 @@ class NetworkClient:
             self._link.send(CloseFlow(flow=flow))
 
     def close(self) -> None:
-        """Disconnect; flows still open stay as they are."""
         self._flows.clear()
         if "_link" in vars(self):
             self._link.close()
@@ -147,7 +146,6 @@ class NetworkClient:
         return link
 
     def _request_all_again(self) -> None:
-        """Request all flows again over a new connection."""
         for flow, waiting in self._flows.items():
             if not waiting.is_local:
                 self._request(flow, self._order(flow, again=True))

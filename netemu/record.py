@@ -74,7 +74,6 @@ class LinkLog:
         self._samples: list[tuple[float, Mapping[str, int], dict[str, float | None]]] = []
 
     def wants(self, at_s: float) -> bool:
-        """Whether a sample is due at this time."""
         return not self._samples or at_s >= self._samples[-1][0] + self.period_s
 
     def take(
@@ -111,7 +110,6 @@ class LinkLog:
                 file.write(json.dumps(row) + "\n")
 
     def changes(self) -> Iterator[Sample]:
-        """The samples."""
         written: dict[str, int] = {}
         before: dict[str, float | None] = {}
         for at_s, totals, now in self._samples:

@@ -128,7 +128,6 @@ class OutgoingTransfer(_End):
         self._pump()
 
     def take(self, message: ChunkTaken) -> None:
-        """Handle the receiver's acknowledgement."""
         if self.over:
             return
         if message.stored_bytes > self.sent:
@@ -143,7 +142,6 @@ class OutgoingTransfer(_End):
             self._pump()
 
     def drop(self) -> None:
-        """Forget the transfer without notifying anybody."""
         super().drop()
         while self._sources:
             self._sources.popleft().close()
@@ -341,7 +339,6 @@ class Transfers:
             end.drop()
 
     def fail_all(self, reason: str) -> None:
-        """Fail every transfer: the other process is gone."""
         for end in list(self._ends.values()):
             end.failed(reason)
 
@@ -368,7 +365,6 @@ class Transfers:
             self._send(TransferFailed(transfer=message.transfer, reason=reason), None)
 
     def failed(self, message: TransferFailed) -> None:
-        """The other side gave up a transfer."""
         end = self._ends.get(message.transfer)
         if end is not None:
             end.failed(message.reason)
@@ -433,7 +429,6 @@ class ServerTransfers:
         return sum(map(len, self._by_peer.values()))
 
     def with_peer(self, peer: bytes) -> Transfers:
-        """The transfers with one peer."""
         known = self._by_peer.get(peer)
         if known is None:
             known = self._by_peer[peer] = Transfers(partial(self._server.push, peer))

@@ -63,7 +63,6 @@ class Sender(NamedTuple):
     key: str  #: the same for all connections of a process; over TCP, of a role
 
     def may(self, roles: frozenset[str]) -> bool:
-        """Whether it has one of these roles."""
         return self.role == OWN or self.role in roles
 
 
@@ -150,7 +149,6 @@ class Epochs:
             socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}/{which}".encode())
 
     def close(self) -> None:
-        """Close the files."""
         for mapped in self._mapped.values():
             mapped.close()
         self._mapped.clear()
@@ -202,7 +200,6 @@ class Keys:
 
     @classmethod
     def create(cls, folder: Path) -> None:
-        """Generate all key pairs in a new folder that only this user can read."""
         folder.mkdir(mode=0o700)
         (folder / _ADMITTED).mkdir(mode=0o700)
         zmq.auth.create_certificates(folder, _SERVER)
@@ -228,7 +225,6 @@ class Keys:
         self._gate.configure_curve(domain="*", location=self._folder / _ADMITTED)
 
     def stop_admitting(self) -> None:
-        """Stop the authenticator that ``admit_only_own_clients`` started."""
         if self._gate is not None:
             self._gate.stop()
 
@@ -274,7 +270,6 @@ class Admission:
             self._only.pop(kind, None)
 
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
-        """The sender of a frame that came from ``peer``."""
         known = self._senders.get(peer)
         if known is None:
             known = _kept(self._senders, peer, self._who_sent(frame))

@@ -62,7 +62,6 @@ class LastingLink:
         self._link = self._make(pause_s=0.0)
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._handlers[kind] = handler
         self._link.on(kind, handler)
 
@@ -137,11 +136,9 @@ class LastingLink:
 
     @property
     def waits_s(self) -> float:
-        """Seconds that it has waited for a connection; 0 if connected."""
         return self._link.waits_s
 
     def close(self) -> None:
-        """Close the link for good."""
         self._is_closed, self._held = True, None
         self._link.close()
 

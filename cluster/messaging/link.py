@@ -87,7 +87,6 @@ class Link:
             self._connect()
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
 

@@ -102,7 +102,6 @@ class Reactor:
         self.on_woken: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        """Close its own descriptor; the reactor cannot be used afterwards."""
         if self._alarm is not None:
             self._alarm.close()
 
@@ -129,7 +128,6 @@ class Reactor:
         return timer
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Call once, ``delay_s`` from now."""
         return self.call_at(now_s() + delay_s, call)
 
     def call_every(self, period_s: float, call: Callable[[], None]) -> None:
@@ -149,7 +147,6 @@ class Reactor:
         self.call_at(when_s, tick)
 
     def run(self) -> None:
-        """Run the loop until ``stop`` is called."""
         self._stopped = False
         while not self._stopped:
             self._turn(math.inf)
@@ -172,7 +169,6 @@ class Reactor:
         self._stopped = True
 
     def _turn(self, deadline_s: float) -> None:
-        """Wait for readable sockets or due timers, and call their handlers."""
         self._drop_cancelled()
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         ready = self._wait(due_s)
@@ -184,7 +180,6 @@ class Reactor:
         self._fire_timers()
 
     def _wait(self, due_s: float) -> list[tuple[Any, int]]:
-        """Wait until a socket is readable or ``due_s``; return the readable ones."""
         left_s = due_s - now_s()
         if left_s <= 0:
             return self._poller.poll(0)

@@ -138,7 +138,6 @@ class Doorman:
         reactor.add(self._monitor, self._look)
 
     def close(self) -> None:
-        """Stop watching."""
         self._reactor.remove(self._monitor)
         self._served.disable_monitor()
         self._monitor.close(linger=0)

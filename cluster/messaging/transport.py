@@ -168,7 +168,6 @@ class Transport:
         return self._epochs.own
 
     def server(self, name: str) -> Server:
-        """Make a server with the address ``name``."""
         assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)
         configure_server(socket)
@@ -232,13 +231,11 @@ class Transport:
             self.context.destroy()  # with what an interrupt left open: it would wait for it
 
     def _keep(self, end: E) -> E:
-        """Keep a server or link for ``close``, and drop those that are closed already."""
         self._open = [known for known in self._open if not known.closed]
         self._open.append(end)
         return end
 
     def _sender(self, header: zmq.Frame) -> Sender:
-        """The sender of a message with this header frame."""
         if self._keys is not None:
             key = str(header.get("User-Id"))
             role, pid = self._keys.role(key), None
@@ -297,7 +294,6 @@ class Server:
         self._admission.restrict(kind, only)
 
     def again(self, request: Request[Message]) -> None:
-        """Handle a request again that its handler had put off."""
         answer: Message | None
         try:
             answer = self._handlers[type(request.message)](request)
@@ -309,7 +305,6 @@ class Server:
             self._answer(request.peer, request.number, answer, None)
 
     def sender(self, request: Request[Message]) -> Sender:
-        """The sender of a request."""
         assert request.header is not None, "it came from a socket"
         return self._admission.sender(request.peer, request.header)
 
@@ -332,7 +327,6 @@ class Server:
         return bool(self._socket.closed)
 
     def close(self) -> None:
-        """Stop serving."""
         if not self.closed:
             self._reactor.remove(self._socket)
             self._doorman.close()

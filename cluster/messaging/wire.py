@@ -172,7 +172,6 @@ class Refusal(Message, frozen=True, kw_only=True):
         return cls(reason=text, unable=isinstance(reason, PeerUnable), kind=kind)
 
     def error(self) -> Refused:
-        """The exception that the requester raises."""
         return (NotDone if self.unable else Refused)(self.reason, self.kind)
 
     def __str__(self) -> str:
@@ -211,11 +210,9 @@ class Vocabulary:
             self.add(kind)
 
     def add(self, kind: type[Message]) -> None:
-        """Accept messages of class ``kind`` from now on."""
         self._kinds[kind.tag()] = kind
 
     def kinds(self) -> list[type[Message]]:
-        """All of them."""
         return list(self._kinds.values())
 
     def kind(self, tag: object) -> type[Message]:

@@ -118,7 +118,6 @@ class BlockServer:
         return tuple(self._stores)
 
     def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
-        """{usable node: its replicas}"""
         return {node: self._stores[node].held() for node in self.usable_nodes()}
 
     def _lose_node(self, request: Request[LoseNode]) -> Done:
@@ -195,7 +194,6 @@ class BlockServer:
             on_end(None)
 
     def _sync_folders(self) -> None:
-        """Sync the nodes' folders, right after they were made."""
         for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
             sync_folder(folder)
 
@@ -255,8 +253,6 @@ class BlockServer:
 
     # Commands of the NameNode ------------------------------------------------------------------
     def replicate(self, command: ReplicateBlock) -> None:
-        """Copy a replica to another node."""
-
         def failed(reason: str) -> None:
             self._report(
                 ReplicationFailed(

@@ -189,7 +189,6 @@ class NameNode:
         return tuple(kind for kind in self._handlers if kind not in (Ticked, FileStored))
 
     def handle(self, message: Message, now_s: float) -> Outcome:
-        """Handle a request or a fact that arrived at time ``now_s``."""
         self._namespace.now_s = now_s + self._epoch_s
         if self.safe_mode.on:
             self._check_safe(message)
@@ -206,11 +205,9 @@ class NameNode:
         return Outcome(reply, datanodes.take_commands(), self._moves.take_ended())
 
     def is_being_written(self, file: int) -> bool:
-        """Whether the file with that number is open."""
         return file in self._open
 
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` if the state contradicts itself."""
         self.blocks.check_invariants()
 
     # Safe mode -------------------------------------------------------------------------------

@@ -92,7 +92,6 @@ class DataNodes:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a command is pending, or any replica is doubtful."""
         return bool(self._commands or self._verify_s)
 
     def check_node(self, node: NodeId) -> RackId:
@@ -131,7 +130,6 @@ class DataNodes:
 
     # DataNodes -------------------------------------------------------------------------------
     def register(self, message: RegisterDataNode, now_s: float) -> Done:
-        """A DataNode has started; it lists all replicas of its nodes."""
         self._check_rack(message.rack)
         for node in message.nodes:
             if self.check_node(node) != message.rack:
@@ -193,7 +191,6 @@ class DataNodes:
                 self.doubt(fact.block, fact.target, now_s)
 
     def replication_failed(self, fact: ReplicationFailed, now_s: float) -> None:
-        """A copy has failed."""
         self._replication.failed(fact.block, fact.target, now_s, fact.reason)
 
     def deleted(self, fact: ReplicasDeleted, now_s: float) -> None:
@@ -211,7 +208,6 @@ class DataNodes:
             self.doubt(fact.block, fact.node, now_s)
 
     def verified(self, fact: ReplicaVerified, now_s: float) -> None:
-        """A DataNode has verified one of its replicas."""
         key = fact.block, fact.node
         changes, verdict = _VERDICTS[fact.found]
         state = self._state(*key)
@@ -235,7 +231,6 @@ class DataNodes:
         self._verify_at(block, node, now_s)
 
     def decide(self, now_s: float) -> None:
-        """Send the commands to verify replicas that are due."""
         while self._heap and self._heap[0][0] <= now_s:
             when_s, block, node = heapq.heappop(self._heap)
             if self._verify_s.get((block, node)) != when_s:

@@ -118,11 +118,9 @@ class OpenFiles:
         return number in self._files
 
     def path_of(self, number: int) -> str:
-        """The path of an open file; "" if it is not open."""
         return self._files[number].opened.path if number in self._files else ""
 
     def below(self, path: str) -> list[OpenFile]:
-        """The open files at ``path`` or below it."""
         names = parse_path(path)
         return [f for f in self._files.values() if f.opened.names[: len(names)] == names]
 
@@ -133,7 +131,6 @@ class OpenFiles:
             self._datanodes.forget(file.blocks)
 
     def give_up(self, files: Sequence[OpenFile]) -> None:
-        """Drop open files."""
         if files:
             self._journal.note(closing(files))
             self.drop(files)
@@ -145,7 +142,6 @@ class OpenFiles:
 
     # Writing ---------------------------------------------------------------------------------
     def create(self, message: CreateFile, now_s: float) -> FileCreated:
-        """Open a new file."""
         names = parse_path(message.path)
         self._namespace.check_target(names, message.overwrite)
         if message.unless and self._namespace.find(message.unless) is not None:
@@ -184,7 +180,6 @@ class OpenFiles:
         )
 
     def reopen(self, message: ReopenFile, now_s: float) -> FileReopened:
-        """Open a complete file to give it another end."""
         inode, length = self._file(message.path), message.stored_length
         if self._is_reopened(inode.number):
             raise PeerError(f"{message.path}: is being written by another client", BUSY)
@@ -215,14 +210,12 @@ class OpenFiles:
         return answer
 
     def add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
-        """Give an open file one more block."""
         file = self._touched(message.file, now_s)
         return self._new_block(
             file, message.stored_length, now_s, message.instead_of, message.exclude
         )
 
     def complete(self, message: CompleteFile, now_s: float) -> FileCompleted:
-        """Make an open file a complete one."""
         file = self._touched(message.file, now_s)
         unused = file.blocks.copy()
         blocks: list[FileBlock] = []
@@ -250,13 +243,11 @@ class OpenFiles:
         return answer
 
     def abandon(self, message: AbandonFile, now_s: float) -> Done:
-        """Drop an open file."""
         self.give_up([self._touched(message.file, now_s)])
         return Done()
 
     # Changes of what exists ------------------------------------------------------------------
     def set_attributes(self, message: SetAttributes, _: float) -> Done:
-        """Change an owner, a group, a permission or a time."""
         inode = self._namespace.get(message.path)
         names = "owner", "group", "permission", "modified_s", "accessed_s"
         given = {name: getattr(message, name) for name in names}
@@ -266,7 +257,6 @@ class OpenFiles:
         return Done()
 
     def set_replication(self, message: SetReplication, _: float) -> Done:
-        """Change how many replicas a file has."""
         inode = self._file(message.path)
         self._check_replication(message.replication, least=1)
         self._replace(msgspec.structs.replace(inode, replication=message.replication))
@@ -274,7 +264,6 @@ class OpenFiles:
         return Done()
 
     def concatenate(self, message: Concatenate, _: float) -> Done:
-        """Put the blocks of files at the end of another."""
         target = self._file(message.target)
         sources = [self._file(path) for path in message.sources]
         numbers = [inode.number for inode in (target, *sources)]
@@ -305,7 +294,6 @@ class OpenFiles:
         return file
 
     def _is_reopened(self, inode: int) -> bool:
-        """Whether the file with that inode number has been opened again."""
         reopened = [file.opened.reopened for file in self._files.values()]
         return any(file is not None and file.number == inode for file in reopened)
 
@@ -336,7 +324,6 @@ class OpenFiles:
             self._blocks.want(block.block, replication)
 
     def _block_bytes(self, of: Opened | Attributes) -> int:
-        """The maximum length of a file's blocks."""
         return of.block_bytes or self._block_bytes_max
 
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:

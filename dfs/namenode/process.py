@@ -58,7 +58,6 @@ class GroupCommit:
 
     @property
     def commits(self) -> int:
-        """The number of commits to the journal."""
         return self._journal.commits
 
     def hold(self, release: Callable[[], None]) -> None:
@@ -104,11 +103,9 @@ class Writers:
             raise PeerError(f"{len(files):,} files are being written by this client: {right}")
 
     def begun(self, client: str, file: int) -> None:
-        """A client has created a file."""
         self._files.setdefault(client, set()).add(file)
 
     def ended(self, client: str, file: int) -> None:
-        """A client has completed or abandoned a file."""
         files = self._files.get(client, set())
         files.discard(file)
         if not files:

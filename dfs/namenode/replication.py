@@ -75,7 +75,6 @@ class Replication:
         return True
 
     def failed(self, block: BlockId, target: NodeId, now_s: float, reason: str) -> None:
-        """A copy has failed."""
         if self._end(block, target):
             self._give_up(block, target, reason)
             self._blocks.touched.pop(block, None)
@@ -102,7 +101,6 @@ class Replication:
 
     # What to do ------------------------------------------------------------------------------
     def decide(self, now_s: float) -> list[ReplicationCommand]:
-        """Return commands for the blocks that changed or are due again."""
         touched = self._blocks.touched
         if not (touched or self._copies or self._later) or now_s < self.not_before_s:
             return []
@@ -149,7 +147,6 @@ class Replication:
         return commands, False
 
     def _delete_damaged(self, block: BlockId, known: Block) -> list[ReplicationCommand]:
-        """Return commands to delete damaged replicas, once no more sound ones can be made."""
         corrupt = known.nodes("corrupt")
         if not corrupt:
             return []
@@ -295,7 +292,6 @@ class Moves:
         return None
 
     def decide(self, now_s: float) -> list[DeleteReplicas | ReplicateBlock]:
-        """Return the commands for replicas to drop, and for copies that can begin."""
         commands: list[DeleteReplicas | ReplicateBlock] = [*self._drops]
         self._drops.clear()
         for block, target in list(self._waiting)[:_TRIED_MAX]:
@@ -319,21 +315,18 @@ class Moves:
         self._end(move, ReplicaMoved(nodes=known.sound))
 
     def failed(self, block: BlockId, target: NodeId, reason: str) -> None:
-        """A copy has failed, perhaps one of a move."""
         self._waiting.pop((block, target), None)
         move = self._moves.pop((block, target), None)
         if move is not None:
             self._end(move, Refusal(reason=f"it could not be copied to {target}: {reason}"))
 
     def forget(self, blocks: Collection[BlockId]) -> None:
-        """These blocks are of no file any more."""
         if self._moves:
             gone = set(blocks)
             for block, target in [key for key in self._moves if key[0] in gone]:
                 self.failed(block, target, "its file was removed")
 
     def take_ended(self) -> tuple[EndedMove, ...]:
-        """The answers of moves that have ended since."""
         ended, self._ended = tuple(self._ended), []
         return ended
 

@@ -91,18 +91,15 @@ class Reports:
         self._nodes = nodes  #: all nodes of the topology
 
     def status(self, path: str) -> Status:
-        """The status of a file or folder."""
         inode = self._namespace.find(path)
         return Status(status=None if inode is None else self._status(inode))
 
     def listing(self, path: str) -> Listing:
-        """The entries of a folder, or the file itself."""
         inode = self._namespace.get(path)
         shown = self._namespace.children(inode) if inode.folder else [inode]
         return Listing(entries=tuple(map(self._status, shown)))
 
     def usage(self, path: str) -> Usage:
-        """Numbers of files, folders and blocks below ``path``, and their bytes."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [block for file in files for block in file.blocks]
@@ -117,14 +114,12 @@ class Reports:
         )
 
     def locations(self, path: str) -> BlocksLocated:
-        """The block locations of a file, or of each file directly in a folder."""
         inode = self._namespace.get(path)
         children = self._namespace.children(inode) if inode.folder else [inode]
         files = [child for child in children if not child.folder]
         return BlocksLocated(folder=inode.folder, files=tuple(map(self._locate, files)))
 
     def check(self, path: str) -> CheckReport:
-        """Find missing, under-replicated and over-replicated blocks below ``path``."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [(file, block, self._known(block)) for file in files for block in file.blocks]

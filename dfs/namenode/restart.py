@@ -160,11 +160,9 @@ class SafeMode:
 
     @property
     def all_registered(self) -> bool:
-        """Whether all nodes of the cluster are there."""
         return len(self._blocks.load) == self._nodes
 
     def may_end(self, now_s: float) -> bool:
-        """Whether it may end now."""
         if self.by_hand:
             return False
         if self.all_registered or now_s >= self._lost_at_s:

@@ -294,7 +294,6 @@ class SqliteJournal:
                 self._reserve.keep()
 
     def close(self) -> None:
-        """Close the files."""
         self._database.close()
         if self._log_file is not None:
             os.close(self._log_file)
@@ -320,7 +319,6 @@ class SqliteJournal:
         return [AnswerChange(number, token, answer) for number, token, answer in rows]
 
     def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
-        """Write all of them in one transaction, or none."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             for change in changes:

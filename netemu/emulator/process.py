@@ -96,7 +96,6 @@ class Owners:
             raise PeerError(f'flow "{flow}": belongs to another process')
 
     def forget(self, is_over: Callable[[FlowId], bool]) -> None:
-        """Forget flows that are over."""
         for flow in [flow for flow in self._by_flow if is_over(flow)]:
             del self._by_flow[flow]
 
@@ -442,7 +441,6 @@ class NetworkEmulator:
                 self._ledger.advance(at_s)
 
     def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
-        """Have this called then, in place of what the timer was set to."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
@@ -453,7 +451,6 @@ class NetworkEmulator:
         self._call_at(due_s, self._send_grants)
 
     def _send_grants(self) -> None:
-        """Send the grants that are due, and set the timer for the next ones."""
         self._sending_is_due = False
         self._ledger.advance(self._now_s())
         for peer, grants in self._ledger.take_grants().items():

@@ -98,38 +98,31 @@ class OpenCoflows:
     # What flow schedulers see --------------------------------------------------------------------
     @property
     def now_s(self) -> float:
-        """See ``Traffic``."""
         return self._store.now_s
 
     @property
     def names(self) -> list[str]:
-        """See ``Traffic``."""
         return [self.keys[group] or "" for group in self.groups.tolist()]
 
     @property
     def arrived_s(self) -> Floats:
-        """See ``Traffic``."""
         return np.array([self._arrived_s[group] for group in self.groups.tolist()])
 
     @property
     def sent_bytes(self) -> Floats:
-        """See ``Traffic``."""
         return self.sent_by(self.groups)
 
     @property
     def left_bytes(self) -> Floats:
-        """See ``Traffic``."""
         left: Floats = self._look(self.groups)[0]
         return left
 
     @property
     def bottleneck_s(self) -> Floats:
-        """See ``Traffic``."""
         slowest_s: Floats = self._look(self.groups)[1]
         return slowest_s
 
     def __len__(self) -> int:
-        """How many they are."""
         return len(self.groups)
 
     # What the fabric does ------------------------------------------------------------------------
@@ -149,11 +142,9 @@ class OpenCoflows:
         return number
 
     def key_of(self, number: int) -> str | None:
-        """The name of a coflow by its number."""
         return None if number == NONE else self.keys[number]
 
     def known(self, key: str) -> int:
-        """The number of a coflow; ``NONE`` if it has none."""
         return self._numbers.get(key, NONE)
 
     def take_up(self, key: str, arrived_s: float, sent_bytes: float) -> None:
@@ -185,7 +176,6 @@ class OpenCoflows:
             self._free.append(number)
 
     def look(self) -> None:
-        """Find those that have something to send."""
         if self._all is None:
             self._all = np.array([group for _, _, group in self._by_arrival], np.int32)
         self.groups = self._all[self._store.state.groups.rows[self._all] > 0]

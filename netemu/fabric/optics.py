@@ -102,7 +102,6 @@ class OpticalPlane:
 
     @property
     def _c(self) -> Any:
-        """What loops get."""
         if self._store.on is self._store.view:
             return self.view
         if self._pointers is None:
@@ -171,7 +170,6 @@ class OpticalPlane:
         return [f for f in flows if pair_of[f] == NONE or slot_of[pair_of[f]] == NONE]
 
     def limits_changed(self) -> None:
-        """Note that links have other capacities."""
         self._limits_have_changed = True
 
     def add_to_ports(self, load: Floats) -> None:
@@ -239,7 +237,6 @@ class OpticalPlane:
         return float(pairs.next_event_s(store.now_s, ready_s, store.view, self.view))
 
     def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
-        """See ``pairs.run``."""
         store = self._store
         store.make_room(0)
         asks = isinstance(self.policy, StatelessPolicy)
@@ -301,7 +298,6 @@ class OpticalPlane:
 
     # What can be seen ----------------------------------------------------------------------------
     def circuits(self) -> list[CircuitState]:
-        """All circuits, by the rack that sends."""
         of, found = self.state.of, []
         for src, rack in enumerate(self.racks):
             slots = range(src * self.wavelengths, (src + 1) * self.wavelengths)

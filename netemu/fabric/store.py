@@ -84,7 +84,6 @@ class WayTable:
         self.view = views(self.table)
 
     def know(self, routes: Numbers) -> None:
-        """Know what is limited on routes."""
         middle = self.table.middle
         for route in routes[middle[routes] == NONE].tolist():
             links = unpack(self._routes.between(route).path)
@@ -169,7 +168,6 @@ class Store:
         self.loops.ways.join_all(*given, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
-        """Have a flow send nothing."""
         if self.view.flows.row[flow] != NONE:
             self._leave(flow)
             self.free_rows()
@@ -189,7 +187,6 @@ class Store:
         return ended
 
     def send_all(self, flows: Numbers) -> None:
-        """Have flows, which no link limits, have sent all."""
         self.state.flows.sent[flows] = self.state.flows.size[flows]
 
     def close(self, closing: Numbers) -> tuple[list[int], float]:
@@ -214,16 +211,13 @@ class Store:
         return ordered
 
     def have_more(self, flows: Numbers) -> Bools:
-        """[flow]: whether it has something to send."""
         more: Bools = self.state.flows.sent[flows] < self.state.flows.size[flows]
         return more
 
     def sent_bytes(self, flow: int) -> float:
-        """Bytes that a flow could send by now."""
         return float(rows.sent_by(flow, self.now_s, self.view))
 
     def rate_bytes_per_s(self, flow: int) -> float:
-        """The rate at which a flow sends."""
         row = self.view.flows.row[flow]
         rate = 0.0 if row == NONE else self.view.rows.rate[row] * self.view.flows.weight[flow]
         return float(rate)
@@ -296,7 +290,6 @@ class Store:
 
     # Arrays --------------------------------------------------------------------------------------
     def compile(self) -> None:
-        """Have compiled loops from now on."""
         if self.loops is _PLAIN:
             self.loops = compiled(_LOOPS)
             self.on = self.loops.pointers(self.state)
@@ -368,11 +361,9 @@ class Store:
         return float(self.loops.rows.book_all(self.given(flows), self.now_s, self.on))
 
     def given(self, numbers: Numbers | Bools) -> Array:
-        """What loops get of an array."""
         return memoryview(numbers) if self.loops is _PLAIN else numbers  # type: ignore[arg-type]
 
     def _new_flows(self, many: int) -> list[int]:
-        """Numbers for so many flows."""
         free, self.started = self._free_flows, self.started + many
         new = free[: -many - 1 : -1]
         del free[len(free) - len(new) :]

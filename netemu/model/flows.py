@@ -42,7 +42,6 @@ class FlowRows(NamedTuple):
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
 
     def specs(self, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
-        """The same one by one; ``nodes``: by number."""
         columns = self.src.tolist(), self.dst.tolist(), self.size_bytes.tolist()
         rest = self.coflow.tolist(), self.asks or repeat((1.0, ()))
         for name, src, dst, size, coflow, ask in zip(self.names, *columns, *rest, strict=False):

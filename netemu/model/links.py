@@ -54,12 +54,10 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def links(self) -> tuple[int, ...]:
-        """The links' numbers."""
         return tuple(unpack(self.path))
 
     @property
     def crosses_racks(self) -> bool:
-        """Whether its ends are in different racks."""
         return len(self.counted_as) > 1
 
 

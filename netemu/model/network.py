@@ -87,7 +87,6 @@ class Network:
         )
 
     def ends(self, src: NodeId, dst: NodeId) -> tuple[int, int]:
-        """The numbers of two nodes; ``ValueError`` without one of them."""
         near, far = self.node_number.get(src), self.node_number.get(dst)
         if near is None or far is None or src == dst == OUTSIDE:
             missing = dst if near is not None else src
@@ -280,7 +279,6 @@ class ObservedLinks:
         return changed
 
     def all(self) -> dict[str, LinkState]:
-        """All links as last reported."""
         return dict(self._reported)
 
     def _differs(self, now: LinkState, reported: LinkState) -> bool:
