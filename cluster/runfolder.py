@@ -45,7 +45,14 @@ import msgspec
 from railyard.cluster.errors import UsageError
 from railyard.cluster.machine import unusable
 
+log = logging.getLogger(__name__)
+
 MARK = "railyard.json"
+#: The names of run folders start with this.
+PREFIX = "c-"
+#: A Unix-domain socket's path is limited to 107 bytes; this leaves room for "/sockets/" and a name.
+_PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
+_PURPOSE = "run folder"
 _MARK_BYTES_MAX = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -161,20 +168,26 @@ def _opened(path: Path, parent: int | None = None, *, links: bool = False) -> It
         os.close(folder)
 
 
-log = logging.getLogger(__name__)
-
-#: The names of run folders start with this.
-PREFIX = "c-"
-#: A Unix-domain socket's path is limited to 107 bytes; this leaves room for "/sockets/" and a name.
-_PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
-_PURPOSE = "run folder"
-
-
 class RunFolder:
     """The paths within a run folder.  Only ``create`` makes anything on disk."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self.sockets = self.path / "sockets"
+        self.epochs = self.path / "epochs"
+        self.keys = self.path / "keys"
+        self.jobs = self.path / "jobs"
+        self.events = self.jobs / "events.jsonl"
+        self.network_away = self.jobs / "network-away.jsonl"
+        self.network_looks = self.jobs / "network"
+        self.gateway = self.path / "gateway.json"
+        self.client_files = self.path / "client-files"
+        self.journal = self.path / "namenode.sqlite"
+        self.network_state = self.path / "network.state"
+        self.supervisor_events = self.path / "supervisor.jsonl"
+        #: the permits to compute, beside all run folders: byte n is locked by the NodeManager that
+        #: uses permit n
+        self.permits = self.path.parent / "permits"
 
     @classmethod
     def create(cls, parent: Path) -> RunFolder:
@@ -219,65 +232,9 @@ class RunFolder:
         """When it was made, in seconds since 1970."""
         return (self.path / MARK).stat().st_mtime
 
-    @property
-    def sockets(self) -> Path:
-        return self.path / "sockets"
-
-    @property
-    def epochs(self) -> Path:
-        return self.path / "epochs"
-
     def port(self, name: str) -> Path:
         """The file with the TCP port of the server called ``name``, if the transport is TCP."""
         return self.sockets / f"{name}.port"
-
-    @property
-    def keys(self) -> Path:
-        return self.path / "keys"
-
-    @property
-    def jobs(self) -> Path:
-        return self.path / "jobs"
-
-    @property
-    def events(self) -> Path:
-        return self.jobs / "events.jsonl"
-
-    @property
-    def network_away(self) -> Path:
-        return self.jobs / "network-away.jsonl"
-
-    @property
-    def network_looks(self) -> Path:
-        return self.jobs / "network"
-
-    @property
-    def permits(self) -> Path:
-        """The file of the permits to compute, beside all run folders: see ``nodemanager.permits``.
-
-        Byte n is locked by the NodeManager that uses permit n.
-        """
-        return self.path.parent / "permits"
-
-    @property
-    def gateway(self) -> Path:
-        return self.path / "gateway.json"
-
-    @property
-    def client_files(self) -> Path:
-        return self.path / "client-files"
-
-    @property
-    def journal(self) -> Path:
-        return self.path / "namenode.sqlite"
-
-    @property
-    def network_state(self) -> Path:
-        return self.path / "network.state"
-
-    @property
-    def supervisor_events(self) -> Path:
-        return self.path / "supervisor.jsonl"
 
     def log(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"

@@ -304,17 +304,9 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
 
 #: {table: its keys that can be overridden}
 TABLES: Mapping[str, tuple[str, ...]] = {
-    name: tuple(field.encode_name for field in msgspec.structs.fields(table))
-    for name, table in (
-        ("racks", RackShape),
-        ("links", Links),
-        ("client", Client),
-        ("ocs", Ocs),
-        ("tree", SwitchTree),
-        ("storage", Storage),
-        ("compute", Compute),
-        ("rack", RackFigures),
-    )
+    name.partition(".")[0]: tuple(field.encode_name for field in msgspec.structs.fields(table))
+    for name, table in TABLES_OF_FILE.items()
+    if table is not Liveness
 }
 
 
