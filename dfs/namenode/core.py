@@ -60,7 +60,7 @@ from railyard.dfs.namenode.datanodes import DataNodeCommand, DataNodes
 from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
 from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles, closing
-from railyard.dfs.namenode.replication import Draining, EndedMove, Moves, Replication
+from railyard.dfs.namenode.replication import EndedMove, Moves, Replication, drain_nodes
 from railyard.dfs.namenode.reports import Reports, storage_report
 from railyard.dfs.namenode.restart import REFUSED, Answers, SafeMode
 from railyard.dfs.paths import join_path, parse_path
@@ -170,7 +170,7 @@ class NameNode:
             CompleteFile: once(files.complete),
             AbandonFile: files.abandon,
             MoveReplica: self._move_replica,
-            DrainNodes: Draining(self.blocks, self._nodes).drain,
+            DrainNodes: lambda m, _: drain_nodes(self.blocks, self._nodes, m),
             FileStored: self._file_stored,
             RegisterDataNode: self._register,
             DataNodeHeartbeat: datanodes.heartbeat,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, rack_of
@@ -239,24 +239,15 @@ EndedMove = tuple[MoveReplica, ReplicaMoved | Refusal]
 _TRIED_MAX = 64
 
 
-@dataclass(slots=True)
-class _Move:
-    requests: list[MoveReplica] = field(default_factory=list)  #: one, or the same sent again
-
-
 class Moves:
     """The moves under way."""
 
-    def __init__(
-        self,
-        blocks: BlockMap,
-        replication: Replication,
-        placement: RackAware,
-    ) -> None:
+    def __init__(self, blocks: BlockMap, replication: Replication, placement: RackAware) -> None:
         self._blocks = blocks
         self._replication = replication
         self._placement = placement
-        self._moves: dict[tuple[BlockId, NodeId], _Move] = {}  #: by block and target
+        #: {(block, target): the move's request, and the same sent again}
+        self._moves: dict[tuple[BlockId, NodeId], list[MoveReplica]] = {}
         self._waiting: dict[tuple[BlockId, NodeId], None] = {}  #: those without a copy under way
         self._drops: list[DeleteReplicas] = []  #: commands that nobody has taken yet
         self._ended: list[EndedMove] = []  #: answers that nobody has taken yet
@@ -285,8 +276,7 @@ class Moves:
             return ReplicaMoved(nodes=known.sound)
         if state not in (None, "incoming"):
             raise PeerError(f"{where}: its replica on {target} is {state}")
-        move = self._moves.setdefault((block, target), _Move())
-        move.requests.append(request)
+        self._moves.setdefault((block, target), []).append(request)
         if state is None:
             self._waiting[block, target] = None
         return None
@@ -307,18 +297,16 @@ class Moves:
 
     def copied(self, block: BlockId, target: NodeId) -> None:
         """A copy has succeeded; if it was for a move, the old replica is dropped."""
-        move = self._moves.pop((block, target), None)
-        if move is None:
-            return
-        known = self._blocks.blocks[block]
-        self._drop_old(block, known, move.requests[0])
-        self._end(move, ReplicaMoved(nodes=known.sound))
+        requests = self._moves.pop((block, target), [])
+        if requests:
+            known = self._blocks.blocks[block]
+            self._drop_old(block, known, requests[0])
+            self._ended += [(each, ReplicaMoved(nodes=known.sound)) for each in requests]
 
     def failed(self, block: BlockId, target: NodeId, reason: str) -> None:
         self._waiting.pop((block, target), None)
-        move = self._moves.pop((block, target), None)
-        if move is not None:
-            self._end(move, Refusal(reason=f"it could not be copied to {target}: {reason}"))
+        refusal = Refusal(reason=f"it could not be copied to {target}: {reason}")
+        self._ended += [(each, refusal) for each in self._moves.pop((block, target), [])]
 
     def forget(self, blocks: Collection[BlockId]) -> None:
         if self._moves:
@@ -343,55 +331,44 @@ class Moves:
             self._blocks.set_replica(block, node, "leaving")
             self._drops.append(DeleteReplicas(node=node, blocks=(block,)))
 
-    def _end(self, move: _Move, answer: ReplicaMoved | Refusal) -> None:
-        self._ended += [(request, answer) for request in move.requests]
+
+# Draining -----------------------------------------------------------------------------------------
+def drain_nodes(blocks: BlockMap, nodes: Collection[NodeId], message: DrainNodes) -> DrainingNodes:
+    """Empty these of the topology's ``nodes``.  O(blocks).
+
+    Raises ``PeerError`` for one that can't be spared.
+    """
+    for node in message.nodes:
+        if node not in nodes:
+            raise PeerError(f"{node} is no node of this cluster")
+    wanted = frozenset(message.nodes)
+    if message.new is not None and message.new not in blocks.draining:
+        _check_spared(blocks, message.new, wanted)
+    ended, blocks.draining = blocks.draining - wanted, wanted
+    _count_replicas(blocks, ended)  # they count again
+    return DrainingNodes(replicas=_count_replicas(blocks, message.nodes))
 
 
-class Draining:
-    """Sets which nodes are emptied, and counts what they have yet."""
+def _check_spared(blocks: BlockMap, new: NodeId, draining: Collection[NodeId]) -> None:
+    """Raise ``PeerError`` if the blocks could not have the replicas that they may have now."""
+    rest = [node for node in blocks.load if node not in draining]
+    racks = {rack_of(node) for node in rest}
+    most = max((block.wanted for block in blocks.blocks.values()), default=0)
+    if most > len(rest):
+        others = f"{len(rest)} other node{'s' * (len(rest) != 1)}"
+        raise PeerError(f"{new} can't be drained: blocks have {most} replicas, on {others}")
+    if most > 1 and len(racks) == 1 and rack_of(new) not in racks:
+        alone = f"it is the last node outside {racks.pop()}"
+        raise PeerError(f"{new} can't be drained: {alone}, and replicas are in two racks")
 
-    def __init__(self, blocks: BlockMap, nodes: Collection[NodeId]) -> None:
-        self._blocks = blocks
-        self._nodes = nodes  #: of the topology
 
-    def drain(self, message: DrainNodes, _: float) -> DrainingNodes:
-        """Empty these nodes.  O(blocks).  Raises ``PeerError`` for one that can't be spared."""
-        for node in message.nodes:
-            if node not in self._nodes:
-                raise PeerError(f"{node} is no node of this cluster")
-        wanted = frozenset(message.nodes)
-        if message.new is not None and message.new not in self._blocks.draining:
-            self._check(message.new, wanted)
-        ended, self._blocks.draining = self._blocks.draining - wanted, wanted
-        self._touch(ended)
-        return DrainingNodes(replicas=self._count(message.nodes))
-
-    def _check(self, new: NodeId, draining: Collection[NodeId]) -> None:
-        """Raise ``PeerError`` if the blocks could not have the replicas that they may have now."""
-        left = [node for node in self._blocks.load if node not in draining]
-        racks = {rack_of(node) for node in left}
-        most = max((block.wanted for block in self._blocks.blocks.values()), default=0)
-        if most > len(left):
-            others = f"{len(left)} other node{'s' * (len(left) != 1)}"
-            raise PeerError(f"{new} can't be drained: blocks have {most} replicas, on {others}")
-        if most > 1 and len(racks) == 1 and rack_of(new) not in racks:
-            alone = f"it is the last node outside {racks.pop()}"
-            raise PeerError(f"{new} can't be drained: {alone}, and replicas are in two racks")
-
-    def _count(self, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
-        """{node: its replicas}, each of which replication is to look at."""
-        counts = dict.fromkeys(nodes, 0)
-        if not counts:
-            return counts
-        for block, known in self._blocks.blocks.items():
-            here = [node for node in known.holders if node in counts]
-            for node in here:
-                counts[node] += 1
-            if here and known.complete:
-                self._blocks.touched[block] = None
-        return counts
-
-    def _touch(self, nodes: Collection[NodeId]) -> None:
-        """Have replication look at what these nodes have: it counts again."""
-        if nodes:
-            self._count(nodes)
+def _count_replicas(blocks: BlockMap, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
+    """{node: its replicas}, each of which replication is to look at."""
+    counts = dict.fromkeys(nodes, 0)
+    for block, known in blocks.blocks.items() if counts else ():
+        here = [node for node in known.holders if node in counts]
+        for node in here:
+            counts[node] += 1
+        if here and known.complete:
+            blocks.touched[block] = None
+    return counts
