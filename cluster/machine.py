@@ -13,8 +13,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -253,29 +252,6 @@ def fall_back() -> None:
     global _ahead_by
     os.nice(_ahead_by)
     _ahead_by = 0
-
-
-@contextmanager
-def priority(rank: int) -> Iterator[bool]:
-    """``take_priority`` as a context manager."""
-    before = os.nice(0)
-    taken = take_priority(rank)
-    try:
-        yield taken
-    finally:
-        if taken and priority_of(0).startswith("real"):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        elif taken:
-            os.nice(before - os.nice(0))
-
-
-def priority_of(pid: int) -> str:
-    """The priority of a process in words: "real time", "nice -10", or "no priority"."""
-    scheduler = getattr(os, "sched_getscheduler", None)  # None: not Linux
-    if scheduler is not None and scheduler(pid) == os.SCHED_RR:
-        return "real time"
-    niceness = os.getpriority(os.PRIO_PROCESS, pid)
-    return f"nice {niceness}" if niceness < 0 else "no priority"
 
 
 # Memory of this process ---------------------------------------------------------------------------

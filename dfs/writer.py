@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
 
 from railyard.cluster.errors import NotDone
 from railyard.cluster.ids import OUTSIDE, NodeId
@@ -15,7 +14,6 @@ from railyard.dfs.paths import LOCKED, SAFE_MODE
 from railyard.dfs.peers import OutgoingBlock, Services, nodes_in_rack_of
 
 Buffer = bytes | bytearray | memoryview
-M = TypeVar("M")
 
 #: Bytes of a file that are held at once, unless the writer says otherwise; or one block of it.
 HELD_BYTES = 128 * 2**20

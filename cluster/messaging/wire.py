@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import msgpack
 import msgspec
@@ -189,9 +189,6 @@ class Malformed(PeerError):
 
 class Unsendable(RailyardError):
     """A message to be sent is too large, or has a value that the wire format does not allow."""
-
-
-M = TypeVar("M", bound=Message)
 
 
 def to_map(message: Message) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files import Reserve, sync_file, sync_folder
@@ -55,7 +54,6 @@ _FRAME = struct.Struct(">6I")
 _SUMMED_BYTES = 8  #: of a frame's header; all of its page is
 #: The last bit says whether checksums are of big-endian words.
 _MAGIC = 0x377F0682
-Words = npt.NDArray[np.uint32]
 
 
 def check_log(path: Path, advice: str) -> bool:
