@@ -192,14 +192,16 @@ class RackAware:
 
         The rack with the most replicas goes first; in a rack, the fullest node.
         """
-        left = sorted(nodes)
-        gone: list[NodeId] = []
-        while len(left) > max(wanted, 0):
-            in_rack = Counter(map(rack_of, left))
-            victim = max(left, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node))
-            left.remove(victim)
-            gone.append(victim)
-        return gone
+        remaining = sorted(nodes)
+        removed: list[NodeId] = []
+        while len(remaining) > max(wanted, 0):
+            in_rack = Counter(map(rack_of, remaining))
+            victim = max(
+                remaining, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node)
+            )
+            remaining.remove(victim)
+            removed.append(victim)
+        return removed
 
 
 def _next_node(

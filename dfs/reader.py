@@ -123,7 +123,7 @@ class ArrivingRange:
 STALLED_S = 60.0
 #: Pauses in seconds before each request for new locations once all replicas have failed: the
 #: NameNode may have had new replicas made meanwhile.
-LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+RETRY_PAUSES_S = (0.1, 0.5, 2.0)
 #: Names of distances 0, 1 and 2.
 _DISTANCES = ("local", "rack", "remote")
 
@@ -181,7 +181,7 @@ class DfsFile:
     ) -> Iterator[memoryview]:
         end = offset + length
         tried: dict[NodeId, str] = {}
-        for pause_s in (*LOOK_AGAIN_S, None):
+        for pause_s in (*RETRY_PAUSES_S, None):
             for node in self._nodes_to_try(block):
                 try:
                     for piece in self._read_replica(block, node, offset, end - offset, at_once):
@@ -222,14 +222,14 @@ class DfsFile:
     def _read_replica(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
-        away = distance(self._services.node, node)
+        apart = distance(self._services.node, node)
         pieces = (
             self._read_own(block, node, offset, length, at_once)
-            if away == 0
+            if apart == 0
             else self._read_other(block, node, offset, length)
         )
         for piece in pieces:
-            self._services.read_bytes[_DISTANCES[away]] += len(piece)
+            self._services.read_bytes[_DISTANCES[apart]] += len(piece)
             yield piece
 
     def _read_own(

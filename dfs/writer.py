@@ -102,8 +102,8 @@ class BlockWrite:
             self._pieces.clear()
             return
         first, nodes = self._block.nodes[0], [n.id for n in self._services.topology.nodes()]
-        gone = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
-        self._failed_nodes += gone
+        lost = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
+        self._failed_nodes += lost
         self.is_full = answer.is_full
         self._try_again(answer.reason)
 

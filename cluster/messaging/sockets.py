@@ -135,26 +135,26 @@ class Doorman:
         self._owners: dict[int, int] = {}  #: {descriptor: process id of the other end}
         self._by_process: Counter[int] = Counter()
         self._monitor = served.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
-        reactor.add(self._monitor, self._look)
+        reactor.add(self._monitor, self._on_events)
 
     def close(self) -> None:
         self._reactor.remove(self._monitor)
         self._served.disable_monitor()
         self._monitor.close(linger=0)
 
-    def _look(self) -> None:
+    def _on_events(self) -> None:
         try:
             while True:
                 event, descriptor = monitored_event(self._monitor)
                 if event == zmq.EVENT_ACCEPTED:
-                    self._come(descriptor)
+                    self._opened(descriptor)
                 else:
-                    self._gone(descriptor)
+                    self._closed(descriptor)
         except zmq.Again:
             return
 
-    def _come(self, descriptor: int) -> None:
-        self._gone(descriptor)  # its end was not reported
+    def _opened(self, descriptor: int) -> None:
+        self._closed(descriptor)  # its end was not reported
         try:
             connection = socket.socket(fileno=descriptor)
         except OSError:
@@ -178,7 +178,7 @@ class Doorman:
             return True
         return bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
 
-    def _gone(self, descriptor: int) -> None:
+    def _closed(self, descriptor: int) -> None:
         owner = self._owners.pop(descriptor, None)
         if owner is not None:
             self._by_process[owner] -= 1

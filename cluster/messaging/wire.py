@@ -227,7 +227,7 @@ class Vocabulary:
         try:
             return msgspec.convert(plain, kind)
         except msgspec.ValidationError as error:
-            raise PeerError(_said(kind, error)) from None
+            raise PeerError(_in_words(kind, error)) from None
 
     def decode(self, kind: type[Message], packed: bytes | memoryview) -> Message:
         """Decode a message of class ``kind``; raises ``PeerError`` if ``packed`` is not one."""
@@ -237,7 +237,7 @@ class Vocabulary:
         try:
             message: Message = decoder.decode(packed)
         except (ValueError, RecursionError, OverflowError) as error:
-            raise PeerError(_said(kind, error)) from None
+            raise PeerError(_in_words(kind, error)) from None
         return message
 
 
@@ -308,7 +308,7 @@ def _start(frame: bytes | memoryview) -> tuple[int, object]:
     return number, tag
 
 
-def _said(kind: type[Message], error: Exception) -> str:
+def _in_words(kind: type[Message], error: Exception) -> str:
     return f"{kind.tag()}: {shortened(str(error), 200)}"
 
 

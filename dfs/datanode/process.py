@@ -92,7 +92,7 @@ class BlockServer:
             for node, in_rack in self._nodes.items()
             if in_rack == rack
         }
-        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
+        self.scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
         self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
         #: {outgoing transfer: node of the replica it reads}
@@ -316,10 +316,6 @@ class BlockServer:
                 deleted.append(block)
         self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
 
-    def look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
-        """Verify a replica; for ``DeleteDamaged``, also delete it if it is damaged."""
-        self._scanner.ask(command)
-
     def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
         """Report a replica that could not be copied, so that the NameNode takes another source."""
         self._report_if_damaged(command.source, command.block, error)
@@ -364,8 +360,8 @@ class DataNode:
         link = LastingLink(self._transport, "namenode", on_renewed=self._renewed)
         link.on(ReplicateBlock, lambda command, _: self._server.replicate(command))
         link.on(DeleteReplicas, lambda command, _: self._server.delete(command))
-        link.on(VerifyReplica, lambda command, _: self._server.look_at(command))
-        link.on(DeleteDamaged, lambda command, _: self._server.look_at(command))
+        link.on(VerifyReplica, lambda command, _: self._server.scanner.verify(command))
+        link.on(DeleteDamaged, lambda command, _: self._server.scanner.verify(command))
         link.on(RegisterAgain, lambda _, __: self._register())
         return link
 

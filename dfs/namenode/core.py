@@ -243,8 +243,8 @@ class NameNode:
         return done
 
     def _report_storage(self, _: GetStorageReport, now_s: float) -> StorageReport:
-        heard_s, is_safe = self._datanodes.heard_s, self.safe_mode.on
-        return storage_report(self.blocks, self._nodes, heard_s, now_s, safe_mode=is_safe)
+        contact_s, is_safe = self._datanodes.contact_s, self.safe_mode.on
+        return storage_report(self.blocks, self._nodes, contact_s, now_s, safe_mode=is_safe)
 
     def _enter_safe_mode(self) -> None:
         self._replication.not_before_s = math.inf

@@ -50,7 +50,7 @@ class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
 
 
 #: A replica that is still doubtful is verified again after this time.
-LOOK_AGAIN_S = 30.0
+VERIFY_AGAIN_S = 30.0
 
 #: {finding: (the states that it changes, the new state)}
 _VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
@@ -83,7 +83,7 @@ class DataNodes:
         #: again
         self.deletes_unknown = True
         #: {rack: time of its DataNode's last heartbeat or registration}
-        self.heard_s: dict[RackId, float] = {}
+        self.contact_s: dict[RackId, float] = {}
         self._commands: list[DataNodeCommand] = []  #: oldest first
         #: {(block, node): time when a doubtful replica is verified next}; kept while it is lost
         self._verify_s: dict[tuple[BlockId, NodeId], float] = {}
@@ -135,7 +135,7 @@ class DataNodes:
             if self.check_node(node) != message.rack:
                 raise PeerError(f"{node} is not in rack {message.rack}")
         self._lose(self._alive_in(message.rack))
-        self.heard_s[message.rack] = now_s
+        self.contact_s[message.rack] = now_s
         for node, held in message.nodes.items():
             unknown, doubtful = self._blocks.node_joined(node, held)
             self._doubt_again(node, now_s)
@@ -148,17 +148,17 @@ class DataNodes:
         """A DataNode is alive; nodes of its rack that it does not list are lost."""
         self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
-        if message.rack not in self.heard_s or not set(message.nodes) <= set(alive):
+        if message.rack not in self.contact_s or not set(message.nodes) <= set(alive):
             self._commands.append(DataNodeCommand(message.rack, RegisterAgain()))
             return
-        self.heard_s[message.rack] = now_s
+        self.contact_s[message.rack] = now_s
         self._lose([node for node in alive if node not in message.nodes])
 
     def lose_silent(self, now_s: float) -> None:
         """Nodes are lost if their DataNode has been silent for longer than the expiry."""
         silent_since_s = now_s - self._expiry_s
-        for rack in [r for r, heard_s in self.heard_s.items() if heard_s < silent_since_s]:
-            del self.heard_s[rack]
+        for rack in [r for r, contact_s in self.contact_s.items() if contact_s < silent_since_s]:
+            del self.contact_s[rack]
             self._lose(self._alive_in(rack))
 
     def report(self, message: BlockReport, now_s: float) -> None:
@@ -217,7 +217,7 @@ class DataNodes:
             if verdict == "sound" or state is None:
                 self._verify_s.pop(key, None)
             else:
-                self._verify_at(*key, now_s + LOOK_AGAIN_S)
+                self._verify_at(*key, now_s + VERIFY_AGAIN_S)
         state = self._state(*key)
         if state == "sound":
             self._moves.copied(*key)
@@ -243,7 +243,7 @@ class DataNodes:
             if state in IN_DOUBT:
                 length = known.stored_length
                 self.send([VerifyReplica(block=block, stored_length=length, node=node)])
-            self._verify_at(block, node, now_s + LOOK_AGAIN_S)
+            self._verify_at(block, node, now_s + VERIFY_AGAIN_S)
 
     # Helpers ---------------------------------------------------------------------------------
     def _doubt_again(self, node: NodeId, now_s: float) -> None:

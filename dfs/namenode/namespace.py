@@ -204,18 +204,18 @@ class Namespace:
         if inode.folder and self._children[inode.number] and not recursive:
             why = "a folder that is not empty: need -r (recursive)"
             raise PeerError(f"{path}: {why}", NOT_EMPTY)
-        gone, folders = [inode.number], 0
-        for number in gone:  # the list grows in the loop
+        removed, folders = [inode.number], 0
+        for number in removed:  # the list grows in the loop
             within = self._children.get(number)
             if within is not None:
-                gone += within.values()
+                removed += within.values()
                 folders += 1
-        for number in reversed(gone):
+        for number in reversed(removed):
             self._before.setdefault(number, self._inodes.pop(number))
             self._children.pop(number, None)
         del self._children[inode.parent][inode.name]
         self._touch(inode.parent)
-        return len(gone) - folders, folders
+        return len(removed) - folders, folders
 
     def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
         """Check that a file may be put at ``names``; raises ``PeerError`` if not.

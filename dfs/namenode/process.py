@@ -141,7 +141,7 @@ class _Registered:
 
     pid: int
     heartbeat: DataNodeHeartbeat  #: the latest
-    heard_s: float
+    contact_s: float
 
 
 class NameNodeServer:
@@ -251,13 +251,13 @@ class NameNodeServer:
             self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
         elif message.rack in self._registered:
             known = self._registered[message.rack]
-            known.heartbeat, known.heard_s = message, at_s
+            known.heartbeat, known.contact_s = message, at_s
 
     def _tick(self) -> None:
         self._writers.forget()
         at_s = self._clock.at_s(now_s())
         for known in self._registered.values():
-            silent_s = at_s - known.heard_s
+            silent_s = at_s - known.contact_s
             if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
                 self._send(self._core.handle(known.heartbeat, at_s))
         self._send(self._core.handle(Ticked(), at_s))

@@ -310,8 +310,8 @@ class Moves:
 
     def forget(self, blocks: Collection[BlockId]) -> None:
         if self._moves:
-            gone = set(blocks)
-            for block, target in [key for key in self._moves if key[0] in gone]:
+            removed = set(blocks)
+            for block, target in [key for key in self._moves if key[0] in removed]:
                 self.failed(block, target, "its file was removed")
 
     def take_ended(self) -> tuple[EndedMove, ...]:

@@ -27,19 +27,19 @@ from railyard.dfs.namenode.namespace import Namespace
 def storage_report(
     blocks: BlockMap,
     nodes: Iterable[NodeId],
-    heard_s: Mapping[RackId, float],
+    contact_s: Mapping[RackId, float],
     now_s: float,
     *,
     safe_mode: bool,
 ) -> StorageReport:
-    """The report on ``nodes``, those of the topology; ``heard_s``: {rack: time of a heartbeat}."""
+    """The report on the topology's ``nodes``; ``contact_s``: {rack: time of a heartbeat}."""
     complete = [block for block in blocks.blocks.values() if block.complete]
     short = [block for block in complete if 0 < len(block.sound) < block.wanted]
     missing = [block for block in complete if not block.sound]
     held = Counter(node for block in blocks.blocks.values() for node in block.holders)
 
     def storage(node: NodeId) -> NodeStorage:
-        heard = heard_s.get(rack_of(node))
+        latest_s = contact_s.get(rack_of(node))
         alive = blocks.is_alive(node)
         return NodeStorage(
             node=node,
@@ -47,7 +47,7 @@ def storage_report(
             draining=node in blocks.draining,
             replicas=held[node],
             stored_bytes=blocks.load[node] if alive else 0,
-            silent_s=None if heard is None else max(0.0, now_s - heard),
+            silent_s=None if latest_s is None else max(0.0, now_s - latest_s),
         )
 
     return StorageReport(

@@ -145,7 +145,7 @@ class StateFile:
 def counted_before(state: State) -> NetworkStats | None:
     """The counters of a network whose flows have gone with its process.
 
-    Those that are told anew are opened again, so they count as never opened.
+    Those that are reported anew are opened again, so they count as never opened.
     """
     stats = state.stats
     if stats is None:
@@ -166,23 +166,23 @@ class _Subscription:
 
 
 class Publisher:
-    """The subscribers of one server; ``look`` returns the fabric as of now."""
+    """The subscribers of one server; ``current`` returns the fabric as of now."""
 
-    def __init__(self, server: Server, reactor: Reactor, look: Callable[[], Fabric]) -> None:
+    def __init__(self, server: Server, reactor: Reactor, current: Callable[[], Fabric]) -> None:
         self._server = server
         self._reactor = reactor
-        self._look = look
+        self._current = current
         self._subscriptions: dict[tuple[bytes, type[Message]], _Subscription] = {}
         server.on(WatchNetwork, self._watch_network)
         server.on(WatchLinks, self._watch_links)
 
     def _watch_network(self, request: Request[WatchNetwork]) -> NetworkView:
         watch = request.message
-        sent = network_view(self._look(), with_rates=watch.with_rates)
+        sent = network_view(self._current(), with_rates=watch.with_rates)
 
         def report() -> NetworkView | None:
             nonlocal sent
-            view = network_view(self._look(), with_rates=watch.with_rates)
+            view = network_view(self._current(), with_rates=watch.with_rates)
             if msgspec.structs.replace(view, now_s=sent.now_s) == sent:
                 return None
             sent = view
@@ -192,12 +192,12 @@ class Publisher:
         return sent
 
     def _watch_links(self, request: Request[WatchLinks]) -> LinksObserved:
-        watch, fabric = request.message, self._look()
+        watch, fabric = request.message, self._current()
         observed = ObservedLinks(fabric.network, watch.change)
         observed.look(fabric)
 
         def report() -> LinksObserved | None:
-            changed = observed.look(self._look())
+            changed = observed.look(self._current())
             return LinksObserved(links=changed) if changed else None
 
         self._subscribe(request, watch.period_s, report)
@@ -306,7 +306,7 @@ class NetworkEmulator:
         self._on(SetCapacity, self._set_capacity, (CLIENT,))
         self._server.on(GetNetworkStats, self._stats)
         self._server.on(GetCircuitChanges, self._circuit_changes)
-        self._publisher = Publisher(self._server, self._reactor, self._look)
+        self._publisher = Publisher(self._server, self._reactor, self._current)
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
@@ -371,7 +371,7 @@ class NetworkEmulator:
             raise PeerUnable(f"{order.link} stays as it was: it would be forgotten: {error}")
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
-    def _look(self) -> Fabric:
+    def _current(self) -> Fabric:
         self._catch_up()
         return self._fabric
 
@@ -386,7 +386,7 @@ class NetworkEmulator:
                 log.error("%s", error)
             else:
                 self._given[link] = bytes_per_s
-        log.info("in place of an emulator that died: flows and coflows are told anew")
+        log.info("in place of an emulator that died: flows and coflows are reported anew")
 
     def _keep_if_busy(self) -> None:
         if self._fabric.open_flows or self._is_unkept:
@@ -497,7 +497,7 @@ class NetworkEmulator:
         return plus(self._stats_before, counted)
 
     def _circuit_changes(self, request: Request[GetCircuitChanges]) -> CircuitChanges:
-        wanted, fabric = request.message, self._look()
+        wanted, fabric = request.message, self._current()
         first = self._restarts * CIRCUITS_OF_ONE
         total, changes = fabric.circuit_changes(max(wanted.after - first, 0))
         sent = changes[:_CHANGES_MAX]

@@ -114,12 +114,12 @@ class OpenCoflows:
 
     @property
     def left_bytes(self) -> Floats:
-        left: Floats = self._look(self.groups)[0]
+        left: Floats = self._measure(self.groups)[0]
         return left
 
     @property
     def bottleneck_s(self) -> Floats:
-        slowest_s: Floats = self._look(self.groups)[1]
+        slowest_s: Floats = self._measure(self.groups)[1]
         return slowest_s
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class OpenCoflows:
         """[group]: bytes that it has sent over links with limits."""
         store = self._store
         if store.by_bytes:  # all that has come, but for what is left
-            left = self._look(groups)[0]
+            left = self._measure(groups)[0]
             return np.asarray(store.state.groups.sent[groups] - left)
         store.loops.levels.count_all_sent(store.now_s, groups, store.on)
         return np.asarray(store.state.groups.sent[groups])
@@ -175,7 +175,7 @@ class OpenCoflows:
             self.keys[number] = None
             self._free.append(number)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         if self._all is None:
             self._all = np.array([group for _, _, group in self._by_arrival], np.int32)
         self.groups = self._all[self._store.state.groups.rows[self._all] > 0]
@@ -186,7 +186,7 @@ class OpenCoflows:
         del self._by_arrival[bisect_left(self._by_arrival, entry)]
         self._all = None
 
-    def _look(self, groups: Numbers) -> Floats:
+    def _measure(self, groups: Numbers) -> Floats:
         """[left bytes or seconds, coflow]"""
         store, found = self._store, np.zeros((2, len(groups)))
         store.loops.filling.look_at(groups, found[0], found[1], store.now_s, store.on)

@@ -185,7 +185,7 @@ class OpticalPlane:
         store = self._store
         if self._limits_have_changed:
             self._limits_have_changed = False
-            self._look_at_limits()
+            self._apply_limits()
         self._make_room(0)
         counts = self.view.lists.counts
         if counts[SMALL] or counts[GROWN]:
@@ -277,7 +277,7 @@ class OpticalPlane:
         return is_new
 
     # Ports ---------------------------------------------------------------------------------------
-    def _look_at_limits(self) -> None:
+    def _apply_limits(self) -> None:
         store, loops, now_s = self._store, self._loops, self._store.now_s
         capacity = store.state.work.capacity
         counts = self.state.lists.counts
