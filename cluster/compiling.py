@@ -18,38 +18,41 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from railyard.cluster import runfolder
+from railyard.cluster.runfolder import mark_folder, remove_folder
 
 #: What numba needs of SciPy, for linear algebra only.
 _BLAS = "scipy.linalg.cython_blas"
 _PURPOSE = "compiled loops"
 _HERE = Path(__file__).parent
-#: the rooms and files of which something is compiled
-_ROOMS = (
-    "netemu/kernel",
-    "netemu/circuits",
-    "resourcemanager/core/shuffling/loops.py",
-    "resourcemanager/schedulers/tetrium/exact.py",
-)
 
 
 @functools.cache
-def set_up_numba() -> None:
-    """Make numba ready, before the first of its decorators: 0.5 s and 70 MB.
+def set_up_numba(name: str, *sources: Path) -> None:
+    """Make numba ready for loops that are compiled from these files or folders: 0.5 s and 70 MB.
 
-    A first run on a machine also takes up to a minute or two in which the loops are compiled and
-    written to ``__pycache__``.
+    Right before its decorators, of which ``name`` says what they are for.  A first run on a machine
+    also takes up to a minute or two in which the loops are compiled and written to ``__pycache__``.
     """
-    _keep_loops()
+    from numba import config
+
+    folder = loops_folder(name, sources, _parent())
+    with suppress(OSError):  # several come at once, or no place for it: numba sees to that
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        mark_folder(folder, _PURPOSE)
+        for other in set(folder.parent.glob(f"loops-{name}-*")) - {folder}:
+            remove_folder(other, _PURPOSE)  # of older source
+    vars(config)["CACHE_DIR"] = str(folder)
     _leave_out_scipy()
 
 
-def loops_folder(sources: Iterable[Path], parent: Path) -> Path:
+def loops_folder(name: str, sources: Iterable[Path], parent: Path) -> Path:
     """Where under ``parent`` is kept what is compiled from these files, as they are now."""
     seen = hashlib.sha256()
-    for source in sorted(sources):
-        seen.update(source.name.encode() + b"\0" + source.read_bytes())
-    return parent / f"loops-{seen.hexdigest()[:16]}"
+    for source in sources:
+        for file in sorted(source.rglob("*.py")) if source.is_dir() else (source,):
+            seen.update(file.name.encode() + b"\0" + file.read_bytes())
+    return parent / f"loops-{name}-{seen.hexdigest()[:16]}"
 
 
 def compile_once(loop: Any) -> Any:
@@ -80,8 +83,9 @@ def compile_once(loop: Any) -> Any:
     return loop
 
 
-def _keep_loops() -> None:
-    """Have numba use this source's folder; those that we made for older source are removed."""
+@functools.cache
+def _parent() -> Path:
+    """Where folders of loops are, as numba was told, or beside this source if it is ours."""
     from numba import config
 
     settings, parent = vars(config), _HERE / "__pycache__"
@@ -90,19 +94,8 @@ def _keep_loops() -> None:
     elif not os.access(_HERE, os.W_OK):
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         parent = Path(caches) / "railyard"
-    if settings["BOUNDSCHECK"]:
-        parent /= "checked"  # numba does not tell these from loops without checks
-    rooms = [_HERE.parent / room for room in _ROOMS]
-    files = [room for room in rooms if room.is_file()]
-    sources = [*files, *(source for room in rooms for source in room.rglob("*.py"))]
-    folder = loops_folder(sources, parent)
-    with suppress(OSError):  # several come at once, or no place for it: numba sees to that
-        parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
-        runfolder.mark_folder(folder, _PURPOSE)
-        for other in set(parent.glob("loops-*")) - {folder}:
-            runfolder.remove_folder(other, _PURPOSE)
-    settings["CACHE_DIR"] = str(folder)
+    # numba does not tell these from loops without checks
+    return parent / "checked" if settings["BOUNDSCHECK"] else parent
 
 
 def _leave_out_scipy() -> None:

@@ -46,13 +46,11 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     scheduler_options: dict[str, str | int | float | bool] = {}
 
     def save(self, folder: RunFolder) -> None:
-        """Write it to the run folder."""
         text = json.dumps(msgspec.to_builtins(self), indent=2)
         (folder.path / "cluster.json").write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: RunFolder) -> ClusterConfig:
-        """Read it from the run folder."""
         path = folder.path / "cluster.json"
         # Python's own parser, since it accepts the Infinity of an unlimited rate.
         return msgspec.convert(json.loads(path.read_text(encoding="utf-8")), cls)

@@ -1,8 +1,12 @@
-"""Makes untrusted text safe to print on a terminal.
+"""The classes of errors, the wording of their messages, and untrusted text made safe to print.
 
-Escapes control characters, marks that change the direction of text, letters without width, and
-bytes that are not UTF-8.  So no name, error or output of a job can move the cursor, hide a line, or
-look like another name.
+* ``UsageError``: a user's mistake.  One line, no traceback, exit status 2.
+* ``PeerError``: a message from another process was wrong.  Refused, logged, counted, survived.
+* ``InvariantError``: our own state is wrong.  Stops the process: going on could lose data.
+
+``printable`` escapes control characters, marks that change the direction of text, letters without
+width, and bytes that are not UTF-8: no name, error or output of a job can move the cursor, hide a
+line, or look like another name.
 """
 
 from __future__ import annotations
@@ -59,13 +63,6 @@ def _escaped(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":  # as "surrogateescape" decodes a byte
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode("ascii")
-
-
-# The classes of errors, and the wording of their messages.
-#
-# * ``UsageError``: a user's mistake.  One line, no traceback, exit status 2.
-# * ``PeerError``: a message from another process was wrong.  Refused, logged, counted, survived.
-# * ``InvariantError``: our own state is wrong.  Stops the process: going on could lose data.
 
 
 #: Letters of a name that an error shows.

@@ -1,7 +1,7 @@
-"""Packed files: which ending of a name says which format, and what is in such a file.
+"""What the first bytes of a file say: how it is packed, and which program runs it.
 
-As in Hadoop the ending decides, and a file whose first bytes are of another format is wrong.
-Imports nothing but Python's own library: ``hadoop fs -text`` reads files by it, too.
+As in Hadoop the ending of a packed file's name decides, and a file whose first bytes are of another
+format is wrong.  Imports nothing but Python's own library: the commands ``hadoop`` use it, too.
 """
 
 from __future__ import annotations
@@ -111,11 +111,7 @@ def unpacked(ending: str, file: IO[bytes]) -> Iterator[bytes]:
         raise NotPacked(f"is no sound {format_.name} file: {error}") from None
 
 
-# Programs as streaming jobs name them: a command's words, and what keeps a file from being run.
-#
-# Imports nothing but Python's own library: the command ``hadoop`` checks programs by it, too.
-
-
+# Programs of streaming jobs -----------------------------------------------------------------------
 #: Bytes of a file's beginning that ``first_line_fault`` looks at.
 PROGRAM_HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

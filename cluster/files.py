@@ -1,7 +1,10 @@
-"""Durable writes: syncs to the disk, so that data survives a power cut.
+"""Files of ours: durable writes, bulk reads, and room that is reserved on the disk.
 
 fast    data is left to the system's cache: it survives a crash of any process, not a power cut
 safe    data is on the disk before the write is acknowledged
+
+Files are read, never mapped: reading a mapping of a truncated file kills the process (SIGBUS), and
+mapped bytes may change between their check and their use.
 """
 
 from __future__ import annotations
@@ -43,12 +46,6 @@ def sync_folder(path: Path) -> None:
     """Wait until a folder's entries are on the disk."""
     with opened_folder(path) as folder:
         os.fsync(folder)
-
-
-# Buffers for bulk bytes in private memory, and reads of files into them.
-#
-# Files are read, never mapped: reading a mapping of a truncated file kills the process (SIGBUS),
-# and mapped bytes may change between their check and their use.
 
 
 #: Buffers of at least this size are mapped as anonymous memory of their own.
@@ -98,11 +95,6 @@ def fill(buffer: memoryview, file: int, offset: int) -> int:
     return filled
 
 
-# Room on its disk that a file has before it needs it, beyond its end: nobody else gets it.
-#
-# Not here: what is done once the disk is full and the room is used up.
-
-
 _KEEP_SIZE = 1  #: FALLOC_FL_KEEP_SIZE
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -131,7 +123,6 @@ class Reserve:
             self._until_bytes = end_bytes + self._size_bytes
 
     def give_up(self) -> None:
-        """Give the room back."""
         self._until_bytes = 0
         os.ftruncate(self._file, os.fstat(self._file).st_size)
 

@@ -1,8 +1,8 @@
-"""Reads input files named by a user: only regular files of a sensible size.
+"""Reads input files named by a user: ordinary ones of a sensible size; TOML into checked objects.
 
 A read of a pipe or a device may block for ever or never end; both are refused before reading.
-The mark that editors put before UTF-8 is no part of what a file says, and is left out; the one
-before UTF-16 is refused, whatever the file is.
+The mark that editors put before UTF-8 is left out; the one before UTF-16 is refused.  Errors are
+one line that a user can act on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import functools
 import json
-import logging
 import os
 import re
 import stat
@@ -83,15 +82,12 @@ def read_json(path: Path) -> Any:
     raise UsageError(f"{printable(str(path))}: is no JSON: {why}")
 
 
-# Reads a TOML file into typed, validated objects, with errors that a user can act on.
-
-
+# TOML ---------------------------------------------------------------------------------------------
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
 
 T = TypeVar("T", bound=msgspec.Struct)
-log = logging.getLogger(__name__)
 
 #: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
 _TOML_BYTES_MAX = 2**26
@@ -175,31 +171,14 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
         if field.encode_name not in reasons
     }
     out: dict[str, Any] = {}
-    for written, value in data.items():
-        key = _key_now(written, into, prefix)
+    for key, value in data.items():
         where = f"{prefix}{key}"
         if key in reasons:
             raise UsageError(f"{where}: not supported: {reasons[key]}")
         if key not in fields:
             raise unknown_name("key", where, [f"{prefix}{name}" for name in fields])
-        if key in out:
-            raise UsageError(f"{where}: is there twice, by its old name as well")
         out[key] = _value(value, fields[key].type, where)
     return out
-
-
-def _key_now(written: str, into: type[Any], prefix: str) -> str:
-    """The current name of a key that may be of an earlier release (``into.RENAMED``)."""
-    renamed: Mapping[str, str] = getattr(into, "RENAMED", {})
-    if written not in renamed:
-        return written
-    warn_of_renamed(f"{prefix}{written}", f"{prefix}{renamed[written]}")
-    return renamed[written]
-
-
-def warn_of_renamed(old: str, new: str) -> None:
-    """Log a warning about a key of an earlier release."""
-    log.warning("%s is now called %s: the old name is read in this release only", old, new)
 
 
 def _value(value: Any, kind: Any, where: str) -> Any:

@@ -1,4 +1,8 @@
-"""What the kernel says of a process in /proc/PID/stat."""
+"""This machine: what it has left, what the kernel says of processes, and this one's share of it.
+
+Running out of disk space, memory, descriptors or processes is neither a bug nor a user's mistake,
+and may pass.  Never here: a clock (times are arguments).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,12 +48,7 @@ def is_alive(pid: int) -> bool:
     return found is not None and found.state not in "ZX"
 
 
-# Exhausted resources of the machine: recognizing such errors, wording them, and what is left.
-#
-# Disk space, memory, file descriptors, processes.  Running out of them is neither a bug nor a
-# user's mistake, and may pass.
-
-
+# Exhausted resources ------------------------------------------------------------------------------
 class Exhausted(RailyardError):
     """This machine has run out of disk space, memory, descriptors or processes."""
 
@@ -170,15 +168,7 @@ def _existing(path: Path) -> Path:
     return path
 
 
-# Telling dead daemons from an overloaded machine, for those who listen for heartbeats.
-#
-# Whoever listens may be late himself: heartbeats of that time wait in his sockets, so it does not
-# count as silence (``AwakeClock``).  And a daemon may be silent because it got no CPU: the kernel
-# knows whether its process runs, is stopped or gone (``is_running``).
-#
-# Never here: a clock (times are arguments), and who is written off.
-
-
+# Dead, or on an overloaded machine ----------------------------------------------------------------
 #: A silent daemon whose process runs is written off after so many times the usual expiry: it may
 #: hang.
 PATIENCE = 10
@@ -189,6 +179,7 @@ _NOT_RUNNING = frozenset("TtZXx")
 class AwakeClock:
     """A clock that stands still while its owner is held up.
 
+    Heartbeats of that time wait in the owner's sockets, so it does not count as silence.
     ``at_s`` is to be called at least once a period; what exceeds two periods is not counted.
     """
 
@@ -198,7 +189,6 @@ class AwakeClock:
         self._most_s = 2 * period_s
 
     def at_s(self, now_s: float) -> float:
-        """The time on this clock."""
         self.held_up_s += max(0.0, now_s - self._latest_s - self._most_s)
         self._latest_s = now_s
         return now_s - self.held_up_s
@@ -220,14 +210,7 @@ def _state(pid: int) -> str:
     return "X" if found is None else found.state
 
 
-# Scheduling priorities of processes: network clock, decisions, carrying bytes, then computing.
-#
-# A cluster's tasks may keep every core busy, but must not slow down the emulated network or the
-# ResourceManager: without priorities, it learnt of 32 maps that ended at the same time, and started
-# their fetches, up to 0.8 s late.  Without the permission (root or CAP_SYS_NICE) everything works,
-# but bytes and decisions are late while every core is busy.
-
-
+# Priorities ---------------------------------------------------------------------------------------
 #: Ranks, the highest first: the network's clock; processes that decide, which need little time;
 #: processes that send and receive by its grants.
 CLOCK, DECIDER, CARRIER = 2, 1, 0
@@ -240,6 +223,8 @@ _ahead_by = 0
 def take_priority(rank: int) -> bool:
     """Raise the priority of this thread and of all that it starts later; False if not permitted.
 
+    Tasks may keep every core busy, but must not slow down the emulated network or the
+    ResourceManager: without priorities it learnt of 32 maps that ended together up to 0.8 s late.
     Real-time priority if permitted: niceness counts only within a session if the kernel groups
     processes by session (sched_autogroup), and a process that wakes still waits for others.
     """
@@ -269,32 +254,7 @@ def fall_back() -> None:
     _ahead_by = 0
 
 
-@contextmanager
-def priority(rank: int) -> Iterator[bool]:
-    """``take_priority`` as a context manager."""
-    before = os.nice(0)
-    taken = take_priority(rank)
-    try:
-        yield taken
-    finally:
-        if taken and priority_of(0).startswith("real"):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        elif taken:
-            os.nice(before - os.nice(0))
-
-
-def priority_of(pid: int) -> str:
-    """The priority of a process in words: "real time", "nice -10", or "no priority"."""
-    scheduler = getattr(os, "sched_getscheduler", None)  # None: not Linux
-    if scheduler is not None and scheduler(pid) == os.SCHED_RR:
-        return "real time"
-    niceness = os.getpriority(os.PRIO_PROCESS, pid)
-    return f"nice {niceness}" if niceness < 0 else "no priority"
-
-
-# Tuning of memory: the allocator of processes that carry bulk bytes, collections after forks.
-
-
+# Memory of this process ---------------------------------------------------------------------------
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 

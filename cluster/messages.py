@@ -1,8 +1,8 @@
-"""Messages between the ResourceManager, the NodeManagers and their attempts.
+"""Messages between parts that must not import one another: ResourceManager, NodeManagers, attempts.
 
 The events are those that the core handles, the commands those that it returns; see
 ``resourcemanager``.  All ``_bytes`` are the model's; fields named ``stored_`` count real bytes.
-Times are in seconds.
+Times are in seconds.  The messages of one part's daemons are in that part's ``messages``.
 
     attempt --umbilical--> NodeManager --events---> ResourceManager
             <---fetches---             <--commands-
@@ -192,8 +192,9 @@ AttemptFact = (
     | AttemptKilled
 )
 FlowFact = FlowFinished | FlowFailed
-#: What NodeManagers tell: of an attempt, or of a flow that an attempt reads.
-FACTS: tuple[type[Event], ...] = (*get_args(AttemptFact), *get_args(FlowFact))
+#: What NodeManagers report: of an attempt, or of a flow that an attempt reads.
+Fact = AttemptFact | FlowFact
+FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
 # Tasks -------------------------------------------------------------------------------------------
@@ -427,20 +428,18 @@ class FetchOutput(Message, frozen=True, kw_only=True):
     partition: Tasks
 
 
-# The time that an attempt reads, which both clocks measure as the union of spans.
-#
-# A span is a read from the block store, or a fetch of other tasks' output, from when it was ordered
-# until its last byte was there.  Fetches overlap; an instant at which several are under way counts
-# once, and one at which none is, since what they wait for is not done yet, does not count.
-
-
+# The time that an attempt reads -------------------------------------------------------------------
 #: {when spans began: when the last of these ended}, in seconds of one clock.  To note a span as it
 #: ends is one assignment: most of an attempt's fetches begin together with others.
 Spans = dict[float, float]
 
 
 def total_s(spans: Spans) -> float:
-    """Seconds that the spans cover."""
+    """Seconds that the spans cover.
+
+    A span is a read from the block store, or a fetch of other tasks' output, from when it was
+    ordered until its last byte was there.  An instant at which several are under way counts once.
+    """
     apart: list[tuple[float, float]] = []
     for begin_s, end_s in sorted(spans.items()):
         if apart and begin_s <= apart[-1][1]:

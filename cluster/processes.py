@@ -1,7 +1,9 @@
-"""Life cycle of a cluster's processes: fork, die with the parent, stop on signals, reap children.
+"""A cluster's processes: fork, die with the parent, stop on signals, reap, find, kill.
 
 On Linux the kernel kills a process when its parent dies; elsewhere a process checks its parent once
-a second.
+a second.  All processes of a cluster are found (on Linux) by an environment variable with its id,
+which all descendants of the supervisor inherit: also those that user code starts in a session of
+their own, and those left over after a kill -9 of the supervisor.
 """
 
 from __future__ import annotations
@@ -205,14 +207,7 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-# Finds and kills all processes of a cluster, by an environment variable with the cluster's id.
-#
-# The supervisor's environment is inherited by all its descendants: also by processes that user code
-# starts in a session of their own, and by those left over after a kill -9 of the supervisor.
-# A process is signalled through a descriptor opened before its environment was checked, so a reused
-# process id does no harm.  (Linux only.)
-
-
+# All processes of a cluster -----------------------------------------------------------------------
 _MARK = "RAILYARD_CLUSTER"
 #: Time to wait for killed processes before looking for more.
 _LOOK_AGAIN_S = 0.2
@@ -322,9 +317,6 @@ def _wait_until_ended(processes: list[int]) -> None:
         for process, _ in poll.poll(left_s * 1000):
             poll.unregister(process)
             left -= 1
-
-
-# Who runs this process.
 
 
 def user_name() -> str:

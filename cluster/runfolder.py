@@ -1,11 +1,27 @@
-"""Folders that Railyard makes, marks and removes recursively: these and no others.
+"""The private folder of one running cluster: sockets, logs, disks, and records of its processes.
 
-A folder is ours if it is a directory and no link, belongs to this user, is closed to all others,
-and its mark (the file ``railyard.json``) has its purpose, its name and its inode number.  So what a
-user has put beside it, and copies that a user has made of it, are not ours.
+railyard.json           the mark that it is ours to remove
+cluster.json            the cluster's configuration
+sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports in use
+keys/                   CURVE keys, when the transport is TCP
+epochs/NAME             which process of a daemon acts: see cluster/messaging/access.py
+processes.jsonl         a line per started process: role, name, pid
+deaths.jsonl            a line per daemon that died
+supervisor.jsonl        the supervisor's events: see cluster/supervisor.py
+logs/NAME.log           the log of each daemon
+namenode.sqlite         the NameNode's journal, with SQLite's -wal and -shm, and a -lock of its own
+network.state           the NetworkEmulator's state: see netemu/emulator/process.py
+gateway.json            where the gateway answers HTTP
+client-files/           settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR
+nodes/r0n1/             a node's disk: blocks/ and shuffle/
+attempts/j1.m0.0/       stdout and stderr of an attempt
+jobs/                   events.jsonl, the ResourceManager's journal of the whole run
+jobs/network/           the network's counters when each job began and ended
 
-A folder is opened before it is checked, and emptied through that descriptor, so nothing else can be
-put in its place in between.
+Only folders that Railyard has made and marked are removed recursively.  A folder is ours if it is a
+directory and no link, belongs to this user, is closed to all others, and its mark has its purpose,
+its name and its inode number: so what a user has put beside it, and copies of it, are not ours.  It
+is opened before it is checked, and emptied through that descriptor.
 """
 
 from __future__ import annotations
@@ -29,7 +45,14 @@ import msgspec
 from railyard.cluster.errors import UsageError
 from railyard.cluster.machine import unusable
 
+log = logging.getLogger(__name__)
+
 MARK = "railyard.json"
+#: The names of run folders start with this.
+PREFIX = "c-"
+#: A Unix-domain socket's path is limited to 107 bytes; this leaves room for "/sockets/" and a name.
+_PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
+_PURPOSE = "run folder"
 _MARK_BYTES_MAX = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -145,37 +168,26 @@ def _opened(path: Path, parent: int | None = None, *, links: bool = False) -> It
         os.close(folder)
 
 
-# The private folder of one running cluster: sockets, logs, disks, and records of its processes.
-#
-# railyard.json           the mark that it is ours to remove: see cluster/runfolder.py cluster.json
-# the cluster's configuration sockets/                ZeroMQ's Unix-domain sockets, or the TCP ports
-# in use keys/                   CURVE keys, when the transport is TCP epochs/NAME             which
-# process of a daemon acts: see cluster/messaging/access.py processes.jsonl         a line per
-# started process: role, name, pid deaths.jsonl            a line per daemon that died
-# supervisor.jsonl        the supervisor's events: see cluster/supervisor.py logs/NAME.log
-# the log of each daemon namenode.sqlite         the NameNode's journal, with SQLite's -wal and
-# -shm, and a -lock of its own network.state           what the NetworkEmulator keeps: see
-# netemu/emulator/process.py gateway.json            where the gateway answers HTTP client-files/
-# settings by which Hadoop's clients find the gateway: HADOOP_CONF_DIR nodes/r0n1/             a
-# node's disk: blocks/ and shuffle/ attempts/j1.m0.0/       stdout and stderr of an attempt jobs/
-# events.jsonl, the ResourceManager's journal of the whole run jobs/network/           the network's
-# counters when each job began and ended
-
-
-log = logging.getLogger(__name__)
-
-#: The names of run folders start with this.
-PREFIX = "c-"
-#: A Unix-domain socket's path is limited to 107 bytes; this leaves room for "/sockets/" and a name.
-_PATH_BYTES_MAX = 107 - len("/sockets/nodemanager-r999-shuffle")
-_PURPOSE = "run folder"
-
-
 class RunFolder:
     """The paths within a run folder.  Only ``create`` makes anything on disk."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self.sockets = self.path / "sockets"
+        self.epochs = self.path / "epochs"
+        self.keys = self.path / "keys"
+        self.jobs = self.path / "jobs"
+        self.events = self.jobs / "events.jsonl"
+        self.network_away = self.jobs / "network-away.jsonl"
+        self.network_looks = self.jobs / "network"
+        self.gateway = self.path / "gateway.json"
+        self.client_files = self.path / "client-files"
+        self.journal = self.path / "namenode.sqlite"
+        self.network_state = self.path / "network.state"
+        self.supervisor_events = self.path / "supervisor.jsonl"
+        #: the permits to compute, beside all run folders: byte n is locked by the NodeManager that
+        #: uses permit n
+        self.permits = self.path.parent / "permits"
 
     @classmethod
     def create(cls, parent: Path) -> RunFolder:
@@ -220,84 +232,17 @@ class RunFolder:
         """When it was made, in seconds since 1970."""
         return (self.path / MARK).stat().st_mtime
 
-    @property
-    def sockets(self) -> Path:
-        return self.path / "sockets"
-
-    @property
-    def epochs(self) -> Path:
-        """The files of the daemons' epochs: see ``cluster.messaging.access``."""
-        return self.path / "epochs"
-
     def port(self, name: str) -> Path:
         """The file with the TCP port of the server called ``name``, if the transport is TCP."""
         return self.sockets / f"{name}.port"
 
-    @property
-    def keys(self) -> Path:
-        return self.path / "keys"
-
-    @property
-    def jobs(self) -> Path:
-        return self.path / "jobs"
-
-    @property
-    def events(self) -> Path:
-        """The ResourceManager's journal."""
-        return self.jobs / "events.jsonl"
-
-    @property
-    def network_away(self) -> Path:
-        """When the network was away: see ``resourcemanager.process.network``."""
-        return self.jobs / "network-away.jsonl"
-
-    @property
-    def network_looks(self) -> Path:
-        """The network's counters around jobs: see ``resourcemanager.process.reports``."""
-        return self.jobs / "network"
-
-    @property
-    def permits(self) -> Path:
-        """The file of the permits to compute, beside all run folders: see ``nodemanager.permits``.
-
-        Byte n is locked by the NodeManager that uses permit n.
-        """
-        return self.path.parent / "permits"
-
-    @property
-    def gateway(self) -> Path:
-        """The file that says where the gateway is; only of a cluster that has one."""
-        return self.path / "gateway.json"
-
-    @property
-    def client_files(self) -> Path:
-        """Settings for Hadoop's clients; only of a cluster with a gateway."""
-        return self.path / "client-files"
-
-    @property
-    def journal(self) -> Path:
-        return self.path / "namenode.sqlite"
-
-    @property
-    def network_state(self) -> Path:
-        """The file that the next NetworkEmulator would go on with."""
-        return self.path / "network.state"
-
-    @property
-    def supervisor_events(self) -> Path:
-        """The file of the supervisor's events: see ``cluster.supervisor``."""
-        return self.path / "supervisor.jsonl"
-
     def log(self, name: str) -> Path:
-        """The log file of the daemon called ``name``."""
         return self.path / "logs" / f"{name}.log"
 
     def node(self, node: str) -> Path:
-        """The disk of a node."""
         return self.path / "nodes" / node
 
     def attempt(self, attempt: str) -> Path:
-        """The folder with an attempt's stdout and stderr."""
         return self.path / "attempts" / attempt
 
     # Processes -------------------------------------------------------------------------------
@@ -322,7 +267,6 @@ class RunFolder:
         return list(self._lines("deaths.jsonl"))
 
     def remove(self) -> None:
-        """Delete the folder recursively if it is ours; entries that can't be deleted stay."""
         remove_folder(self.path, _PURPOSE)
 
     def _append(self, name: str, row: dict[str, Any]) -> None:

@@ -1,8 +1,22 @@
-"""The restart policy of daemons: exponential backoff, up to a number of deaths.
+"""The supervisor: forks a cluster's daemons from one parent, restarts them, and stops them all.
 
-A daemon that died once is restarted almost at once; one that keeps dying is restarted after longer
-and longer pauses, and given up after ``DEATHS_MAX`` deaths within ``WITHIN_S``.  Never here: a
-clock; times are arguments.
+The parent has imported the daemons' modules and has made no ZeroMQ context.  It reports events to
+the process that started it, one JSON object per line on its standard output:
+
+    {"event": "ready"}                                      all daemons are up and registered
+    {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
+                      "next":}                              what happens next
+    {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
+    {"event": "suspended", "role":, "name":, "pid":}        a daemon was stopped (SIGSTOP)
+    {"event": "resumed", "role":, "name":, "pid":}          it was continued
+    {"event": "failed", "reason":}                          the cluster could not be started
+    {"event": "stopped"}                                    all processes have ended
+
+A daemon that dies is restarted, at once the first time, after longer and longer pauses if it keeps
+dying, until it has died too often; without a critical one the cluster ends.  A daemon with much to
+replay has a standby, which follows its state and takes its place.  The cluster also ends when the
+supervisor gets SIGTERM, and when its lifeline (a pipe held open by the process that started it)
+closes.  A daemon that was stopped is waited for.
 """
 
 from __future__ import annotations
@@ -69,16 +83,10 @@ class Restarts:
         return min(PAUSE_S * 2.0 ** (len(deaths_s) - 1), PAUSE_S_MAX)
 
 
-# Standbys: processes that follow a daemon's state while it lives, and take its place when it dies.
-#
-# A daemon that has lived for long has much to replay, so one is kept that has replayed it already.
-# Never here: what a standby follows, and when it is worth one (``DaemonSpec.wants_standby``).
-
-
 log = logging.getLogger(__name__)
 
-#: Between two looks whether a daemon wants a standby.
-LOOK_PERIOD_S = 5.0
+#: Between two checks whether a daemon wants a standby.
+CHECK_PERIOD_S = 5.0
 #: Between two steps of a standby.
 _STEP_PERIOD_S = 0.5
 
@@ -92,7 +100,6 @@ class Standbys:
 
     @property
     def pids(self) -> Collection[int]:
-        """The processes."""
         return {pid for pid, _ in self._known.values()}
 
     def may_have(self, name: str) -> bool:
@@ -100,62 +107,41 @@ class Standbys:
         return name not in self._known and name not in self._failed
 
     def start(self, name: str, fork: Callable[[int], int]) -> None:
-        """Start one; ``fork`` starts it with the pipe's end from which it hears, returns its id."""
-        hears, tells = os.pipe()
+        """Start one; ``fork`` starts it with a pipe that is readable once it is needed; its id."""
+        readable, writable = os.pipe()
         try:
-            self._known[name] = fork(hears), tells
+            self._known[name] = fork(readable), writable
         except OSError:  # no process for it
-            os.close(tells)
+            os.close(writable)
             raise
         finally:
-            os.close(hears)
+            os.close(readable)
 
     def take(self, name: str) -> int | None:
         """Have a daemon's standby take its place; returns its process id, None if there is none."""
-        pid, tells = self._known.pop(name, (None, -1))
+        pid, writable = self._known.pop(name, (None, -1))
         if pid is not None:
             with suppress(BrokenPipeError):  # it has just died, as will be noticed
-                os.write(tells, b"\0")
-            os.close(tells)
+                os.write(writable, b"\0")
+            os.close(writable)
         return pid
 
     def note_death(self, pid: int) -> None:
-        """A process has ended, which may have been one."""
-        for name, (known, tells) in list(self._known.items()):
+        for name, (known, writable) in list(self._known.items()):
             if known == pid:
                 log.warning("the standby of %s has died: it has none any more", name)
                 del self._known[name]
                 self._failed.add(name)
-                os.close(tells)
+                os.close(writable)
 
 
-def wait_until_needed(name: str, hears: int, step: Callable[[], object]) -> None:
+def wait_until_needed(name: str, needed: int, step: Callable[[], object]) -> None:
     """In a standby: call ``step`` now and then, until it is to take the daemon's place."""
     take_role("standby")
-    while not select.select([hears], [], [], _STEP_PERIOD_S)[0]:
+    while not select.select([needed], [], [], _STEP_PERIOD_S)[0]:
         step()
-    os.close(hears)
+    os.close(needed)
     take_role(name)
-
-
-# The supervisor: forks a cluster's daemons from one parent, restarts them, and stops them all.
-#
-# The parent has imported the daemons' modules and has made no ZeroMQ context.  It reports events to
-# the process that started it, one JSON object per line on its standard output:
-#
-#     {"event": "ready"}                                      all daemons are up and registered
-#     {"event": "died", "role":, "name":, "pid":, "how":,     a daemon died;
-#                       "next":}                              what happens next
-#     {"event": "started-again", "role":, "name":, "pid":}    a daemon that died was restarted
-#     {"event": "suspended", "role":, "name":, "pid":}        a daemon was stopped (SIGSTOP)
-#     {"event": "resumed", "role":, "name":, "pid":}          it was continued
-#     {"event": "failed", "reason":}                          the cluster could not be started
-#     {"event": "stopped"}                                    all processes have ended
-#
-# A daemon that dies is restarted (see ``cluster.supervisor``), until it has died too often.
-# Without a critical one the cluster ends.  It also ends when the supervisor gets SIGTERM, and when
-# its lifeline (a pipe held open by the process that started it) closes.  One that was stopped is
-# waited for.
 
 
 START_TIMEOUT_S = 30.0
@@ -221,11 +207,10 @@ class Supervisor:
         self._due: list[tuple[float, DaemonSpec]] = []  #: (time, daemon to be restarted)
         self._standbys = Standbys()
         follows = config.restart != "never" and any(spec.wants_standby for spec in specs)
-        self._look_s = time.monotonic() + LOOK_PERIOD_S if follows else math.inf
+        self._check_s = time.monotonic() + CHECK_PERIOD_S if follows else math.inf
         self._ready_in, self._ready_out = os.pipe()
 
     def run(self) -> Ending:
-        """Start the daemons, watch them until the cluster ends, and stop all its processes."""
         adopt_orphans()
         allow_many_descriptors()
         # Before the first fork, so that a child that ends at once is noticed too.
@@ -255,10 +240,10 @@ class Supervisor:
         self._folder.record_process(spec.role, spec.name, pid)
         return pid
 
-    def _become(self, spec: DaemonSpec, hears: int | None = None) -> int | None:
+    def _become(self, spec: DaemonSpec, needed: int | None = None) -> int | None:
         """Run the daemon in a forked child; returns its exit status.
 
-        ``hears``: it is a standby, and hears from there when it is needed.
+        ``needed``: of a standby, a pipe that is readable once it is needed.
         """
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
@@ -266,7 +251,7 @@ class Supervisor:
         self._write_to_log(spec.name)
         take_role(spec.name)
         # The lock that marks the cluster as alive, and the lifeline, are only the supervisor's.
-        close_descriptors_but({self._ready_out} if hears is None else {self._ready_out, hears})
+        close_descriptors_but({self._ready_out} if needed is None else {self._ready_out, needed})
         return spec.main(
             Daemon(
                 role=spec.role,
@@ -275,8 +260,8 @@ class Supervisor:
                 config=self._config,
                 ready=partial(self._say_ready, spec.name),
                 wait_until_needed=None
-                if hears is None
-                else partial(wait_until_needed, spec.name, hears),
+                if needed is None
+                else partial(wait_until_needed, spec.name, needed),
             )
         )
 
@@ -317,11 +302,10 @@ class Supervisor:
             if ending is not None:
                 return ending
             self._start_again()
-            self._look_for_standbys()
+            self._start_standbys()
 
     def _wait_s(self) -> float | None:
-        """Seconds until the next deadline or restart; None if there is none."""
-        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due), self._look_s])
+        due_s = min([*self._unready.values(), *(due_s for due_s, _ in self._due), self._check_s])
         return None if due_s == math.inf else max(0.0, due_s - time.monotonic())
 
     def _note_ready(self, names: bytes) -> None:
@@ -402,11 +386,10 @@ class Supervisor:
             else:
                 self._report(event="started-again", role=spec.role, name=spec.name, pid=pid)
 
-    def _look_for_standbys(self) -> None:
-        """Start a standby for each daemon that wants one and has none."""
-        if time.monotonic() < self._look_s:
+    def _start_standbys(self) -> None:
+        if time.monotonic() < self._check_s:
             return
-        self._look_s = time.monotonic() + LOOK_PERIOD_S
+        self._check_s = time.monotonic() + CHECK_PERIOD_S
         for spec in self._running.values():
             wants = spec.wants_standby
             if wants is None or not self._standbys.may_have(spec.name) or not wants(self._folder):
@@ -414,8 +397,8 @@ class Supervisor:
             with suppress(OSError):  # no process for it: at another time
                 self._standbys.start(spec.name, partial(self._fork_standby, spec))
 
-    def _fork_standby(self, spec: DaemonSpec, hears: int) -> int:
-        return fork(partial(self._become, spec, hears))
+    def _fork_standby(self, spec: DaemonSpec, needed: int) -> int:
+        return fork(partial(self._become, spec, needed))
 
     def _deal_with_late(self) -> Ending | None:
         """Handle daemons that missed their deadline: fail the start, or kill and restart them."""

@@ -26,7 +26,7 @@ import msgspec
 from railyard.cluster.acceptance import Accepted, declared
 from railyard.cluster.errors import UsageError, require, require_count, unknown_name
 from railyard.cluster.ids import NodeId, RackId, node_id, rack_id
-from railyard.cluster.inputfile import build, read_toml, require_effect, warn_of_renamed
+from railyard.cluster.inputfile import build, read_toml, require_effect
 from railyard.cluster.topologyfile import (
     MOST,
     TABLES_OF_FILE,
@@ -78,7 +78,6 @@ class Rack(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """Total number of slots of its nodes."""
         return sum(node.slots for node in self.nodes)
 
 
@@ -132,11 +131,9 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
         self._check_sums()
 
     def rack_list(self) -> tuple[Rack, ...]:
-        """All racks, by number."""
         return self._racks
 
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, rack by rack."""
         return self._nodes
 
     def places(self) -> dict[str, str]:
@@ -145,7 +142,6 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def slots(self) -> int:
-        """Total number of slots of the cluster."""
         return sum(rack.slots for rack in self.rack_list())
 
     @property
@@ -160,7 +156,6 @@ class Topology(Table, frozen=True, kw_only=True, dict=True):
 
     @property
     def stored_block_bytes(self) -> int:
-        """Real bytes of one full block."""
         return self.storage.block // self.scale
 
     def stored_size(self, size_bytes: int) -> int:
@@ -288,7 +283,7 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
     impossible value; the message says where, what, and what would be right.
     """
     base, more = split_changes(name_or_file)
-    changes = [(_key_now(key), value) for key, value in (*more, *changes)]
+    changes = [*more, *changes]
     require_consistent(changes)
     data, source = _read(base)
     if changes:
@@ -309,17 +304,9 @@ def load_topology(name_or_file: str, changes: Sequence[Change] = ()) -> Topology
 
 #: {table: its keys that can be overridden}
 TABLES: Mapping[str, tuple[str, ...]] = {
-    name: tuple(field.encode_name for field in msgspec.structs.fields(table))
-    for name, table in (
-        ("racks", RackShape),
-        ("links", Links),
-        ("client", Client),
-        ("ocs", Ocs),
-        ("tree", SwitchTree),
-        ("storage", Storage),
-        ("compute", Compute),
-        ("rack", RackFigures),
-    )
+    name.partition(".")[0]: tuple(field.encode_name for field in msgspec.structs.fields(table))
+    for name, table in TABLES_OF_FILE.items()
+    if table is not Liveness
 }
 
 
@@ -330,30 +317,6 @@ def accepted_keys() -> tuple[Accepted, ...]:
         declared("topologies: before all tables", "key", Topology, without=inside),
         *(declared(f"topologies: [{name}]", "key", kind) for name, kind in TABLES_OF_FILE.items()),
     )
-
-
-#: {table: {key of an earlier release: current key}}
-_RENAMED = {"ocs": Ocs.RENAMED, "liveness": Liveness.RENAMED}
-
-
-def with_keys_now(data: dict[str, Any]) -> dict[str, Any]:
-    """Rename the keys of a topology that an earlier release wrote to a log."""
-    tables = {
-        table: {renamed.get(key, key): value for key, value in data[table].items()}
-        for table, renamed in _RENAMED.items()
-        if data.get(table)
-    }
-    return data | tables
-
-
-def _key_now(key: str) -> str:
-    """The current name of an override's key."""
-    table, _, field = key.partition(".")
-    renamed = _RENAMED.get(table, {})
-    if field not in renamed:
-        return key
-    warn_of_renamed(key, f"{table}.{renamed[field]}")
-    return f"{table}.{renamed[field]}"
 
 
 def _of_link(key: str, value: str, data: dict[str, Any], source: str) -> list[Change]:

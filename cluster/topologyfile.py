@@ -1,19 +1,23 @@
-"""The tables of a topology's TOML file, which holds nothing else, and the bounds of values."""
+"""A topology's TOML file: its tables and bounds, changes of its keys for a run, names of links.
+
+A change names a key in full or by a short name.  Changes are applied in the given order, so "all
+racks except this one" is possible; a change for all racks replaces what the file has for single
+racks.  Not here: what a topology is once it is read (``cluster.topology``).
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from railyard.cluster.errors import UsageError, require, require_count, require_once, unknown_name
 from railyard.cluster.ids import AttemptId
-from railyard.cluster.inputfile import Duration, Rate, Size, warn_of_renamed
+from railyard.cluster.inputfile import Duration, Rate, Size
 from railyard.cluster.units import number_or_text
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -29,9 +33,6 @@ CoreWay = Literal["eps", "wan"]
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of the TOML file; unknown keys are refused."""
-
-    #: {key of an earlier release: current key}; accepted for one release, with a warning
-    RENAMED: ClassVar[Mapping[str, str]] = {}
 
 
 def require_rates(table: str, given: Table, *keys: str) -> None:
@@ -123,12 +124,6 @@ class SwitchTree(Table, frozen=True, kw_only=True):
 
 class Ocs(Table, frozen=True, kw_only=True):
     """[ocs]: the optical circuit switch."""
-
-    RENAMED: ClassVar[Mapping[str, str]] = {
-        "port": "port_bytes_per_s",
-        "reconfigure": "delta_s",
-        "elephant": "elephant_bytes",
-    }
 
     #: capacity of a circuit, bytes/s: of a rack's optical port, per direction and wavelength
     port_bytes_per_s: Rate
@@ -222,8 +217,6 @@ class Compute(Table, frozen=True, kw_only=True):
 class Liveness(Table, frozen=True, kw_only=True):
     """[liveness]: intervals of heartbeats and reports, and time limits, in seconds."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"expiry": "expiry_s"}
-
     #: how often daemons say that they live, after which a simulation knows that a node is lost
     heartbeat: Duration = 0.5
     #: whether a node is given as many maps as it has free slots before the next node is given one,
@@ -260,13 +253,7 @@ TABLES_OF_FILE: Mapping[str, type[Table]] = {
 }
 
 
-# Overrides of a topology's keys for a run: "oversubscription=10", "rack.r3.uplink=1Gbps".
-#
-# A change names a key of the topology's file, in full or by a short name.  Changes are applied in
-# the given order, so "all racks except this one" is possible; a change for all racks replaces what
-# the file has for single racks.
-
-
+# Changes of keys for a run: "oversubscription=10", "rack.r3.uplink=1Gbps" -----------------------
 #: (key, new value), both as text.
 Change = tuple[str, str]
 
@@ -393,30 +380,18 @@ def _require_key(is_known: bool, key: str, tables: Mapping[str, Sequence[str]]) 
         raise unknown_name("key of the network", key, [*SHORT, *full])
 
 
-# The names of links: "r3.up" everywhere, and what people may write instead.
-#
-# "Tokyo.up" is the link of the site of that name; letters' case and what is between words do not
-# count.  "rack3.uplink" and "site3.uplink" are of an earlier release.
-
-
-#: {word of an earlier release: the word now}
-_RENAMED = {"uplink": "up", "downlink": "down"}
+# Names of links: "r3.up" everywhere; or "Tokyo.up", of the site of that name ----------------------
 _WAYS = frozenset({"up", "down"})
-_NUMBERED = re.compile(r"(?:rack|site)(\d+)")
 
 
 def link_name(text: str, places: Mapping[str, str]) -> str:
     """The name of the link that a person means, in a topology with these places: {name: rack id}.
 
-    Warns of spellings of an earlier release.  Whatever no place is known for stays as it is.
+    Whatever no place is known for stays as it is.  Letters' case does not count, nor what is
+    between the words of a site's name.
     """
     place, way = _split(text.strip(), places)
-    parts = [_RENAMED.get(part.casefold(), _as_way(part)) for part in way]
-    written = ".".join([place, *map(_as_way, way)])
-    now = ".".join([_NUMBERED.sub(r"r\1", place), *parts])
-    if now != written:
-        warn_of_renamed(written, now)
-    return now
+    return ".".join([place, *map(_as_way, way)])
 
 
 def place_named(text: str, places: Mapping[str, str]) -> str:

@@ -195,7 +195,6 @@ class Unit:
         return format_digits(value / self.factor)
 
     def show(self, value: float) -> str:
-        """A value in this unit, with its name."""
         return f"{format_number(value / self.factor)}{f' {self.name}' if self.name else ''}"
 
 

@@ -1,10 +1,15 @@
-"""Checksums of blocks: a crc32c for each 64 KiB, end to end from writer to reader.
+"""A block on a node's disk, and its checksums, a crc32c for every 64 KiB, from writer to reader.
 
-The writer computes them.  They are sent and stored with the block's bytes and sent again to the
-reader, and every process on the way verifies them.  They are seeded with the block's id, so the
-bytes of one block in another's place do not pass.
+    blocks/b17        the bytes; a crc32c (4 bytes, little-endian) for each 64 KiB; "RYC2"
+    blocks/b17.part   a block that is still being written; worthless after a crash
 
-Never here: files and sockets.
+The writer computes the checksums.  They are sent and stored with the block's bytes and sent again
+to the reader; every process on the way verifies them, before a block gets its final name and on
+every read.  They are seeded with the block's id, so the bytes of another block do not pass.  Files
+are read into private memory, never mapped.
+
+Data and checksums share one file, since creating a file is the largest cost of a small block.
+Whether a complete block survives a power cut depends on how it was published.
 """
 
 from __future__ import annotations
@@ -133,19 +138,7 @@ def _little_endian(sums: array[int]) -> array[int]:
     return sums
 
 
-# A block on a node's disk: its bytes, then a checksum for every 64 KiB of them.
-#
-#     blocks/b17        the bytes; a crc32c (4 bytes, little-endian) for each 64 KiB; "RYC2"
-#     blocks/b17.part   a block that is still being written; worthless after a crash
-#
-# The checksums are the writer's (``dfs.blockfile``).  Bytes are checked against them before the
-# block gets its final name, and again on every read.  Files are read into private memory, never
-# mapped: a change on the disk meanwhile is an error or makes no difference.
-#
-# Data and checksums share one file, since creating a file is the largest cost of a small block.
-# Whether a complete block survives a power cut depends on how it was published.
-
-
+# Files --------------------------------------------------------------------------------------------
 _MAGIC = b"RYC2"
 #: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
 READ_BYTES = 16 * CHECKED_BYTES
@@ -204,7 +197,6 @@ class BlockWriter:
             self._write(right)
 
     def seal(self) -> None:
-        """Write the checksums and the magic number, after all bytes of the block."""
         self._write(memoryview(pack_sums(self._sums) + _MAGIC))
 
     def publish(self, lasting: bool = False) -> None:
@@ -289,7 +281,6 @@ class OpenBlock:
         self._file.close()
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Read and verify a range of the block, into private memory."""
         self._require(offset, length)
         pieces = piece_starts(offset, length)
         end = min(pieces[-1] + CHECKED_BYTES, self.length)

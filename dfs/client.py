@@ -14,6 +14,7 @@ import posixpath
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -62,9 +63,9 @@ from railyard.dfs.messages import (
     Usage,
 )
 from railyard.dfs.paths import IS_FOLDER, LOCKED, MISSING, SAFE_MODE
-from railyard.dfs.peers import Peers
-from railyard.dfs.reader import BlockUnavailable, DfsFile, ReadServices
-from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, WriteServices, write_blocks
+from railyard.dfs.peers import Peers, Services
+from railyard.dfs.reader import BlockUnavailable, DfsFile
+from railyard.dfs.writer import HELD_BYTES, Buffer, NoRoom, write_blocks
 from railyard.netemu.client import NetworkClient
 
 __all__ = ["BlockUnavailable", "Buffer", "DfsClient", "DfsFile", "NoRoom"]
@@ -92,8 +93,8 @@ class DfsClient:
         held_bytes: int = HELD_BYTES,
     ) -> None:
         self._transport = transport
-        self._held_bytes = held_bytes
         self._topology = topology
+        self._held_bytes = held_bytes
         self._node = node
         self._own_network: NetworkClient | None = None
         if node is None:
@@ -101,8 +102,6 @@ class DfsClient:
                 self._own_network = NetworkClient(transport, topology)
             network = self._own_network
         self._network = network
-        self._peers = Peers(transport, node or "outside")
-        self._link: LastingLink | None = None
         #: {"local", "rack" or "remote": stored bytes read so far}
         self.read_bytes = {"local": 0, "rack": 0, "remote": 0}
 
@@ -156,7 +155,7 @@ class DfsClient:
             complete = CompleteFile(file=created.file, blocks=blocks, token=_token())
             return self._call(complete, FileCompleted).status
         except BaseException:
-            self._namenode().request(AbandonFile(file=created.file), Done, lambda *_: None)
+            self._services.namenode.request(AbandonFile(file=created.file), Done, lambda *_: None)
             raise
 
     def append(self, path: str, data: Iterable[Buffer]) -> FileStatus:
@@ -167,12 +166,10 @@ class DfsClient:
         return self._rewrite_end(path, None, data)
 
     def truncate(self, path: str, stored_length: int) -> FileStatus:
-        """Cut a file to ``stored_length`` bytes."""
         return self._rewrite_end(path, stored_length, ())
 
     def open(self, path: str) -> DfsFile:
-        """Open a file for several reads."""
-        return DfsFile(self._read_services(), self._locate_file(path))
+        return DfsFile(self._services, self._locate_file(path))
 
     def read(
         self, path: str, stored_offset: int = 0, stored_length: int | None = None
@@ -181,12 +178,10 @@ class DfsClient:
         return self.open(path).stream(stored_offset, stored_length)
 
     def locations(self, path: str) -> tuple[BlockLocation, ...]:
-        """The locations of a file's blocks, in the order of the file."""
         return self._locate_file(path).blocks
 
     # Names -----------------------------------------------------------------------------------
     def exists(self, path: str) -> bool:
-        """Whether a file or folder exists at ``path``."""
         return self.find(path) is not None
 
     def find(self, path: str) -> FileStatus | None:
@@ -205,17 +200,14 @@ class DfsClient:
         return self._call(ListFolder(path=path), Listing).entries
 
     def mkdir(self, path: str, owner: str = "", permission: int | None = None) -> None:
-        """Make a folder and its parents; no error if it exists."""
         self._call(MakeFolder(path=path, owner=owner, permission=permission), Done)
 
     def change(self, change: SetAttributes | SetReplication | Concatenate) -> None:
-        """Change what exists: see ``dfs.messages``."""
         if isinstance(change, Concatenate):
             change = msgspec.structs.replace(change, token=_token())
         self._call(change, Done)
 
     def remove(self, path: str, recursive: bool = False) -> Removed:
-        """Remove a file or folder; return the numbers of files and folders removed."""
         return self._call(Remove(path=path, recursive=recursive, token=_token()), Removed)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
@@ -245,12 +237,10 @@ class DfsClient:
         return self._call(CheckFiles(path=path), CheckReport)
 
     def storage(self) -> StorageReport:
-        """Report how the nodes and all blocks are."""
         return self._call(GetStorageReport(), StorageReport)
 
     # Safe mode -------------------------------------------------------------------------------
     def is_in_safe_mode(self) -> bool:
-        """Whether the NameNode refuses changes for now."""
         return self._call(GetSafeMode(), SafeModeStatus).on
 
     def set_safe_mode(self, on: bool) -> bool:
@@ -258,13 +248,12 @@ class DfsClient:
         return self._call(SetSafeMode(on=on), SafeModeStatus).on
 
     def close(self) -> None:
-        """Close all links."""
-        self._peers.close()
         if self._own_network is not None:
             self._own_network.close()
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        services: Services | None = vars(self).pop("_services", None)
+        if services is not None:
+            services.peers.close()
+            services.namenode.close()
 
     # Helpers ---------------------------------------------------------------------------------
     def _rewrite_end(
@@ -283,17 +272,8 @@ class DfsClient:
     def _write_blocks(
         self, path: str, created: FileCreated | FileReopened, data: Iterable[Buffer]
     ) -> tuple[StoredBlock, ...]:
-        services = WriteServices(
-            reactor=self._transport.reactor,
-            topology=self._topology,
-            namenode=self._namenode(),
-            peers=self._peers,
-            network=self._network,
-            node=self._node,
-            held_bytes=self._held_bytes,
-        )
         try:
-            return write_blocks(services, created.file, created.stored_block_bytes, data)
+            return write_blocks(self._services, created.file, created.stored_block_bytes, data)
         except NotDone as error:
             raise type(error)(f"{path}: {error}") from None
 
@@ -303,13 +283,16 @@ class DfsClient:
             raise Refused(f"{path}: is a folder", IS_FOLDER)
         return located.files[0]
 
-    def _read_services(self) -> ReadServices:
-        return ReadServices(
-            reactor=self._transport.reactor,
-            folder=self._transport.folder,
-            namenode=self._namenode(),
-            peers=self._peers,
+    @cached_property
+    def _services(self) -> Services:
+        return Services(
+            transport=self._transport,
+            topology=self._topology,
+            namenode=LastingLink(self._transport, "namenode"),
+            peers=Peers(self._transport, self._node or "outside"),
+            network=self._network,
             node=self._node,
+            held_bytes=self._held_bytes,
             read_bytes=self.read_bytes,
         )
 
@@ -320,36 +303,24 @@ class DfsClient:
         """
         for pause_s in _PAUSES_S:
             try:
-                return self._namenode().ask(message, answer)
+                return self._services.namenode.ask(message, answer)
             except NotDone as error:
                 if error.kind == LOCKED:
                     raise
                 self._transport.reactor.run_until(lambda: False, pause_s)
         try:
-            return self._namenode().ask(message, answer)
+            return self._services.namenode.ask(message, answer)
         except NotDone as error:
             if error.kind in (SAFE_MODE, LOCKED):
                 raise
             raise NoRoom(str(error), error.kind) from None  # for its journal
-
-    def _namenode(self) -> LastingLink:
-        if self._link is None:
-            self._link = LastingLink(self._transport, "namenode")
-        return self._link
 
 
 def _token() -> str:
     return uuid.uuid4().hex
 
 
-# The files and folders of the block store that a pattern stands for, such as /logs/2024-*/a?.txt.
-#
-# As in Hadoop: ``*``, ``?``, ``[a-c]`` and ``[^a-c]`` match within a name, and no name that begins
-# with _ or . is matched by a pattern.
-#
-# Never here: ``{a,b}``, which callers write out first.
-
-
+# Patterns -----------------------------------------------------------------------------------------
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = ("_", ".")
 
@@ -360,7 +331,11 @@ def is_pattern(path: str) -> bool:
 
 
 def matching(client: DfsClient, pattern: str) -> list[FileStatus]:
-    """What matches an absolute path or pattern, in order; [] if nothing does."""
+    """What matches an absolute path or pattern, in order; [] if nothing does.
+
+    As in Hadoop: ``*``, ``?``, ``[a-c]`` and ``[^a-c]`` match within a name, and no name that
+    begins with _ or . is matched by a pattern.  Callers write ``{a,b}`` out first.
+    """
     if not is_pattern(pattern):
         status = client.find(pattern)
         return [] if status is None else [status]

@@ -1,4 +1,11 @@
-"""Requests that are carried out once, however often they are sent."""
+"""Messages between clients, the NameNode and the DataNodes.
+
+All ``stored_`` fields are real bytes.  A client outside the cluster has the node None.  Bulk bytes
+travel as ``netemu.transfers`` says.
+
+    client ──files: namespace, locations──► NameNode ◄──replicas: facts, reports── DataNode
+    client ──blocks: WriteBlock, ReadBlock──► DataNode ◄──replicas: commands── NameNode
+"""
 
 from __future__ import annotations
 
@@ -42,11 +49,7 @@ class OnceOnly(Message, frozen=True, kw_only=True):
     token: Name = ""  #: chosen by the sender, never used for another request; "" = none
 
 
-# Blocks: their numbers, and the messages that open and end a transfer of one.
-#
-# From a client or a DataNode to a DataNode.  The bytes travel as ``netemu.transfers`` says.
-
-
+# To a DataNode: blocks ----------------------------------------------------------------------------
 #: Never used twice, not even after a restart of the NameNode.
 BlockId = NewType("BlockId", int)
 Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -95,9 +98,7 @@ class LoseNode(Command, frozen=True, kw_only=True):
     node: NodeId
 
 
-# Files and folders: what clients ask of the NameNode.
-
-
+# To the NameNode: files and folders ---------------------------------------------------------------
 # Files and folders -------------------------------------------------------------------------------
 class FileStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of a file or folder, as listings show it."""
@@ -236,7 +237,6 @@ class SafeModeStatus(Message, frozen=True, kw_only=True):
     blocks: Count  #: of complete files
 
     def __str__(self) -> str:
-        """What people are told while it is on."""
         if self.by_hand:
             return (
                 "the NameNode is in safe mode, as somebody asked for: changes are refused until "
@@ -419,9 +419,7 @@ class AbandonFile(Message, frozen=True, kw_only=True):
     file: Number
 
 
-# Changes of files and folders that exist: what clients ask of the NameNode.
-
-
+# To the NameNode: changes of what exists ----------------------------------------------------------
 class SetAttributes(Message, frozen=True, kw_only=True):
     """Change what is not None.  Answered with ``Done``."""
 
@@ -477,9 +475,7 @@ class Concatenate(OnceOnly, frozen=True, kw_only=True):
     sources: Annotated[tuple[Path, ...], ENTRIES]  #: in this order
 
 
-# What who administers the block store asks of the NameNode: safe mode by hand, and a report.
-
-
+# To the NameNode: administration ------------------------------------------------------------------
 class SetSafeMode(Message, frozen=True, kw_only=True):
     """Enter safe mode, until it is left; or leave it, whatever was reported.
 
@@ -517,9 +513,7 @@ class StorageReport(Message, frozen=True, kw_only=True):
     leaving: Count  #: replicas that are being deleted
 
 
-# Nodes that are to be emptied: what the ResourceManager asks of the NameNode.
-
-
+# From the ResourceManager to the NameNode: nodes that are drained ---------------------------------
 class DrainNodes(Message, frozen=True, kw_only=True):
     """Copy the replicas of these nodes elsewhere, then delete them; of no others.
 
@@ -536,9 +530,6 @@ class DrainingNodes(Message, frozen=True, kw_only=True):
     """How many replicas, whole or being written, these nodes have yet."""
 
     replicas: Annotated[dict[NodeId, Count], FEW]
-
-
-# Replicas: what DataNodes report to the NameNode, and what it commands them to do.
 
 
 # From a DataNode to the NameNode -----------------------------------------------------------------

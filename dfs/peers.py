@@ -13,9 +13,11 @@ import zmq
 from railyard.cluster.errors import PeerLost, PeerUnable
 from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
 from railyard.cluster.machine import exhausted
+from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Refusal
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages import BlockId, BlockWritten, WriteBlock
 from railyard.netemu.client import NetworkClient
 from railyard.netemu.transfers import LinkTransfers, Source
@@ -62,12 +64,10 @@ class Peers:
         return peer
 
     def is_lost(self, node: NodeId) -> bool:
-        """Whether the link to the DataNode of a node is lost."""
         peer = self._peers.get(rack_of(node))
         return peer is not None and peer.link.lost
 
     def close(self) -> None:
-        """Close all links."""
         for peer in self._peers.values():
             peer.link.close()
         self._peers.clear()
@@ -86,6 +86,21 @@ class Peers:
             raise PeerUnable(f"{name} cannot be connected to: {cause}") from error
         transfers = LinkTransfers(link)
         return Peer(link, transfers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What reading and writing files takes, and where it is done."""
+
+    transport: Transport
+    topology: Topology
+    namenode: LastingLink
+    peers: Peers
+    network: NetworkClient | None  #: None: bytes between nodes move at full speed
+    node: NodeId | None  #: None: outside of the racks
+    held_bytes: int  #: of a file that is written, at once
+    #: {"local", "rack" or "remote": stored bytes read so far}
+    read_bytes: dict[str, int]
 
 
 class OutgoingBlock:
@@ -146,7 +161,6 @@ class OutgoingBlock:
         self._watch()
 
     def extend(self, *pieces: memoryview | Source) -> None:
-        """Add the next bytes."""
         for piece in pieces:
             self._transfer.extend(piece)
 

@@ -1,6 +1,21 @@
-"""Random numbers that are a pure function of a key, such as (seed, file, block).
+"""Replica placement: HDFS's rule, which replica a reader reads, and the nodes' loads.
 
-So the draws for one block do not depend on which others were placed before it.
+The default rule: survive the loss of a rack, but cross racks only once.
+
+    1st replica   on the writer's node; on any node if the writer is outside the cluster
+    2nd           on a node of another rack
+    3rd           on another node of the second replica's rack
+    4th and on    on a node of a rack that has the fewest of them
+
+Sources: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.  Of the
+nodes that the rule allows, two different ones are drawn and the emptier one is taken, as in HDFS's
+AvailableSpaceBlockPlacementPolicy: random placement alone fills a small cluster unevenly.
+Left open there, chosen here: "emptier" counts the replicas of the same file before bytes, so that
+a file's readers use many links; a scheduler's hints come before the rule, and its racks are filled
+evenly, node by node.
+
+Draws are keyed by (seed, file, block), so they do not depend on other placements or on time.  Never
+here: clocks, files, and randomness without a seed.
 """
 
 from __future__ import annotations
@@ -40,9 +55,7 @@ def _words(key: bytes) -> Iterator[int]:
         step += 1
 
 
-# The nodes that are alive, by rack, and the stored bytes of each.
-
-
+# Loads --------------------------------------------------------------------------------------------
 class Loads(Mapping[NodeId, int]):
     """{alive node: stored bytes of its replicas, incoming ones included}."""
 
@@ -65,7 +78,6 @@ class Loads(Mapping[NodeId, int]):
 
     @property
     def nodes(self) -> Sequence[NodeId]:
-        """All alive nodes, sorted."""
         if not self._nodes:
             self._nodes = sorted(self._bytes)
             for node in self._nodes:
@@ -77,7 +89,6 @@ class Loads(Mapping[NodeId, int]):
         return self._racks if self.nodes else {}
 
     def join(self, node: NodeId) -> None:
-        """Add a node with 0 bytes."""
         self._bytes[node] = 0
         self._forget_order()
 
@@ -95,14 +106,7 @@ class Loads(Mapping[NodeId, int]):
         self._nodes, self._racks = [], {}
 
 
-# Which replica of a block a reader reads: one rule for the client, simulations and policies.
-#
-# The nearest one: on its own node, else in its own rack, else anywhere.  Equally near ones are
-# tried in an order that differs from reader to reader, so that not all read from the same node, and
-# that depends on the replicas' nodes only, not on block ids: the ids of blocks that are written at
-# the same time differ between the two clocks.
-
-
+# Which replica a reader reads ---------------------------------------------------------------------
 def distance(reader: NodeId | None, node: NodeId) -> int:
     """0 for the reader's own node, 1 for its rack, 2 for any other; None reads from outside."""
     if node == reader:
@@ -131,27 +135,14 @@ def nearest_first(
 
 
 def _turn(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> int:
-    """Sorts equally near replicas."""
+    """Sorts equally near replicas: for each reader in another way, and not by the block's id.
+
+    The ids of blocks that are written at the same time differ between the two clocks.
+    """
     return zlib.crc32(f"{reader} {' '.join(sorted(replicas))} {node}".encode())
 
 
-# HDFS's default placement rule: survive the loss of a rack, but cross racks only once.
-#
-#     1st replica   on the writer's node; on any node if the writer is outside the cluster
-#     2nd           on a node of another rack
-#     3rd           on another node of the second replica's rack
-#     4th and on    on a node of a rack that has the fewest of them
-#
-# Sources: Shvachko et al., The Hadoop Distributed File System, MSST 2010, section III-B.  Of the
-# nodes that the rule allows, two different ones are drawn and the emptier one is taken, as in
-# HDFS's AvailableSpaceBlockPlacementPolicy: random placement alone fills a small cluster unevenly.
-# Left open there, chosen here: "emptier" counts the replicas of the same file before bytes, so that
-# a file's readers use many links; a scheduler's hints come before the rule, and its racks are
-# filled evenly, node by node.
-#
-# Draws are keyed by (seed, file, block), so they do not depend on other placements or on time.
-
-
+# The rule -----------------------------------------------------------------------------------------
 NO_HINT = PlacementHint()
 #: Rejected draws before the allowed nodes are listed and drawn from directly.
 _DRAWS_MAX = 8
@@ -201,14 +192,16 @@ class RackAware:
 
         The rack with the most replicas goes first; in a rack, the fullest node.
         """
-        left = sorted(nodes)
-        gone: list[NodeId] = []
-        while len(left) > max(wanted, 0):
-            in_rack = Counter(map(rack_of, left))
-            victim = max(left, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node))
-            left.remove(victim)
-            gone.append(victim)
-        return gone
+        remaining = sorted(nodes)
+        removed: list[NodeId] = []
+        while len(remaining) > max(wanted, 0):
+            in_rack = Counter(map(rack_of, remaining))
+            victim = max(
+                remaining, key=lambda node: (in_rack[rack_of(node)], loads.get(node, 0), node)
+            )
+            remaining.remove(victim)
+            removed.append(victim)
+        return removed
 
 
 def _next_node(

@@ -1,18 +1,18 @@
-"""Reads a range of a block from another node's DataNode and checks it as it arrives."""
+"""Reading a file: each block from the nearest sound replica, falling back to the next one.
+
+No byte is returned before the reader itself has verified its checksum.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
 
 from railyard.cluster.errors import PeerError, PeerLost, PeerUnable, RailyardError
 from railyard.cluster.files import new_buffer
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messaging.lastinglink import LastingLink
-from railyard.cluster.messaging.reactor import Reactor, now_s
+from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Done, Refusal
-from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.blockfile import (
     CHECKED_BYTES,
     READ_BYTES,
@@ -33,7 +33,7 @@ from railyard.dfs.messages import (
     ReadBlock,
     ReplicaFailed,
 )
-from railyard.dfs.peers import Peers
+from railyard.dfs.peers import Peers, Services
 from railyard.dfs.placement import distance, nearest_first
 
 
@@ -80,12 +80,10 @@ class ArrivingRange:
 
     @property
     def moved(self) -> bool:
-        """Whether there are bytes to take, or the transfer has ended."""
         return bool(self._pieces) or self.failure is not None
 
     @property
     def arrived_bytes(self) -> int:
-        """Number of bytes received, verified or not."""
         return self._incoming.progress
 
     def taken(self) -> Iterator[memoryview]:
@@ -121,35 +119,17 @@ class ArrivingRange:
         self.failure = reason
 
 
-# Reading a file: each block from the nearest sound replica, falling back to the next one.
-#
-# No byte is returned before the reader itself has verified its checksum.
-
-
 #: A DataNode that sends nothing for so long is given up, in seconds.
 STALLED_S = 60.0
 #: Pauses in seconds before each request for new locations once all replicas have failed: the
 #: NameNode may have had new replicas made meanwhile.
-LOOK_AGAIN_S = (0.1, 0.5, 2.0)
+RETRY_PAUSES_S = (0.1, 0.5, 2.0)
 #: Names of distances 0, 1 and 2.
 _DISTANCES = ("local", "rack", "remote")
 
 
 class BlockUnavailable(RailyardError):
     """No replica of a block can be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadServices:
-    """The services a reader uses, its node (None: outside the cluster), and its counters."""
-
-    reactor: Reactor
-    folder: RunFolder
-    namenode: LastingLink
-    peers: Peers
-    node: NodeId | None
-    #: {"local", "rack" or "remote": stored bytes read so far}
-    read_bytes: dict[str, int] = field(default_factory=lambda: {"local": 0, "rack": 0, "remote": 0})
 
 
 class _Failed(RailyardError):
@@ -159,7 +139,7 @@ class _Failed(RailyardError):
 class DfsFile:
     """A complete file that is open for reading; its content never changes."""
 
-    def __init__(self, services: ReadServices, blocks: FileBlocks) -> None:
+    def __init__(self, services: Services, blocks: FileBlocks) -> None:
         self.path = blocks.path
         self.stored_bytes = blocks.stored_length
         self.waited_s = 0.0  #: total over all reads: waiting for remote bytes or for new replicas
@@ -201,7 +181,7 @@ class DfsFile:
     ) -> Iterator[memoryview]:
         end = offset + length
         tried: dict[NodeId, str] = {}
-        for pause_s in (*LOOK_AGAIN_S, None):
+        for pause_s in (*RETRY_PAUSES_S, None):
             for node in self._nodes_to_try(block):
                 try:
                     for piece in self._read_replica(block, node, offset, end - offset, at_once):
@@ -220,7 +200,7 @@ class DfsFile:
     def _wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
         begin_s = now_s()
         try:
-            return self._services.reactor.run_until(done, timeout_s)
+            return self._services.transport.reactor.run_until(done, timeout_s)
         finally:
             self.waited_s += now_s() - begin_s
 
@@ -242,21 +222,21 @@ class DfsFile:
     def _read_replica(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
-        away = distance(self._services.node, node)
+        apart = distance(self._services.node, node)
         pieces = (
             self._read_own(block, node, offset, length, at_once)
-            if away == 0
+            if apart == 0
             else self._read_other(block, node, offset, length)
         )
         for piece in pieces:
-            self._services.read_bytes[_DISTANCES[away]] += len(piece)
+            self._services.read_bytes[_DISTANCES[apart]] += len(piece)
             yield piece
 
     def _read_own(
         self, block: BlockLocation, node: NodeId, offset: int, length: int, at_once: bool
     ) -> Iterator[memoryview]:
         """Read from the own node's disk, without the DataNode."""
-        folder = blocks_folder(self._services.folder, node)
+        folder = blocks_folder(self._services.transport.folder, node)
         end = offset + length
         try:
             with OpenBlock(folder, block.block) as opened:
@@ -273,7 +253,6 @@ class DfsFile:
     def _read_other(
         self, block: BlockLocation, node: NodeId, offset: int, length: int
     ) -> Iterator[memoryview]:
-        """Read from the node's DataNode."""
         services = self._services
         try:
             arriving = ArrivingRange(

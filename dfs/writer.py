@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
 
 from railyard.cluster.errors import NotDone
 from railyard.cluster.ids import OUTSIDE, NodeId
-from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
-from railyard.cluster.topology import Topology
 from railyard.dfs.blockfile import pack_sums, sums_of
 from railyard.dfs.messages import AddBlock, BlockAdded, BlockId, BlockWritten, StoredBlock
 from railyard.dfs.paths import LOCKED, SAFE_MODE
-from railyard.dfs.peers import OutgoingBlock, Peers, nodes_in_rack_of
-from railyard.netemu.client import NetworkClient
+from railyard.dfs.peers import OutgoingBlock, Services, nodes_in_rack_of
 
 Buffer = bytes | bytearray | memoryview
-M = TypeVar("M")
 
 #: Bytes of a file that are held at once, unless the writer says otherwise; or one block of it.
 HELD_BYTES = 128 * 2**20
@@ -36,23 +30,10 @@ class NoRoom(NotDone):
     """A block could not be written because disks are full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteServices:
-    """The services a writer uses, its node (None: outside the racks), and what it may hold."""
-
-    reactor: Reactor
-    topology: Topology
-    namenode: LastingLink
-    peers: Peers
-    network: NetworkClient | None
-    node: NodeId | None
-    held_bytes: int
-
-
 class BlockWrite:
     """The write of one block, with retries until nodes have it or the last try has failed."""
 
-    def __init__(self, services: WriteServices, file: int, pieces: list[memoryview]) -> None:
+    def __init__(self, services: Services, file: int, pieces: list[memoryview]) -> None:
         self.stored: StoredBlock | None = None
         self.failure = ""
         self._services = services
@@ -71,7 +52,6 @@ class BlockWrite:
         return self.stored is not None or bool(self.failure)
 
     def abort(self) -> None:
-        """Cancel the write of this block."""
         self.failure = self.failure or "given up"
         if self._sending is not None:
             self._sending.abort("the writer gave up")
@@ -122,8 +102,8 @@ class BlockWrite:
             self._pieces.clear()
             return
         first, nodes = self._block.nodes[0], [n.id for n in self._services.topology.nodes()]
-        gone = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
-        self._failed_nodes += gone
+        lost = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
+        self._failed_nodes += lost
         self.is_full = answer.is_full
         self._try_again(answer.reason)
 
@@ -136,7 +116,7 @@ class BlockWrite:
             if not self.over:
                 self._ask_for_block(None if self._block is None else self._block.block)
 
-        self._services.reactor.call_later(PAUSES_S[self._tries - 1], ask)
+        self._services.transport.reactor.call_later(PAUSES_S[self._tries - 1], ask)
 
     def _fail(self, reason: str) -> None:
         self.failure = f"a block could not be written (try {self._tries} of {TRIES}): {reason}"
@@ -144,7 +124,7 @@ class BlockWrite:
 
 
 def write_blocks(
-    services: WriteServices, file: int, stored_block_bytes: int, data: Iterable[Buffer]
+    services: Services, file: int, stored_block_bytes: int, data: Iterable[Buffer]
 ) -> tuple[StoredBlock, ...]:
     """Write ``data`` as blocks of an open file; raises ``NotDone`` if a block cannot be written."""
     most = 1 if services.node is not None else IN_FLIGHT_BLOCKS
@@ -161,15 +141,15 @@ def write_blocks(
         for buffer in data:
             collected += memoryview(buffer).nbytes
             yield buffer
-            pending = _wait(services.reactor, pending, has_room)
+            pending = _wait(services.transport.reactor, pending, has_room)
 
     try:
         for pieces in cut(paced(), stored_block_bytes):
-            pending = _wait(services.reactor, pending, lambda left: len(left) < most)
+            pending = _wait(services.transport.reactor, pending, lambda left: len(left) < most)
             writes.append(BlockWrite(services, file, pieces))
             pending.append(writes[-1])
             collected -= writes[-1].stored_length
-        _wait(services.reactor, pending, lambda left: not left)
+        _wait(services.transport.reactor, pending, lambda left: not left)
     except BaseException:
         for write in pending:
             write.abort()

@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.ids import FlowId, NodeId
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Transport
-from railyard.cluster.messaging.wire import Done, Message, Refusal
+from railyard.cluster.messaging.wire import Done, Refusal
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import AttachFlow, CloseFlow, Grants, GrowFlow, OpenFlow
 
@@ -32,14 +32,13 @@ OnGrant = Callable[[int], None]
 OnRefused = Callable[[str], None]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Waiting:
     """A flow whose grants go to this process."""
 
+    ends: tuple[NodeId, NodeId] | None  #: source and target; None: another process opened it
     stored_bytes: int  #: its size so far
     more: bool  #: whether it will grow
-    #: source and target; None: another process opened it
-    ends: tuple[NodeId, NodeId] | None
     on_grant: OnGrant
     on_refused: OnRefused
     is_known: bool = False  #: the emulator has confirmed it
@@ -83,11 +82,12 @@ class NetworkClient:
 
         With ``more``, the flow stays open until a call of ``grow`` says that there is no more.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=(src, dst))
+        on_refused = on_refused or partial(_complain, flow)
+        self._flows[flow] = _Waiting((src, dst), stored_bytes, more, on_grant, on_refused)
         if src == dst:
             self._grant_local(flow)
         else:
-            self._request(flow, self._order(flow))
+            self._request(flow)
 
     def grow(self, flow: FlowId, by_stored_bytes: int, more: bool) -> None:
         """Add bytes to a flow that was begun with ``more``.
@@ -125,8 +125,9 @@ class NetworkClient:
         What the flow could have sent before this call is granted at once.  If it is opened with
         ``more``, say so here, too, and ``grow`` it from here once it is open.
         """
-        self._await_grants(flow, stored_bytes, on_grant, on_refused, more=more, ends=None)
-        self._request(flow, self._order(flow))
+        on_refused = on_refused or partial(_complain, flow)
+        self._flows[flow] = _Waiting(None, stored_bytes, more, on_grant, on_refused)
+        self._request(flow)
 
     def cancel(self, flow: FlowId) -> None:
         """Cancel a flow: it gets no more grants, and its bandwidth is free for others."""
@@ -134,7 +135,6 @@ class NetworkClient:
             self._link.send(CloseFlow(flow=flow))
 
     def close(self) -> None:
-        """Disconnect; flows still open stay as they are."""
         self._flows.clear()
         if "_link" in vars(self):
             self._link.close()
@@ -147,31 +147,9 @@ class NetworkClient:
         return link
 
     def _request_all_again(self) -> None:
-        """Request all flows again over a new connection."""
         for flow, waiting in self._flows.items():
             if not waiting.is_local:
-                self._request(flow, self._order(flow, again=True))
-
-    def _await_grants(
-        self,
-        flow: FlowId,
-        stored_bytes: int,
-        on_grant: OnGrant,
-        on_refused: OnRefused | None,
-        *,
-        more: bool,
-        ends: tuple[NodeId, NodeId] | None,
-    ) -> None:
-        def complain(reason: str) -> None:
-            log.error("flow %s: %s", flow, reason)
-
-        self._flows[flow] = _Waiting(
-            stored_bytes=stored_bytes,
-            more=more,
-            ends=ends,
-            on_grant=on_grant,
-            on_refused=on_refused or complain,
-        )
+                self._request(flow, again=True)
 
     def _grant_local(self, flow: FlowId) -> None:
         """Grant all bytes of a flow within a node, once the caller has returned to the reactor."""
@@ -187,26 +165,26 @@ class NetworkClient:
 
         self._reactor.call_later(0, grant)
 
-    def _order(self, flow: FlowId, again: bool = False) -> OpenFlow | AttachFlow:
-        """The order that requests a flow; ``again``: over a new connection."""
+    def _request(self, flow: FlowId, again: bool = False) -> None:
+        """Request a flow; ``again``: over a new connection."""
         waiting = self._flows[flow]
+        order: OpenFlow | AttachFlow
         if waiting.ends is None:
             # if the first request was lost, this one is the first to arrive
             known = again and waiting.is_known
-            return AttachFlow(flow=flow, again=known, sent_bytes=waiting.granted_bytes)
-        return OpenFlow(
-            flow=flow,
-            src=waiting.ends[0],
-            dst=waiting.ends[1],
-            size_bytes=waiting.stored_bytes * self._scale,
-            more=waiting.more,
-            attach=True,
-            again=again,
-            sent_bytes=waiting.granted_bytes,
-            given_s=now_s(),
-        )
-
-    def _request(self, flow: FlowId, order: Message) -> None:
+            order = AttachFlow(flow=flow, again=known, sent_bytes=waiting.granted_bytes)
+        else:
+            order = OpenFlow(
+                flow=flow,
+                src=waiting.ends[0],
+                dst=waiting.ends[1],
+                size_bytes=waiting.stored_bytes * self._scale,
+                more=waiting.more,
+                attach=True,
+                again=again,
+                sent_bytes=waiting.granted_bytes,
+                given_s=now_s(),
+            )
         self._link.request(order, Done, lambda answer, _: self._on_answer(flow, answer))
 
     def _on_answer(self, flow: FlowId, answer: Done | Refusal | PeerLost) -> None:
@@ -232,3 +210,7 @@ class NetworkClient:
         waiting = self._flows.pop(flow, None)
         if waiting is not None:
             waiting.on_grant(waiting.stored_bytes)
+
+
+def _complain(flow: FlowId, reason: str) -> None:
+    log.error("flow %s: %s", flow, reason)

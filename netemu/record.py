@@ -1,4 +1,24 @@
-"""Reads the rows of a ``network.jsonl``."""
+"""The record of a run's network, ``network.jsonl``: the data of pictures of its load and circuits.
+
+The emulation and the simulator both feed one.  Samples of links are totals, not rates, so that a
+missing sample loses no bytes.  However long a run is, at most ``SAMPLES_MAX`` are kept: when there
+are more, every other one is dropped, and they come half as often from then on.
+
+The file has the links first, then a row for each time that a coflow had a circuit, then the
+samples, each with the links whose total has changed since the one before, and, if that has changed,
+the capacities that are not those of the first row:
+
+    {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
+    {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", "begin_s": 1.0, "lit_s": 1.01,
+     "end_s": 2.5}
+    {"at_s": 1.25, "bytes": {"r0.up": 31250000}}
+    {"at_s": 1.35, "bytes": {"r0.up": 31350000}, "now_bytes_per_s": {"r0.up": 1.0e6}}
+    {"at_s": 1.45, "bytes": {"r0.up": 31450000}, "now_bytes_per_s": {}}
+
+``begin_s``: when the coflow got the circuit; ``lit_s``: when it could send, which is ``begin_s``
+where the circuit was lit already, and null where the coflow lost it dark; ``end_s``: when it lost
+it.  A circuit that is up while no coflow uses it leaves no row.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +52,7 @@ def read_rows(path: Path, take: Callable[[dict[str, Any]], T | None]) -> list[T]
         raise UsageError(f"{path}: is no record of the network: {what}") from None
 
 
-# How many bytes each link had carried by when: the data of pictures of a network's load.
-#
-# Samples are totals, not rates, so that a missing sample loses no bytes.  However long a run is, at
-# most ``SAMPLES_MAX`` samples are kept: when there are more, every other one is dropped, and they
-# come half as often from then on.  Pure; the emulation and the simulator both feed one.
-#
-# Its file, ``network.jsonl``, has the links first, then the circuits (``circuits``), then the
-# samples, each with the links whose total has changed since the one before, and, if that has
-# changed, what links carry from then on that carry more or less than the first row says:
-#
-#     {"type": "links", "capacity_bytes_per_s": {"r0.up": 1.25e9, "r0.down": null, ...}}
-#     {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", ...}
-#     {"at_s": 1.25, "bytes": {"r0.up": 31250000}}
-#     {"at_s": 1.35, "bytes": {"r0.up": 31350000}, "now_bytes_per_s": {"r0.up": 1.0e6}}
-#     {"at_s": 1.45, "bytes": {"r0.up": 31450000}, "now_bytes_per_s": {}}
-
-
+# Links --------------------------------------------------------------------------------------------
 SAMPLES_MAX = 1000
 
 
@@ -70,7 +74,6 @@ class LinkLog:
         self._samples: list[tuple[float, Mapping[str, int], dict[str, float | None]]] = []
 
     def wants(self, at_s: float) -> bool:
-        """Whether a sample is due at this time."""
         return not self._samples or at_s >= self._samples[-1][0] + self.period_s
 
     def take(
@@ -107,7 +110,6 @@ class LinkLog:
                 file.write(json.dumps(row) + "\n")
 
     def changes(self) -> Iterator[Sample]:
-        """The samples."""
         written: dict[str, int] = {}
         before: dict[str, float | None] = {}
         for at_s, totals, now in self._samples:
@@ -141,19 +143,7 @@ def or_none(capacities_bytes_per_s: Mapping[str, float]) -> dict[str, float | No
     }
 
 
-# Which coflow used which circuit when: the record that pictures are made of.
-#
-# Pure; the emulation and the simulator both feed one.  Its rows are in ``network.jsonl``, one for
-# each time that a coflow had a circuit:
-#
-#     {"type": "circuit", "src": "r0", "dst": "r3", "coflow": "j1.r", "begin_s": 1.0, "lit_s": 1.01,
-#      "end_s": 2.5}
-#
-# ``begin_s``: when the coflow got the circuit; ``lit_s``: when it could send, which is ``begin_s``
-# where the circuit was lit already, and null where the coflow lost it dark; ``end_s``: when it lost
-# it.  A circuit that is up while no coflow uses it leaves no row.
-
-
+# Circuits -----------------------------------------------------------------------------------------
 #: This many uses are kept of a run, and how many more there were.
 USES_MAX = 50_000
 

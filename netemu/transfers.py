@@ -1,8 +1,12 @@
-"""The two ends of a transfer: the only way in which bulk bytes move between processes.
+"""Bulk bytes between processes: the two ends of a transfer, and all transfers over one socket.
 
 The sender sends no more than it was granted, and is at most a window ahead of what the receiver has
 taken.  It is done when the receiver has acknowledged all: a message in a socket may still be lost.
-Neither end has a socket (``netemu.transfers`` has).  All bytes are stored (real) bytes.
+All bytes are stored (real) bytes.
+
+Make one ``LinkTransfers`` for each link, or one ``ServerTransfers`` for each server, before the
+first message arrives.  The process that requests a transfer names it.  While it lasts, no other
+transfer between the two processes may have that name, in either direction.
 """
 
 from __future__ import annotations
@@ -124,7 +128,6 @@ class OutgoingTransfer(_End):
         self._pump()
 
     def take(self, message: ChunkTaken) -> None:
-        """Handle the receiver's acknowledgement."""
         if self.over:
             return
         if message.stored_bytes > self.sent:
@@ -139,7 +142,6 @@ class OutgoingTransfer(_End):
             self._pump()
 
     def drop(self) -> None:
-        """Forget the transfer without notifying anybody."""
         super().drop()
         while self._sources:
             self._sources.popleft().close()
@@ -278,13 +280,7 @@ class IncomingTransfer(_End):
             self.failed("the sender is gone")
 
 
-# All transfers over one socket: passes each message to the transfer that it belongs to.
-#
-# Make one ``LinkTransfers`` for each link, or one ``ServerTransfers`` for each server, before the
-# first message arrives.  The process that requests a transfer names it.  While it lasts, no other
-# transfer between the two processes may have that name, in either direction.
-
-
+# All transfers over one socket --------------------------------------------------------------------
 #: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
 #: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
 PROBE_S = 2.0
@@ -343,7 +339,6 @@ class Transfers:
             end.drop()
 
     def fail_all(self, reason: str) -> None:
-        """Fail every transfer: the other process is gone."""
         for end in list(self._ends.values()):
             end.failed(reason)
 
@@ -370,7 +365,6 @@ class Transfers:
             self._send(TransferFailed(transfer=message.transfer, reason=reason), None)
 
     def failed(self, message: TransferFailed) -> None:
-        """The other side gave up a transfer."""
         end = self._ends.get(message.transfer)
         if end is not None:
             end.failed(message.reason)
@@ -435,18 +429,15 @@ class ServerTransfers:
         return sum(map(len, self._by_peer.values()))
 
     def with_peer(self, peer: bytes) -> Transfers:
-        """The transfers with one peer."""
         known = self._by_peer.get(peer)
         if known is None:
             known = self._by_peer[peer] = Transfers(partial(self._server.push, peer))
         return known
 
-    def _take(self, request: Request) -> None:
-        assert isinstance(request.message, Chunk | ChunkTaken)
+    def _take(self, request: Request[Chunk | ChunkTaken]) -> None:
         self.with_peer(request.peer).take(request.message, request.payload)
 
-    def _failed(self, request: Request) -> None:
-        assert isinstance(request.message, TransferFailed)
+    def _failed(self, request: Request[TransferFailed]) -> None:
         self.with_peer(request.peer).failed(request.message)
 
     def _probe(self) -> None:

@@ -250,9 +250,8 @@ class Attempts:
         self._fail(attempt, reason, stderr)
 
     # What attempts report -------------------------------------------------------------------------
-    def _hello(self, request: Request) -> Message | None:
+    def _hello(self, request: Request[UmbilicalHello]) -> Message | None:
         message = request.message
-        assert isinstance(message, UmbilicalHello)
         attempt = self._running.get(message.attempt)
         if attempt is None or attempt.peer is not None or request.peer in self._by_peer:
             raise PeerError(f"{message.attempt} is not expected here")
@@ -268,41 +267,35 @@ class Attempts:
             self._server.push(request.peer, order)
         return Done() if request.number else None
 
-    def _ready(self, request: Request) -> None:
+    def _ready(self, request: Request[AttemptReady]) -> None:
         message = request.message
-        assert isinstance(message, AttemptReady)
         if not self._own(request, message.attempt).has_slot:
             self._report(message)
 
-    def _progressed(self, request: Request) -> None:
+    def _progressed(self, request: Request[AttemptProgressed]) -> None:
         message = request.message
-        assert isinstance(message, AttemptProgressed)
         self._own(request, message.attempt).reported_s = now_s()
         self._report(message)
 
-    def _claimed(self, request: Request) -> Message:
+    def _claimed(self, request: Request[AttemptSucceeded | AttemptFailed]) -> Message:
         message = request.message
-        assert isinstance(message, AttemptSucceeded | AttemptFailed)
         attempt = self._own(request, message.attempt)
         if isinstance(message, AttemptSucceeded) and not attempt.has_slot:
             raise PeerError(f"{message.attempt} has no slot, so it can't have done its task")
         attempt.claim = message
         return Done()
 
-    def _due(self, request: Request) -> None:
+    def _due(self, request: Request[AttemptDue]) -> None:
         message = request.message
-        assert isinstance(message, AttemptDue)
         self._own(request, message.attempt).due_s = message.at_s
 
-    def _waits(self, request: Request) -> None:
+    def _waits(self, request: Request[AttemptWaits]) -> None:
         message = request.message
-        assert isinstance(message, AttemptWaits)
         self._own(request, message.attempt)
         self._permits.give_back(message.attempt)
 
-    def _asks(self, request: Request) -> None:
+    def _asks(self, request: Request[AskToCompute]) -> None:
         message = request.message
-        assert isinstance(message, AskToCompute)
         running = self._own(request, message.attempt)
         if not running.has_slot:
             raise PeerError(f"{message.attempt} has no slot to compute in")
@@ -316,9 +309,8 @@ class Attempts:
 
         self._permits.ask(message.attempt, may_compute)
 
-    def _fetched(self, request: Request) -> None:
+    def _fetched(self, request: Request[FlowFinished | FlowFailed]) -> None:
         message = request.message
-        assert isinstance(message, FlowFinished | FlowFailed)
         reader = self._readers.get(message.flow)
         if reader is None:
             return  # cancelled in the meantime
@@ -326,7 +318,7 @@ class Attempts:
         del self._readers[message.flow]
         self._report(message)
 
-    def _own(self, request: Request, attempt: AttemptId) -> _Attempt:
+    def _own(self, request: Request[Message], attempt: AttemptId) -> _Attempt:
         """The attempt that a message is about, which must be the one that sent it."""
         if self._by_peer.get(request.peer) != attempt:
             raise PeerError(f"{request.message.tag()} of {attempt} did not come from it")

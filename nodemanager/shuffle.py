@@ -298,14 +298,13 @@ class ShuffleService:
                 self._transfers.with_peer(peer).drop(flow)
                 self._end(flow)
 
-    def _read(self, request: Request) -> None:
+    def _read(self, request: Request[ReadOutputs]) -> None:
         """Answer with what is found, and begin to send it.
 
         Raises ``PeerError`` for nodes, attempts and partitions that do not exist, and for what
         cannot be read just now.
         """
         order = request.message
-        assert isinstance(order, ReadOutputs)
         if order.src not in self._nodes:
             raise PeerError(f"{order.src} is no node of {self._server.name}")
         if order.flow in self._sending:

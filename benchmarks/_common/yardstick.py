@@ -15,6 +15,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +156,7 @@ def fill(links: Numbers, left: Floats) -> float:
 
 @functools.cache
 def _compiled_filling() -> Callable[[Numbers, Floats], float]:
-    set_up_numba()
+    set_up_numba("yardstick", Path(__file__))
     from numba import njit
 
     filled: Callable[[Numbers, Floats], float] = njit(fill)

@@ -62,9 +62,8 @@ class RackPeer:
         self._server.on(Fetch, self._fetch)
         self._links: dict[str, tuple[Link, LinkTransfers]] = {}
 
-    def _serve(self, request: Request) -> None:
+    def _serve(self, request: Request[Serve]) -> None:
         order = request.message
-        assert isinstance(order, Serve)
         transfer = self._serving.with_peer(request.peer).outgoing(
             order.flow,
             self._data[: order.stored_bytes],
@@ -73,9 +72,8 @@ class RackPeer:
         )
         self._network.attach(order.flow, order.stored_bytes, transfer.allow, transfer.fail)
 
-    def _fetch(self, request: Request) -> None:
+    def _fetch(self, request: Request[Fetch]) -> None:
         order = request.message
-        assert isinstance(order, Fetch)
         checksum, began_s = 0, math.inf
 
         def take(data: memoryview) -> None:

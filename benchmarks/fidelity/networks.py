@@ -31,7 +31,7 @@ from railyard.benchmarks._network.scenarios import (
     predict,
 )
 from railyard.cluster.errors import RailyardError
-from railyard.cluster.machine import DECIDER, priority, priority_of
+from railyard.cluster.machine import DECIDER, take_priority
 from railyard.cluster.processes import fork
 from railyard.cluster.topology import Topology, load_topology
 from railyard.netemu.emulator.statistics import cpu_saturated, grant_lag_ms_p99, since
@@ -180,3 +180,26 @@ def _spin() -> int:
             pass
 
     return fork(spin)
+
+
+@contextmanager
+def priority(rank: int) -> Iterator[bool]:
+    """``take_priority`` as a context manager."""
+    before = os.nice(0)
+    taken = take_priority(rank)
+    try:
+        yield taken
+    finally:
+        if taken and priority_of(0).startswith("real"):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        elif taken:
+            os.nice(before - os.nice(0))
+
+
+def priority_of(pid: int) -> str:
+    """The priority of a process in words: "real time", "nice -10", or "no priority"."""
+    scheduler = getattr(os, "sched_getscheduler", None)  # None: not Linux
+    if scheduler is not None and scheduler(pid) == os.SCHED_RR:
+        return "real time"
+    niceness = os.getpriority(os.PRIO_PROCESS, pid)
+    return f"nice {niceness}" if niceness < 0 else "no priority"

@@ -1,9 +1,15 @@
-"""The role of a connection's other end: a daemon of this cluster, an attempt, or a client.
+"""Who may connect to a server, and which messages it accepts from whom.
 
 Over Unix-domain sockets the kernel gives the id of the connected process, which cannot be forged.
 Daemons are children of the supervisor, as this process is, and have their name as process name
 (``take_role``); all other descendants of the supervisor are user code or its helpers; all other
-processes are clients.  Over TCP the role follows from the key: see ``access.security``.
+processes are clients.  Over TCP the role follows from the CURVE key, of which each role has a pair.
+
+Of all processes that a daemon has had, only the latest acts.  Each takes the next number, its
+epoch, when it begins.  One that was stopped (SIGSTOP) and replaced meanwhile ends itself once it is
+continued, and others refuse what it has still sent.  The latest epoch of NAME is in epochs/NAME of
+the run folder, which is mapped to memory, so reading it costs no system call.  A daemon's sockets
+have "NAME/EPOCH" as ZeroMQ's routing id, which comes with each message, over both transports.
 
 This guards against mistakes and misdirected messages, not a user's processes against one another:
 SECURITY.md says why that is impossible.
@@ -57,7 +63,6 @@ class Sender(NamedTuple):
     key: str  #: the same for all connections of a process; over TCP, of a role
 
     def may(self, roles: frozenset[str]) -> bool:
-        """Whether it has one of these roles."""
         return self.role == OWN or self.role in roles
 
 
@@ -96,18 +101,7 @@ def process_at(address: str) -> int | None:
     return int(parts[3])
 
 
-# Epochs: of all processes that a daemon has had, only the latest acts.
-#
-# Each process takes the next number, its epoch, when it begins.  One that was stopped (SIGSTOP) and
-# was replaced meanwhile ends itself once it is continued, and others refuse what it has still sent.
-#
-# The latest epoch of NAME is in a file of the run folder, epochs/NAME, which all that need it map
-# to memory, so a look costs no system call.  A daemon's sockets have "NAME/EPOCH" as ZeroMQ's
-# routing id, which comes with each message, over both transports.
-#
-# Not here: who starts a process, and when.
-
-
+# Epochs -------------------------------------------------------------------------------------------
 log = logging.getLogger(__name__)
 
 #: The exit status of a process that was replaced while it lived.
@@ -155,7 +149,6 @@ class Epochs:
             socket.setsockopt(zmq.IDENTITY, f"{self._daemon}/{self.own}/{which}".encode())
 
     def close(self) -> None:
-        """Close the files."""
         for mapped in self._mapped.values():
             mapped.close()
         self._mapped.clear()
@@ -190,11 +183,7 @@ def daemon_of(routing_id: bytes) -> tuple[str, int] | None:
     return parts[0].decode(errors="replace"), int(parts[1])
 
 
-# CURVE keys for clusters over TCP: only holders of the run folder's keys can connect.
-#
-# Each role has a key pair, by which servers identify it; servers have another key pair.
-
-
+# Keys ---------------------------------------------------------------------------------------------
 _SERVER = "server"
 _ADMITTED = "admitted"
 
@@ -211,7 +200,6 @@ class Keys:
 
     @classmethod
     def create(cls, folder: Path) -> None:
-        """Generate all key pairs in a new folder that only this user can read."""
         folder.mkdir(mode=0o700)
         (folder / _ADMITTED).mkdir(mode=0o700)
         zmq.auth.create_certificates(folder, _SERVER)
@@ -237,7 +225,6 @@ class Keys:
         self._gate.configure_curve(domain="*", location=self._folder / _ADMITTED)
 
     def stop_admitting(self) -> None:
-        """Stop the authenticator that ``admit_only_own_clients`` started."""
         if self._gate is not None:
             self._gate.stop()
 
@@ -257,9 +244,7 @@ def _public(certificate: Path) -> str:
     return zmq.auth.load_certificate(certificate)[0].decode()
 
 
-# Which messages a server accepts from whom, by the role and the epoch of the sender.
-
-
+# Admission ----------------------------------------------------------------------------------------
 #: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
 _PEERS_MAX = 512
 _Known = TypeVar("_Known")
@@ -285,7 +270,6 @@ class Admission:
             self._only.pop(kind, None)
 
     def sender(self, peer: bytes, frame: zmq.Frame) -> Sender:
-        """The sender of a frame that came from ``peer``."""
         known = self._senders.get(peer)
         if known is None:
             known = _kept(self._senders, peer, self._who_sent(frame))

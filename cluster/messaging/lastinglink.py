@@ -21,7 +21,7 @@ import zmq
 
 from railyard.cluster.errors import PeerLost
 from railyard.cluster.machine import exhausted
-from railyard.cluster.messaging.link import Link
+from railyard.cluster.messaging.link import Link, await_answer
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.sockets import Payload
 from railyard.cluster.messaging.transport import Transport
@@ -62,7 +62,6 @@ class LastingLink:
         self._link = self._make(pause_s=0.0)
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._handlers[kind] = handler
         self._link.on(kind, handler)
 
@@ -114,7 +113,7 @@ class LastingLink:
 
         ``PeerLost`` says that there was no answer in time; it is not sent again then.
         """
-        got: list[M | Refusal] = []
+        got: list[M | Refusal | PeerLost] = []
         over = False
 
         def answered(reply: M | Refusal | PeerLost, _: object) -> None:
@@ -125,23 +124,16 @@ class LastingLink:
 
         self.request(message, answer, answered)
         try:
-            in_time = self._transport.reactor.run_until(lambda: bool(got), timeout_s)
+            failure = f"{self.name} did not answer {message.tag()}"
+            return await_answer(self._transport.reactor, got, failure, timeout_s)
         finally:
             over = True
-        if not in_time:
-            how = f"within {timeout_s:g} s, or before this process was asked to stop"
-            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
-        if isinstance(got[0], Refusal):
-            raise got[0].error()
-        return got[0]
 
     @property
     def waits_s(self) -> float:
-        """Seconds that it has waited for a connection; 0 if connected."""
         return self._link.waits_s
 
     def close(self) -> None:
-        """Close the link for good."""
         self._is_closed, self._held = True, None
         self._link.close()
 

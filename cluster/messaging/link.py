@@ -87,7 +87,6 @@ class Link:
             self._connect()
 
     def on(self, kind: type[M], handler: Callable[[M, memoryview | None], None]) -> None:
-        """Set the handler of messages of class ``kind`` that the server pushes."""
         self._vocabulary.add(kind)
         self._handlers[kind] = handler
 
@@ -126,14 +125,9 @@ class Link:
         """
         got: list[M | Refusal | PeerLost] = []
         self.request(message, answer, lambda reply, _: got.append(reply), payload)
-        if not self._reactor.run_until(lambda: bool(got), timeout_s):
-            how = f"within {timeout_s:g} s, or before this process was asked to stop"
-            raise PeerLost(f"{self.name} did not answer {message.tag()} {how}")
-        if isinstance(got[0], Refusal):
-            raise got[0].error()
-        if isinstance(got[0], PeerLost):
-            raise got[0]
-        return got[0]
+        return await_answer(
+            self._reactor, got, f"{self.name} did not answer {message.tag()}", timeout_s
+        )
 
     def leave_if_replaced(self) -> None:
         """Lose the connection if it is to a process that was replaced by another."""
@@ -253,3 +247,17 @@ class Link:
     def _loss(self) -> PeerLost:
         how = "is gone" if self._connected else "cannot be reached"
         return PeerLost(f"{self.name} {how}")
+
+
+def await_answer(
+    reactor: Reactor, got: list[M | Refusal | PeerLost], failure: str, timeout_s: float
+) -> M:
+    """Run the loop until a request has ``got`` an answer; raises as ``Link.call``."""
+    if not reactor.run_until(lambda: bool(got), timeout_s):
+        how = f"within {timeout_s:g} s, or before this process was asked to stop"
+        raise PeerLost(f"{failure} {how}")
+    if isinstance(got[0], Refusal):
+        raise got[0].error()
+    if isinstance(got[0], PeerLost):
+        raise got[0]
+    return got[0]

@@ -1,8 +1,10 @@
-"""A file descriptor that becomes readable at a given time, to a few microseconds.
+"""One thread's event loop: sockets, descriptors and timers; and threads for what would block it.
 
-ZeroMQ's poller has a resolution of a millisecond, and a process that sleeps instead receives
-nothing meanwhile.  Polling this descriptor with the others gives exact timers.  It is Linux's
-``timerfd``; Python has it from 3.13 on.
+Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
+polls an alarm (Linux's ``timerfd``, which Python has from 3.13 on) beside the sockets; elsewhere
+timers may be a millisecond late.  Work in threads must not touch the state of the loop's handlers.
+
+Never here: decisions about jobs or flows.
 """
 
 from __future__ import annotations
@@ -64,14 +66,6 @@ class Alarm:
         self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
 
 
-# One thread's event loop: sockets, file descriptors and timers.
-#
-# Timers are exact to about 0.1 ms: ZeroMQ's poller has a resolution of a millisecond, so the loop
-# polls an alarm beside the sockets (on Linux; elsewhere timers may be a millisecond late).
-#
-# Never here: threads, and decisions about jobs or flows.
-
-
 now_s = time.monotonic
 
 
@@ -108,7 +102,6 @@ class Reactor:
         self.on_woken: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        """Close its own descriptor; the reactor cannot be used afterwards."""
         if self._alarm is not None:
             self._alarm.close()
 
@@ -135,7 +128,6 @@ class Reactor:
         return timer
 
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Call once, ``delay_s`` from now."""
         return self.call_at(now_s() + delay_s, call)
 
     def call_every(self, period_s: float, call: Callable[[], None]) -> None:
@@ -155,7 +147,6 @@ class Reactor:
         self.call_at(when_s, tick)
 
     def run(self) -> None:
-        """Run the loop until ``stop`` is called."""
         self._stopped = False
         while not self._stopped:
             self._turn(math.inf)
@@ -178,7 +169,6 @@ class Reactor:
         self._stopped = True
 
     def _turn(self, deadline_s: float) -> None:
-        """Wait for readable sockets or due timers, and call their handlers."""
         self._drop_cancelled()
         due_s = min(deadline_s, self._timers[0][0]) if self._timers else deadline_s
         ready = self._wait(due_s)
@@ -190,7 +180,6 @@ class Reactor:
         self._fire_timers()
 
     def _wait(self, due_s: float) -> list[tuple[Any, int]]:
-        """Wait until a socket is readable or ``due_s``; return the readable ones."""
         left_s = due_s - now_s()
         if left_s <= 0:
             return self._poller.poll(0)
@@ -211,11 +200,6 @@ class Reactor:
     def _drop_cancelled(self) -> None:
         while self._timers and self._timers[0][2].call is None:
             heapq.heappop(self._timers)
-
-
-# A thread pool for work that would block the event loop, such as fsync.
-#
-# Nothing else runs in threads: such work must not touch the state of the loop's handlers.
 
 
 class Background:

@@ -1,4 +1,4 @@
-"""The frames of messages on ZeroMQ's sockets, and the limits on sockets.
+"""ZeroMQ's sockets: frames of messages, limits, and few words about those who break them.
 
 Never here: the content of frames.
 """
@@ -74,9 +74,6 @@ def configure_server(socket: zmq.Socket[bytes]) -> None:
     socket.setsockopt(zmq.SNDHWM, _UNREAD_MAX)
 
 
-# Rate-limited warnings: some lines per second are logged, the others only counted.
-
-
 _LINE_LETTERS_MAX = 1000
 
 
@@ -111,13 +108,6 @@ class FewLines:
             )
 
 
-# Limits a server's connections: closes those above the limits.
-#
-# ZeroMQ aborts a process that runs out of descriptors while a connection is accepted.  So each peer
-# process is limited to a few hundred connections, and all together to a share of the descriptors;
-# the rest is left for the files that this process needs.
-
-
 #: Maximum number of connections of one process; it needs one, or one per concurrent activity.
 OF_A_PROCESS_MAX = 256
 #: Maximum share of this process's descriptors for one server's connections.
@@ -126,7 +116,12 @@ _CREDENTIALS = struct.Struct("3i")  #: process, user, group: ``struct ucred``
 
 
 class Doorman:
-    """Watches the connections of one server's socket."""
+    """Closes those connections of one server's socket that are above the limits.
+
+    ZeroMQ aborts a process that runs out of descriptors while a connection is accepted.  So each
+    peer process is limited to a few hundred connections, and all together to a share of the
+    descriptors.
+    """
 
     def __init__(
         self, name: str, served: zmq.Socket[bytes], reactor: Reactor, log: logging.Logger
@@ -140,27 +135,26 @@ class Doorman:
         self._owners: dict[int, int] = {}  #: {descriptor: process id of the other end}
         self._by_process: Counter[int] = Counter()
         self._monitor = served.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
-        reactor.add(self._monitor, self._look)
+        reactor.add(self._monitor, self._on_events)
 
     def close(self) -> None:
-        """Stop watching."""
         self._reactor.remove(self._monitor)
         self._served.disable_monitor()
         self._monitor.close(linger=0)
 
-    def _look(self) -> None:
+    def _on_events(self) -> None:
         try:
             while True:
                 event, descriptor = monitored_event(self._monitor)
                 if event == zmq.EVENT_ACCEPTED:
-                    self._come(descriptor)
+                    self._opened(descriptor)
                 else:
-                    self._gone(descriptor)
+                    self._closed(descriptor)
         except zmq.Again:
             return
 
-    def _come(self, descriptor: int) -> None:
-        self._gone(descriptor)  # its end was not reported
+    def _opened(self, descriptor: int) -> None:
+        self._closed(descriptor)  # its end was not reported
         try:
             connection = socket.socket(fileno=descriptor)
         except OSError:
@@ -184,7 +178,7 @@ class Doorman:
             return True
         return bool(owner) and self._by_process[owner] > OF_A_PROCESS_MAX
 
-    def _gone(self, descriptor: int) -> None:
+    def _closed(self, descriptor: int) -> None:
         owner = self._owners.pop(descriptor, None)
         if owner is not None:
             self._by_process[owner] -= 1

@@ -1,4 +1,14 @@
-"""Addresses of a cluster's servers: by name, in the run folder."""
+"""Sends typed messages between processes, over ZeroMQ.
+
+Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
+names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
+there (encrypted and authenticated with CURVE keys from the run folder).
+
+    frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk bytes
+
+A malformed message is refused and counted and never ends the process.  Every request gets an answer
+or a refusal, also if the request is too large to be sent.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import zmq
@@ -53,44 +63,10 @@ from railyard.cluster.messaging.wire import (
 )
 from railyard.cluster.runfolder import RunFolder
 
-
-def unix_address(folder: RunFolder, name: str) -> str:
-    """The ZeroMQ address of the Unix-domain socket of the server called ``name``."""
-    return f"ipc://{folder.sockets / name}"
-
-
-def tcp_address(folder: RunFolder, name: str) -> str | None:
-    """The ZeroMQ address of a server's published TCP port; None until it is published."""
-    try:
-        return f"tcp://127.0.0.1:{int(folder.port(name).read_text())}"
-    except FileNotFoundError:
-        return None
-
-
-def publish_port(folder: RunFolder, name: str, port: int) -> None:
-    """Publish a server's TCP port in the run folder, atomically."""
-    published = folder.port(name)
-    unfinished = published.with_suffix(".new")
-    unfinished.write_text(str(port))
-    unfinished.replace(published)
-
-
-# Sends typed messages between processes, over ZeroMQ.
-#
-# Each process has one ``Transport``.  A ``Server`` answers any number of ``Link``s.  Addresses are
-# names ("namenode", "datanode-r0"): Unix-domain sockets in the run folder, or TCP ports published
-# there (encrypted and authenticated with CURVE keys from the run folder).
-#
-#     frames:  [header]  or  [header, payload];  a header is ``wire.pack``ed, a payload is bulk
-# bytes
-#
-# A malformed message is refused and counted and never ends the process.  Every request gets an
-# answer or a refusal, also if the request is too large to be sent.
-
-
 log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Message)
+Received = TypeVar("Received", bound=Message, covariant=True)
 E = TypeVar("E", "Server", "Link")
 
 #: Links look this often whether their server was replaced while it is silent.
@@ -112,12 +88,12 @@ class Description(Message, frozen=True, kw_only=True):
     unreachable: Annotated[tuple[Name, ...], FEW] = ()
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, Generic[Received], frozen=True):
     """A message received by a server."""
 
     peer: bytes  #: the sender's link; stays the same for the link's life
     number: int  #: pairs the reply with the request; 0 = no reply is expected
-    message: Message
+    message: Received
     payload: memoryview | None
     header: zmq.Frame | None = None  #: its frame, which has the sender's address
 
@@ -152,9 +128,9 @@ class Transport:
         if self._keys is not None and not self._shares:
             self._keys.admit_only_own_clients(self.context)
         self._open: list[Server | Link] = []
-        self._epochs = Epochs(folder.epochs, daemon)
+        self.epochs = Epochs(folder.epochs, daemon)
         if daemon is not None:
-            self.reactor.on_woken = self._epochs.check
+            self.reactor.on_woken = self.epochs.check
         if role != ATTEMPT:  # those wake only while they work
             self.reactor.call_every(_REPLACED_PERIOD_S, self.leave_replaced)
 
@@ -167,23 +143,22 @@ class Transport:
     @property
     def epoch(self) -> int:
         """The number of this process among those that its daemon has had; 0 if it is none."""
-        return self._epochs.own
+        return self.epochs.own
 
     def server(self, name: str) -> Server:
-        """Make a server with the address ``name``."""
         assert not self._shares, "who may connect is checked for a context of its own"
         socket = self.context.socket(zmq.ROUTER)
         configure_server(socket)
-        self._epochs.identify_server(socket)
+        self.epochs.identify_server(socket)
         if self._keys is None:
-            socket.bind(unix_address(self.folder, name))
+            socket.bind(f"ipc://{self.folder.sockets / name}")
         else:
             self._keys.secure_server(socket)
-            port = socket.bind_to_random_port("tcp://127.0.0.1")
-            publish_port(self.folder, name, port)
-        admission = Admission(self._sender, self._epochs)
-        check = self._epochs.check
-        return self._keep(Server(name, socket, self.reactor, self.unreachable, admission, check))
+            published = self.folder.port(name)
+            unfinished = published.with_suffix(".new")
+            unfinished.write_text(str(socket.bind_to_random_port("tcp://127.0.0.1")))
+            unfinished.replace(published)
+        return self._keep(Server(name, socket, self))
 
     def link(
         self,
@@ -200,11 +175,11 @@ class Transport:
         """
         socket = self.context.socket(zmq.DEALER)
         configure(socket)
-        self._epochs.identify_link(socket)
+        self.epochs.identify_link(socket)
         if self._keys is not None:
             self._keys.secure_client(socket)
         address = functools.partial(self._address, name)
-        how = self.reactor, address, self._epochs, on_lost, patience_s, pause_s
+        how = self.reactor, address, self.epochs, on_lost, patience_s, pause_s
         try:
             return self._keep(Link(name, socket, *how))
         except zmq.ZMQError:  # no descriptor is left for what watches it
@@ -227,20 +202,18 @@ class Transport:
         for end in self._open:
             end.close()
         self._open.clear()
-        self._epochs.close()
+        self.epochs.close()
         if self._keys is not None:
             self._keys.stop_admitting()
         if not self._shares:
             self.context.destroy()  # with what an interrupt left open: it would wait for it
 
     def _keep(self, end: E) -> E:
-        """Keep a server or link for ``close``, and drop those that are closed already."""
         self._open = [known for known in self._open if not known.closed]
         self._open.append(end)
         return end
 
-    def _sender(self, header: zmq.Frame) -> Sender:
-        """The sender of a message with this header frame."""
+    def sender(self, header: zmq.Frame) -> Sender:
         if self._keys is not None:
             key = str(header.get("User-Id"))
             role, pid = self._keys.role(key), None
@@ -252,41 +225,35 @@ class Transport:
 
     def _address(self, name: str) -> str | None:
         """The address of a server; None while it is not known yet."""
-        address = unix_address if self._keys is None else tcp_address
-        return address(self.folder, name)
+        if self._keys is None:
+            return f"ipc://{self.folder.sockets / name}"
+        try:
+            return f"tcp://127.0.0.1:{int(self.folder.port(name).read_text())}"
+        except FileNotFoundError:
+            return None
 
 
 class Server:
     """Dispatches requests to the handlers of their messages' classes."""
 
-    def __init__(
-        self,
-        name: str,
-        socket: zmq.Socket[bytes],
-        reactor: Reactor,
-        unreachable: Callable[[], tuple[str, ...]],
-        admission: Admission,
-        check_epoch: Callable[[], None],
-    ) -> None:
+    def __init__(self, name: str, socket: zmq.Socket[bytes], transport: Transport) -> None:
         self.name = name
-        self._unreachable = unreachable
-        self._admission = admission
-        self._check_epoch = check_epoch
+        self._transport = transport
+        self._admission = Admission(transport.sender, transport.epochs)
         self.requests = 0  #: number of messages handled
         self.refused = 0  #: number of messages refused, malformed ones included
         self._socket = socket
-        self._reactor = reactor
-        self._complaints = FewLines(log, reactor)
+        self._complaints = FewLines(log, transport.reactor)
         self._vocabulary = Vocabulary()
-        self._handlers: dict[type[Message], Callable[[Request], Message | None]] = {}
-        self._doorman = Doorman(name, socket, reactor, log)
+        self._handlers: dict[type[Message], Callable[[Request[Any]], Message | None]] = {}
+        self._doorman = Doorman(name, socket, transport.reactor, log)
         self.on(Describe, self._describe)
-        reactor.add(socket, self._receive_all)
+        transport.reactor.add(socket, self._receive_all)
 
     def on(
         self,
-        kind: type[Message],
-        handler: Callable[[Request], Message | None],
+        kind: type[M],
+        handler: Callable[[Request[M]], Message | None],
         only: Iterable[str] = (),
     ) -> None:
         """Set the handler of messages of class ``kind``; with ``only``, from these roles only.
@@ -298,8 +265,7 @@ class Server:
         self._handlers[kind] = handler
         self._admission.restrict(kind, only)
 
-    def again(self, request: Request) -> None:
-        """Handle a request again that its handler had put off."""
+    def again(self, request: Request[Message]) -> None:
         answer: Message | None
         try:
             answer = self._handlers[type(request.message)](request)
@@ -310,12 +276,11 @@ class Server:
         if answer is not None:
             self._answer(request.peer, request.number, answer, None)
 
-    def sender(self, request: Request) -> Sender:
-        """The sender of a request."""
+    def sender(self, request: Request[Message]) -> Sender:
         assert request.header is not None, "it came from a socket"
         return self._admission.sender(request.peer, request.header)
 
-    def reply(self, request: Request, message: Message, payload: Payload = None) -> bool:
+    def reply(self, request: Request[Message], message: Message, payload: Payload = None) -> bool:
         """Answer a request; return False if the sender is gone.
 
         An answer that is too large is replaced by a refusal.
@@ -334,15 +299,14 @@ class Server:
         return bool(self._socket.closed)
 
     def close(self) -> None:
-        """Stop serving."""
         if not self.closed:
-            self._reactor.remove(self._socket)
+            self._transport.reactor.remove(self._socket)
             self._doorman.close()
             self._socket.close()
 
     def _send(self, peer: bytes, header: bytes, payload: Payload) -> bool:
         frames = [peer, header] if payload is None else [peer, header, payload]
-        self._check_epoch()
+        self._transport.epochs.check()
         try:
             self._socket.send_multipart(frames, flags=zmq.DONTWAIT, copy=payload is None)
         except zmq.ZMQError as error:
@@ -394,11 +358,11 @@ class Server:
         self._complaints.warning(f"{self.name} failed on a message", error)
         return Refusal.because(f"{self.name} failed on it: {type(error).__name__}: {error}")
 
-    def _describe(self, _: Request) -> Message:
+    def _describe(self, _: object) -> Message:
         return Description(
             name=self.name,
             pid=os.getpid(),
             requests=self.requests,
             refused=self.refused,
-            unreachable=self._unreachable(),
+            unreachable=self._transport.unreachable(),
         )

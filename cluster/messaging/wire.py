@@ -1,17 +1,25 @@
-"""Types of message fields: every number is finite and bounded, every text and collection limited.
+"""The wire format: typed messages as MessagePack, validated on arrival; the types of their fields.
 
-Messages are checked against them as they are decoded: a value out of bounds, NaN included, is
-refused with the name of its field.  Values made within a process are not checked and cost nothing.
+A message is a frozen ``msgspec.Struct``; its tag is its class name in kebab case.  On the wire it
+is a MessagePack map with the tag under "type"; on arrival it is decoded straight into its class or
+refused, so it never has fields or types that the class does not have.  Every number is finite and
+bounded, every text and collection limited: a value out of bounds is refused with the name of its
+field.  Values made within a process are not checked.  Nothing is ever unpickled.
 
-Message modules import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types are
-the same, but limited in length.
+    a header:  [request number, {"type": tag, ...}]
+
+A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an error;
+if one arrives its sender gets a refusal, since the request number is read first.
+
+Modules of messages import ids (``NodeId`` and so on) from here, not from ``cluster.ids``: the types
+are the same, but limited in length.  Never here: sockets.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import msgpack
 import msgspec
@@ -105,21 +113,7 @@ def finite_s(seconds: float, what: str) -> float:
     raise ValueError(f"{what} = {seconds!r}: need seconds, finite and at most {SECONDS_MAX:g}")
 
 
-# The wire format: typed messages as MessagePack, validated on arrival.
-#
-# A message is a frozen ``msgspec.Struct``; its tag is its class name in kebab case.  On the wire it
-# is a MessagePack map with the tag under "type"; on arrival it is decoded straight into its class
-# or refused, so it never has fields or types that the class does not have.  Nothing is ever
-# unpickled.
-#
-#     a header:  [request number, {"type": tag, ...}]
-#
-# A header's size is limited by its class (``wire_bytes_max``).  Packing a larger one raises an
-# error; if one arrives its sender gets a refusal, since the request number is read first.
-#
-# Never here: sockets.  See ``cluster.messaging.transport`` for those.
-
-
+# Messages -----------------------------------------------------------------------------------------
 #: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
 HEADER_BYTES_MAX = 64 * 2**10
 #: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
@@ -178,7 +172,6 @@ class Refusal(Message, frozen=True, kw_only=True):
         return cls(reason=text, unable=isinstance(reason, PeerUnable), kind=kind)
 
     def error(self) -> Refused:
-        """The exception that the requester raises."""
         return (NotDone if self.unable else Refused)(self.reason, self.kind)
 
     def __str__(self) -> str:
@@ -198,9 +191,6 @@ class Unsendable(RailyardError):
     """A message to be sent is too large, or has a value that the wire format does not allow."""
 
 
-M = TypeVar("M", bound=Message)
-
-
 def to_map(message: Message) -> dict[str, Any]:
     """Convert a message to a map of plain values with its tag, as in JSON files."""
     plain: dict[str, Any] = msgspec.to_builtins(message)
@@ -217,11 +207,9 @@ class Vocabulary:
             self.add(kind)
 
     def add(self, kind: type[Message]) -> None:
-        """Accept messages of class ``kind`` from now on."""
         self._kinds[kind.tag()] = kind
 
     def kinds(self) -> list[type[Message]]:
-        """All of them."""
         return list(self._kinds.values())
 
     def kind(self, tag: object) -> type[Message]:
@@ -239,7 +227,7 @@ class Vocabulary:
         try:
             return msgspec.convert(plain, kind)
         except msgspec.ValidationError as error:
-            raise PeerError(_said(kind, error)) from None
+            raise PeerError(_in_words(kind, error)) from None
 
     def decode(self, kind: type[Message], packed: bytes | memoryview) -> Message:
         """Decode a message of class ``kind``; raises ``PeerError`` if ``packed`` is not one."""
@@ -249,7 +237,7 @@ class Vocabulary:
         try:
             message: Message = decoder.decode(packed)
         except (ValueError, RecursionError, OverflowError) as error:
-            raise PeerError(_said(kind, error)) from None
+            raise PeerError(_in_words(kind, error)) from None
         return message
 
 
@@ -320,7 +308,7 @@ def _start(frame: bytes | memoryview) -> tuple[int, object]:
     return number, tag
 
 
-def _said(kind: type[Message], error: Exception) -> str:
+def _in_words(kind: type[Message], error: Exception) -> str:
     return f"{kind.tag()}: {shortened(str(error), 200)}"
 
 

@@ -1,4 +1,4 @@
-"""Serves a rack's blocks: stores, sends, copies and deletes them on request.
+"""The DataNode: serves a rack's blocks, and carries out the NameNode's commands.
 
 Decides nothing: clients request reads and writes, the NameNode commands copies and deletes.
 """
@@ -92,7 +92,7 @@ class BlockServer:
             for node, in_rack in self._nodes.items()
             if in_rack == rack
         }
-        self._scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
+        self.scanner = Scanner(transport.reactor, self._stores, topology.storage, report)
         self._syncing = Background(transport.reactor, _SYNCS) if durability == "safe" else None
         self._receiving: dict[BlockReceiver, None] = {}
         #: {outgoing transfer: node of the replica it reads}
@@ -118,12 +118,10 @@ class BlockServer:
         return tuple(self._stores)
 
     def held(self) -> dict[NodeId, tuple[HeldBlock, ...]]:
-        """{usable node: its replicas}"""
         return {node: self._stores[node].held() for node in self.usable_nodes()}
 
-    def _lose_node(self, request: Request) -> Done:
+    def _lose_node(self, request: Request[LoseNode]) -> Done:
         message = request.message
-        assert isinstance(message, LoseNode)
         self._store(message.node)
         self._lose(message.node, "a test asked for it")
         return Done()
@@ -143,9 +141,8 @@ class BlockServer:
         return store
 
     # Writing ---------------------------------------------------------------------------------
-    def _write_block(self, request: Request) -> None:
+    def _write_block(self, request: Request[WriteBlock]) -> None:
         message = request.message
-        assert isinstance(message, WriteBlock)
         self._check_write(message)
         length, node, following = message.stored_length, message.nodes[0], message.nodes[1:]
         store = self._store(node)
@@ -197,7 +194,6 @@ class BlockServer:
             on_end(None)
 
     def _sync_folders(self) -> None:
-        """Sync the nodes' folders, right after they were made."""
         for folder in {each for store in tuple(self._stores.values()) for each in store.parents}:
             sync_folder(folder)
 
@@ -214,9 +210,8 @@ class BlockServer:
             raise PeerError(f"block {message.block} of {message.stored_length} bytes: need {right}")
 
     # Reading ---------------------------------------------------------------------------------
-    def _read_block(self, request: Request) -> None:
+    def _read_block(self, request: Request[ReadBlock]) -> None:
         message = request.message
-        assert isinstance(message, ReadBlock)
         if message.reader is not None and message.reader not in self._nodes:
             raise PeerError(f"{message.reader!r} is not a node of this cluster")
         node, length = message.node, message.stored_length
@@ -258,8 +253,6 @@ class BlockServer:
 
     # Commands of the NameNode ------------------------------------------------------------------
     def replicate(self, command: ReplicateBlock) -> None:
-        """Copy a replica to another node."""
-
         def failed(reason: str) -> None:
             self._report(
                 ReplicationFailed(
@@ -323,10 +316,6 @@ class BlockServer:
                 deleted.append(block)
         self._report(ReplicasDeleted(node=command.node, blocks=tuple(deleted)))
 
-    def look_at(self, command: VerifyReplica | DeleteDamaged) -> None:
-        """Verify a replica; for ``DeleteDamaged``, also delete it if it is damaged."""
-        self._scanner.ask(command)
-
     def _report_bad_source(self, command: ReplicateBlock, error: ReplicaError) -> None:
         """Report a replica that could not be copied, so that the NameNode takes another source."""
         self._report_if_damaged(command.source, command.block, error)
@@ -342,9 +331,7 @@ class BlockServer:
             self._report(ReplicaFailed(block=block, node=node, reason=str(error)))
 
 
-# The DataNode's process: registers with the NameNode and carries out its commands.
-
-
+# The process --------------------------------------------------------------------------------------
 _TRY_AGAIN_S = 0.5
 
 
@@ -373,8 +360,8 @@ class DataNode:
         link = LastingLink(self._transport, "namenode", on_renewed=self._renewed)
         link.on(ReplicateBlock, lambda command, _: self._server.replicate(command))
         link.on(DeleteReplicas, lambda command, _: self._server.delete(command))
-        link.on(VerifyReplica, lambda command, _: self._server.look_at(command))
-        link.on(DeleteDamaged, lambda command, _: self._server.look_at(command))
+        link.on(VerifyReplica, lambda command, _: self._server.scanner.verify(command))
+        link.on(DeleteDamaged, lambda command, _: self._server.scanner.verify(command))
         link.on(RegisterAgain, lambda _, __: self._register())
         return link
 

@@ -1,8 +1,14 @@
-"""Sends periodic block reports for a rack's nodes, so that the NameNode notices lost replicas.
+"""What a DataNode does beside requests: block reports, and the verification of its replicas.
 
-A report lists the blocks on disk at that moment, node by node, in pages of ``PAGE_BLOCKS``.  Blocks
-are looked up in slices, so the DataNode keeps serving.  A page costs the NameNode a pass over its
-whole block map, so the rate of pages is bounded: many blocks take longer than the period.
+A report lists the blocks on disk at that moment, node by node, in pages.  A page costs the NameNode
+a pass over its whole block map, so the rate of pages is bounded: many blocks take longer than the
+period.  Replicas are verified at once on request and slowly all the others, so that damage is found
+before the last sound replica is lost; one is deleted as damaged only right after it was verified.
+All is done in slices, between which the DataNode serves others: requests take at most half of its
+time, the background scan at most ``scan_rate`` bytes/s.
+
+Blocks in the page cache are verified there: damage of the disk below shows only once the system
+reads it again.
 """
 
 from __future__ import annotations
@@ -103,27 +109,19 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
         yield HeldBlock(block=block, stored_length=length)
 
 
-# The block scanner: verifies a rack's replicas, at once on request and slowly all the others.
-#
-# So damage is found before the last sound replica is lost, and a replica is deleted as damaged only
-# right after it was verified.  Verifying is done in slices, between which the DataNode serves
-# others: requests take at most half of its time, the background scan at most ``scan_rate`` bytes/s.
-#
-# Blocks in the page cache are verified there: damage of the disk below shows only once the system
-# reads it again.
-
-
 #: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
 SLICE_BYTES = 2**18
 #: Shortest pause of the background scan: waking for each small block would cost more than the scan.
 _PAUSE_S = 0.05
 
-Ask = VerifyReplica | DeleteDamaged
+VerifyCommand = VerifyReplica | DeleteDamaged
 #: Yields the number of bytes verified after each slice; returns the finding and its reason.
-Look = Generator[int, None, tuple[Finding, str]]
+Verification = Generator[int, None, tuple[Finding, str]]
 
 
-def look_at(store: BlockStore, block: BlockId, stored_length: int | None = None) -> Look:
+def verification(
+    store: BlockStore, block: BlockId, stored_length: int | None = None
+) -> Verification:
     """Verify a whole replica, and its length if ``stored_length`` is given."""
     try:
         length = store.length(block)
@@ -156,38 +154,38 @@ class Scanner:
         self._bytes_per_s_max = storage.scan_rate
         self._report = report
         #: the NameNode's requests, oldest first; the first is being carried out
-        self._asked: dict[Ask, None] = {}
-        self._answering: Generator[int, None, None] | None = None
+        self._pending: dict[VerifyCommand, None] = {}
+        self._verifying: Generator[int, None, None] | None = None
         self._repeat(self._round(), self._period_s)
 
     # Requests of the NameNode --------------------------------------------------------------------
-    def ask(self, command: Ask) -> None:
+    def verify(self, command: VerifyCommand) -> None:
         """Verify a replica soon and report the finding."""
-        self._asked[command] = None
-        if self._answering is None:
-            self._answering = self._answer_all()
-            self._reactor.call_later(0, self._go_on_answering)
+        self._pending[command] = None
+        if self._verifying is None:
+            self._verifying = self._verify_all()
+            self._reactor.call_later(0, self._go_on_verifying)
 
-    def _go_on_answering(self) -> None:
+    def _go_on_verifying(self) -> None:
         begin_s = now_s()
-        if self._answering is not None and next(self._answering, None) is not None:
+        if self._verifying is not None and next(self._verifying, None) is not None:
             # leave as much time to others as this slice has taken
-            self._reactor.call_later(now_s() - begin_s, self._go_on_answering)
+            self._reactor.call_later(now_s() - begin_s, self._go_on_verifying)
         else:
-            self._answering = None
+            self._verifying = None
 
-    def _answer_all(self) -> Generator[int, None, None]:
-        while self._asked:
-            command = next(iter(self._asked))
-            yield from self._answer(command)
-            del self._asked[command]
+    def _verify_all(self) -> Generator[int, None, None]:
+        while self._pending:
+            command = next(iter(self._pending))
+            yield from self._carry_out(command)
+            del self._pending[command]
             yield 0
 
-    def _answer(self, command: Ask) -> Generator[int, None, None]:
+    def _carry_out(self, command: VerifyCommand) -> Generator[int, None, None]:
         store = self._stores.get(command.node)
         if store is None:
             return  # the node is lost; the heartbeat reports that
-        found, reason = yield from look_at(store, command.block, command.stored_length)
+        found, reason = yield from verification(store, command.block, command.stored_length)
         if found != "sound":
             log.warning("block %d on %s is %s: %s", command.block, command.node, found, reason)
         if found == "damaged" and isinstance(command, DeleteDamaged):
@@ -234,7 +232,7 @@ class Scanner:
         store = self._stores.get(node)
         if store is None or not store.has(block):
             return  # lost or deleted since
-        found, reason = yield from look_at(store, block)
+        found, reason = yield from verification(store, block)
         if found == "damaged" and store.has(block):
             log.warning("block %d on %s is damaged: %s", block, node, reason)
             self._report(ReplicaVerified(block=block, node=node, found=found, reason=reason))

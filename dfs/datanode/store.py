@@ -46,7 +46,6 @@ class BlockStore:
 
     @property
     def parents(self) -> tuple[Path, ...]:
-        """The three folders above it, up to the run folder."""
         return tuple(self._folder.parents[:3])
 
     def blocks(self) -> list[BlockId]:
@@ -79,15 +78,12 @@ class BlockStore:
             raise kind(f"a block: {cause_of(error, self._folder)}") from None
 
     def open(self, block: BlockId) -> OpenBlock:
-        """Open a block for reading; raises as ``OpenBlock`` does."""
         return OpenBlock(self._folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        """Read and verify a range of a block; raises as ``read_verified`` does."""
         return read_verified(self._folder, block, offset, length)
 
     def length(self, block: BlockId) -> int:
-        """Length of a block in bytes; raises as ``read_verified`` does."""
         return replica_length(self._folder, block)
 
     def has(self, block: BlockId) -> bool:

@@ -1,4 +1,4 @@
-"""Reads a range of a replica for a reader, or for the node that gets a copy."""
+"""A replica that is read for another node, and one that is received and forwarded as it arrives."""
 
 from __future__ import annotations
 
@@ -46,11 +46,9 @@ class BlockSource:
 
     @property
     def left(self) -> int:
-        """Bytes of the range that were not yet read by the transfer."""
         return self._end - self._at + len(self._ready)
 
     def read(self, size: int) -> memoryview:
-        """Return at most ``size`` of the next bytes."""
         if not len(self._ready):
             try:
                 self._load()
@@ -61,7 +59,6 @@ class BlockSource:
         return data
 
     def close(self) -> None:
-        """Close the file."""
         self._opened.close()
         self._ready = memoryview(b"")
 
@@ -72,9 +69,6 @@ class BlockSource:
         self._at += size
         if self._at == self._end:
             self._opened.close()
-
-
-# The write pipeline: a node receives a block and forwards it to the next node as it arrives.
 
 
 class CannotStore(RailyardError):
@@ -112,7 +106,6 @@ class BlockReceiver:
         self._unwanted = ""  #: why the block is dropped although it was received whole
 
     def receive_by(self, transfer: IncomingTransfer) -> None:
-        """Set the transfer that brings the bytes."""
         self._transfer = transfer
 
     def pass_on(self, start: Callable[[Callable[[BlockWritten], None]], OutgoingBlock]) -> None:
@@ -133,7 +126,6 @@ class BlockReceiver:
             self._next.extend(data)
 
     def done(self) -> None:
-        """All bytes were received."""
         try:
             self._writer.seal()
         except OSError as error:

@@ -43,12 +43,10 @@ class Block(msgspec.Struct, gc=False):
 
     @property
     def replicas(self) -> int:
-        """The number of replicas in any state."""
         return len(self.holders)
 
     @property
     def holders(self) -> tuple[NodeId, ...]:
-        """The nodes with a replica in any state."""
         return (*self.sound, *self.begun, *(self.others or ()))
 
     def state(self, node: NodeId) -> State | None:
@@ -60,7 +58,6 @@ class Block(msgspec.Struct, gc=False):
         return self.others.get(node) if self.others else None
 
     def nodes(self, *states: State) -> tuple[NodeId, ...]:
-        """The nodes with a replica in one of ``states``, sorted."""
         if self.others is None and not self.begun:
             return self.sound if "sound" in states else ()
         nodes = [node for node, state in self._others().items() if state in states]
@@ -158,7 +155,6 @@ class BlockMap:
         return Completed(late, unsure)
 
     def want(self, block: BlockId, wanted: int) -> None:
-        """Change how many replicas a block should have."""
         known = self.blocks[block]
         if known.wanted != wanted:
             known.wanted = wanted
@@ -176,7 +172,6 @@ class BlockMap:
         return nodes
 
     def sound(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes with a sound replica of a block."""
         known = self.blocks.get(block)
         return known.sound if known else ()
 
@@ -266,11 +261,9 @@ class BlockMap:
         self.load.leave(node)
 
     def is_alive(self, node: NodeId) -> bool:
-        """Whether a node is alive."""
         return node in self.load
 
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` unless replicas are sorted, unique and add up to the loads."""
         loads = dict.fromkeys(self.load, 0)
         for block, known in self.blocks.items():
             nodes = known.holders

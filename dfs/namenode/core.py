@@ -56,11 +56,11 @@ from railyard.dfs.messages import (
     StoredBlock,
 )
 from railyard.dfs.namenode.blockmap import BlockMap
-from railyard.dfs.namenode.datanodes import CommandQueue, DataNodeCommand, DataNodes, Doubts
+from railyard.dfs.namenode.datanodes import DataNodeCommand, DataNodes
 from railyard.dfs.namenode.journal import FileBlock, Journal
 from railyard.dfs.namenode.namespace import Namespace
-from railyard.dfs.namenode.openfiles import Changes, OpenFile, OpenFiles, Writing, closing
-from railyard.dfs.namenode.replication import Draining, EndedMove, Moves, Replication
+from railyard.dfs.namenode.openfiles import OpenFile, OpenFiles, closing
+from railyard.dfs.namenode.replication import EndedMove, Moves, Replication, drain_nodes
 from railyard.dfs.namenode.reports import Reports, storage_report
 from railyard.dfs.namenode.restart import REFUSED, Answers, SafeMode
 from railyard.dfs.paths import join_path, parse_path
@@ -117,7 +117,7 @@ class NameNode:
     ) -> None:
         self._replicas = topology.storage.replication  #: default replication
         self._nodes = {node.id: node.rack for node in topology.nodes()}
-        self._placement = RackAware(seed)
+        placement = self._placement = RackAware(seed)
         loaded = journal.load()
         self._epoch_s = epoch_s
         self._namespace = Namespace(journal, loaded.inodes, owner, now_s + epoch_s)
@@ -125,49 +125,30 @@ class NameNode:
         for inode in loaded.inodes:
             for block in inode.blocks:
                 self.blocks.add(block.block, block.stored_length, inode.replication)
-        self._replication = Replication(self.blocks, self._placement, now_s)
-        self._doubts = Doubts(self.blocks)
+        self._replication = Replication(self.blocks, placement, now_s)
+        self._moves = Moves(self.blocks, self._replication, placement)
         self._reports = Reports(self._namespace, self.blocks, tuple(self._nodes))
-        self._open = OpenFiles()
-        self._answers = Answers(loaded.answers)
-        self._namespace.notes_of = self._answers.changes
-        changes = Changes(self._namespace, self.blocks, self._open, len(self._nodes))
-        #: the upper half is the number of starts, so that no id is ever used twice
-        self._next_id = (loaded.starts << 32) + 1
-        self._commands = CommandQueue(self._nodes)
-        self._moves = Moves(self.blocks, self._replication, self._placement)
-        self._datanodes = DataNodes(
-            self._nodes,
-            topology.liveness.expiry_s,
-            self.blocks,
-            self._replication,
-            self._doubts,
-            self._commands,
-            self._moves,
+        expiry_s = topology.liveness.expiry_s
+        datanodes = self._datanodes = DataNodes(
+            self._nodes, expiry_s, self.blocks, self._replication, self._moves
         )
         self.safe_mode = SafeMode(self.blocks, topology, now_s, on=loaded.starts > 0)
         if self.safe_mode.on:
             self._enter_safe_mode()
-        self._writing = Writing(
-            journal=journal,
-            namespace=self._namespace,
-            blocks=self.blocks,
-            open_files=self._open,
-            answers=self._answers,
-            changes=changes,
-            datanodes=self._datanodes,
-            doubts=self._doubts,
-            placement=self._placement,
-            commands=self._commands,
-            nodes=len(self._nodes),
-            replicas=self._replicas,
-            block_bytes=topology.stored_block_bytes,
-            new_id=self._new_id,
-            forget=self._forget,
-            safe_mode=self.safe_mode,
+        answers = Answers(loaded.answers)
+        self._namespace.notes_of = answers.changes
+        files = self._open = OpenFiles(
+            topology,
+            journal,
+            self._namespace,
+            self.blocks,
+            answers,
+            datanodes,
+            placement,
+            self.safe_mode,
         )
-        self._writing.resume(loaded.opened, now_s)
-        writing, once = self._writing, self._answers.wrap
+        files.resume(loaded, now_s)
+        once = answers.wrap
         self._handlers: dict[type[Message], Callable[[Any, float], Message | None]] = {
             GetStatus: lambda m, _: self._reports.status(m.path),
             ListFolder: lambda m, _: self._reports.listing(m.path),
@@ -180,25 +161,25 @@ class NameNode:
             GetStorageReport: self._report_storage,
             Remove: once(self._remove),
             MoveFiles: once(self._move_files),
-            SetAttributes: changes.set_attributes,
-            SetReplication: changes.set_replication,
-            Concatenate: once(changes.concatenate),
-            CreateFile: writing.create,
-            ReopenFile: once(writing.reopen),
-            AddBlock: writing.add_block,
-            CompleteFile: once(writing.complete),
-            AbandonFile: writing.abandon,
+            SetAttributes: files.set_attributes,
+            SetReplication: files.set_replication,
+            Concatenate: once(files.concatenate),
+            CreateFile: files.create,
+            ReopenFile: once(files.reopen),
+            AddBlock: files.add_block,
+            CompleteFile: once(files.complete),
+            AbandonFile: files.abandon,
             MoveReplica: self._move_replica,
-            DrainNodes: Draining(self.blocks, self._nodes).drain,
+            DrainNodes: lambda m, _: drain_nodes(self.blocks, self._nodes, m),
             FileStored: self._file_stored,
             RegisterDataNode: self._register,
-            DataNodeHeartbeat: self._datanodes.heartbeat,
-            BlockReport: self._datanodes.report,
-            BlockReplicated: self._datanodes.replicated,
-            ReplicationFailed: self._datanodes.replication_failed,
-            ReplicasDeleted: self._datanodes.deleted,
-            ReplicaFailed: self._datanodes.failed,
-            ReplicaVerified: self._datanodes.verified,
+            DataNodeHeartbeat: datanodes.heartbeat,
+            BlockReport: datanodes.report,
+            BlockReplicated: datanodes.replicated,
+            ReplicationFailed: datanodes.replication_failed,
+            ReplicasDeleted: datanodes.deleted,
+            ReplicaFailed: datanodes.failed,
+            ReplicaVerified: datanodes.verified,
             Ticked: self._ticked,
         }
 
@@ -208,7 +189,6 @@ class NameNode:
         return tuple(kind for kind in self._handlers if kind not in (Ticked, FileStored))
 
     def handle(self, message: Message, now_s: float) -> Outcome:
-        """Handle a request or a fact that arrived at time ``now_s``."""
         self._namespace.now_s = now_s + self._epoch_s
         if self.safe_mode.on:
             self._check_safe(message)
@@ -216,19 +196,18 @@ class NameNode:
         if self.safe_mode.on and self.safe_mode.may_end(now_s):
             self._leave_safe_mode(now_s)
         more = self._replication.decide(now_s)
-        if not (more or self._commands or self._doubts or self._moves):  # the fast path
+        datanodes = self._datanodes
+        if not (more or datanodes.is_busy or self._moves):  # the fast path
             return Outcome(reply, ())
-        self._commands.extend(more)
-        self._commands.extend(self._moves.decide(now_s))
-        self._commands.extend(self._doubts.decide(now_s))
-        return Outcome(reply, self._commands.take(), self._moves.take_ended())
+        datanodes.send(more)
+        datanodes.send(self._moves.decide(now_s))
+        datanodes.decide(now_s)
+        return Outcome(reply, datanodes.take_commands(), self._moves.take_ended())
 
     def is_being_written(self, file: int) -> bool:
-        """Whether the file with that number is open."""
         return file in self._open
 
     def check_invariants(self) -> None:
-        """Raise ``InvariantError`` if the state contradicts itself."""
         self.blocks.check_invariants()
 
     # Safe mode -------------------------------------------------------------------------------
@@ -242,8 +221,7 @@ class NameNode:
             if all(block.nodes or block.doubtful for file in files for block in file.blocks):
                 return
         elif isinstance(message, AddBlock | CompleteFile | AbandonFile):
-            file = self._open.find(message.file)
-            path = "" if file is None else file.opened.path
+            path = self._open.path_of(message.file)
         elif isinstance(message, MoveFiles):
             path = next((move.source for move in message.moves), "")
         else:
@@ -265,8 +243,8 @@ class NameNode:
         return done
 
     def _report_storage(self, _: GetStorageReport, now_s: float) -> StorageReport:
-        heard_s, is_safe = self._datanodes.heard_s, self.safe_mode.on
-        return storage_report(self.blocks, self._nodes, heard_s, now_s, safe_mode=is_safe)
+        contact_s, is_safe = self._datanodes.contact_s, self.safe_mode.on
+        return storage_report(self.blocks, self._nodes, contact_s, now_s, safe_mode=is_safe)
 
     def _enter_safe_mode(self) -> None:
         self._replication.not_before_s = math.inf
@@ -318,8 +296,8 @@ class NameNode:
         """Change the namespace, and drop files that are being written where something was."""
         files = list(given_up)
         answer, freed = self._namespace.change(act, notes=closing(files))
-        self._forget(block.block for block in freed)
-        self._writing.drop(files)
+        self._datanodes.forget(block.block for block in freed)
+        self._open.drop(files)
         return answer
 
     def _move_replica(self, message: MoveReplica, _: float) -> ReplicaMoved | None:
@@ -340,8 +318,7 @@ class NameNode:
                 known.load.add(length, nodes)
         else:
             placed = self._place(message.path, lengths, message.hint, message.first_racks)
-        first = self._next_id
-        self._next_id += len(lengths)
+        first = self._open.new_ids(len(lengths))
         blocks = tuple([FileBlock(BlockId(first + at), each) for at, each in enumerate(lengths)])
         stored: list[StoredBlock] = []
         for block, nodes in zip(blocks, placed, strict=True):
@@ -374,16 +351,4 @@ class NameNode:
     def _ticked(self, _: Ticked, now_s: float) -> None:
         self._datanodes.lose_silent(now_s)
         with suppress(PeerUnable):  # the journal's disk is full: at a later tick
-            self._writing.give_up(self._open.abandoned(now_s))
-
-    def _new_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
-
-    def _forget(self, blocks: Iterable[BlockId]) -> None:
-        """Remove blocks that no file has any more, and have their replicas deleted."""
-        gone = list(blocks)
-        self._moves.forget(gone)
-        self._commands.delete(
-            [(node, block) for block in gone for node in self.blocks.forget(block)]
-        )
+            self._open.give_up_abandoned(now_s)

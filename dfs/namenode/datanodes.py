@@ -1,4 +1,12 @@
-"""Commands for the DataNodes: queued while a message is handled, then handed to the driver."""
+"""The registered DataNodes: commands for them, facts from them, and replicas in doubt.
+
+A replica is doubtful once a reader has reported it as bad, or a block report differs from the block
+map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it is not
+found sound it is verified again later, since the cause may pass: a lost disk, a lack of
+descriptors, a file that somebody put back.
+
+Never here: files, and decisions about where replicas go.
+"""
 
 from __future__ import annotations
 
@@ -41,54 +49,8 @@ class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
     command: Command
 
 
-class CommandQueue:
-    """Commands that the driver has not taken yet, oldest first."""
-
-    def __init__(self, racks: Mapping[NodeId, RackId]) -> None:
-        self._racks = racks
-        self._pending: list[DataNodeCommand] = []
-
-    def __bool__(self) -> bool:
-        """Whether a command is pending."""
-        return bool(self._pending)
-
-    def take(self) -> tuple[DataNodeCommand, ...]:
-        """Return the pending commands and empty the queue."""
-        taken, self._pending = tuple(self._pending), []
-        return taken
-
-    def add(self, rack: RackId, command: Command) -> None:
-        """Add a command for a rack's DataNode."""
-        self._pending.append(DataNodeCommand(rack, command))
-
-    def extend(self, commands: Iterable[ReplicaCommand]) -> None:
-        """Add commands, each for the DataNode that serves the node it names."""
-        for command in commands:
-            node = command.source if isinstance(command, ReplicateBlock) else command.node
-            self.add(self._racks[node], command)
-
-    def delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
-        """Add one ``DeleteReplicas`` per node for ``replicas``, pairs of (node, block)."""
-        by_node: dict[NodeId, list[BlockId]] = {}
-        for node, block in replicas:
-            by_node.setdefault(node, []).append(block)
-        self.extend(
-            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
-        )
-
-
-# Doubtful replicas, and when their DataNodes are asked to verify them.
-#
-# A replica is doubtful once a reader has reported it as bad, or a block report differs from the
-# block map.  Only the replica's own DataNode settles that, by verifying the whole replica.  If it
-# is not found sound it is verified again later, since the cause may pass: a disk that was away, a
-# lack of file descriptors, a file that somebody put back.
-#
-# Never here: deleting and copying, which ``replication`` decides.
-
-
 #: A replica that is still doubtful is verified again after this time.
-LOOK_AGAIN_S = 30.0
+VERIFY_AGAIN_S = 30.0
 
 #: {finding: (the states that it changes, the new state)}
 _VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
@@ -98,81 +60,11 @@ _VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
 }
 
 
-class Doubts:
-    """Changes the states of doubtful replicas in the block map, and has them verified."""
-
-    def __init__(self, blocks: BlockMap) -> None:
-        self._blocks = blocks
-        #: {(block, node): time when it is verified next}; kept while the node is lost
-        self._looks_s: dict[tuple[BlockId, NodeId], float] = {}
-        #: the same as a heap by time; stale entries are skipped
-        self._heap: list[tuple[float, BlockId, NodeId]] = []
-
-    def __bool__(self) -> bool:
-        """Whether any replica is doubtful."""
-        return bool(self._looks_s)
-
-    # What happened ---------------------------------------------------------------------------
-    def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
-        """Make a replica suspect, on a node that is alive, and have it verified."""
-        self._blocks.set_replica(block, node, "suspect")
-        self._look_at(block, node, now_s)
-
-    def verified(self, fact: ReplicaVerified, now_s: float) -> None:
-        """Apply the finding of a replica's DataNode."""
-        key = fact.block, fact.node
-        known = self._blocks.blocks.get(fact.block)
-        changes, verdict = _VERDICTS[fact.found]
-        state = known.state(fact.node) if known is not None else None
-        if state == "leaving" and key not in self._looks_s:
-            return  # it is being deleted for another reason
-        if state in changes:
-            self._blocks.set_replica(fact.block, fact.node, verdict)
-        if verdict == "sound" or state is None:
-            self._looks_s.pop(key, None)
-        else:
-            self._look_at(*key, now_s + LOOK_AGAIN_S)
-
-    def node_joined(self, node: NodeId, now_s: float) -> None:
-        """Replicas that were doubtful before the node was lost are doubtful again."""
-        for block, at in [key for key in self._looks_s if key[1] == node]:
-            known = self._blocks.blocks.get(block)
-            if known is not None and known.state(at) is not None:
-                self.doubt(block, at, now_s)
-            else:
-                del self._looks_s[block, at]
-
-    # What to do ------------------------------------------------------------------------------
-    def decide(self, now_s: float) -> list[VerifyReplica]:
-        """Return the commands to verify replicas that are due."""
-        looks: list[VerifyReplica] = []
-        while self._heap and self._heap[0][0] <= now_s:
-            when_s, block, node = heapq.heappop(self._heap)
-            if self._looks_s.get((block, node)) != when_s:
-                continue
-            known = self._blocks.blocks.get(block)
-            state = known.state(node) if known is not None else None
-            if known is None or state == "sound" or (not state and self._blocks.is_alive(node)):
-                del self._looks_s[block, node]
-                continue
-            if state in IN_DOUBT:
-                length = known.stored_length
-                looks.append(VerifyReplica(block=block, stored_length=length, node=node))
-            self._look_at(block, node, now_s + LOOK_AGAIN_S)
-        return looks
-
-    def _look_at(self, block: BlockId, node: NodeId, when_s: float) -> None:
-        self._looks_s[block, node] = when_s
-        heapq.heappush(self._heap, (when_s, block, node))
-
-
-# The registered DataNodes, and how their facts and those of readers change the block map.
-#
-# Never here: files, and decisions about where replicas go.
-
-
 class DataNodes:
-    """Keeps the block map up to date; each method handles one class of message."""
+    """Keeps the block map up to date, and has the commands that the driver has yet to send.
+
+    Each method with a message or fact handles that class.
+    """
 
     def __init__(
         self,
@@ -180,22 +72,27 @@ class DataNodes:
         expiry_s: float,
         blocks: BlockMap,
         replication: Replication,
-        doubts: Doubts,
-        commands: CommandQueue,
         moves: Moves,
     ) -> None:
         self._nodes = nodes  #: {node of the topology: its rack}
         self._expiry_s = expiry_s
         self._blocks = blocks
         self._replication = replication
-        self._doubts = doubts
-        self._commands = commands
         self._moves = moves
         #: whether replicas of blocks that no file has are deleted now, or once they are reported
         #: again
         self.deletes_unknown = True
         #: {rack: time of its DataNode's last heartbeat or registration}
-        self.heard_s: dict[RackId, float] = {}
+        self.contact_s: dict[RackId, float] = {}
+        self._commands: list[DataNodeCommand] = []  #: oldest first
+        #: {(block, node): time when a doubtful replica is verified next}; kept while it is lost
+        self._verify_s: dict[tuple[BlockId, NodeId], float] = {}
+        #: the same as a heap by time; stale entries are skipped
+        self._heap: list[tuple[float, BlockId, NodeId]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._commands or self._verify_s)
 
     def check_node(self, node: NodeId) -> RackId:
         """Return the rack of a node; raises ``PeerError`` if the topology has no such node."""
@@ -204,20 +101,46 @@ class DataNodes:
             raise PeerError(f"{node!r} is not a node of this cluster")
         return rack
 
+    # Commands --------------------------------------------------------------------------------
+    def take_commands(self) -> tuple[DataNodeCommand, ...]:
+        """Return the pending commands, which count as sent."""
+        taken, self._commands = tuple(self._commands), []
+        return taken
+
+    def send(self, commands: Iterable[ReplicaCommand]) -> None:
+        """Send commands, each to the DataNode that serves the node it names."""
+        for command in commands:
+            node = command.source if isinstance(command, ReplicateBlock) else command.node
+            self._commands.append(DataNodeCommand(self._nodes[node], command))
+
+    def delete(self, replicas: Collection[tuple[NodeId, BlockId]]) -> None:
+        """Send one ``DeleteReplicas`` per node for ``replicas``, pairs of (node, block)."""
+        by_node: dict[NodeId, list[BlockId]] = {}
+        for node, block in replicas:
+            by_node.setdefault(node, []).append(block)
+        self.send(
+            DeleteReplicas(node=node, blocks=tuple(blocks)) for node, blocks in by_node.items()
+        )
+
+    def forget(self, blocks: Iterable[BlockId]) -> None:
+        """Remove blocks that no file has any more, and have their replicas deleted."""
+        freed = list(blocks)
+        self._moves.forget(freed)
+        self.delete([(node, block) for block in freed for node in self._blocks.forget(block)])
+
     # DataNodes -------------------------------------------------------------------------------
     def register(self, message: RegisterDataNode, now_s: float) -> Done:
-        """A DataNode has started; it lists all replicas of its nodes."""
         self._check_rack(message.rack)
         for node in message.nodes:
             if self.check_node(node) != message.rack:
                 raise PeerError(f"{node} is not in rack {message.rack}")
         self._lose(self._alive_in(message.rack))
-        self.heard_s[message.rack] = now_s
+        self.contact_s[message.rack] = now_s
         for node, held in message.nodes.items():
             unknown, doubtful = self._blocks.node_joined(node, held)
-            self._doubts.node_joined(node, now_s)
+            self._doubt_again(node, now_s)
             for block in doubtful:
-                self._doubts.doubt(block, node, now_s)
+                self.doubt(block, node, now_s)
             self._delete_unknown(node, unknown)
         return Done()
 
@@ -225,17 +148,17 @@ class DataNodes:
         """A DataNode is alive; nodes of its rack that it does not list are lost."""
         self._check_rack(message.rack)
         alive = self._alive_in(message.rack)
-        if message.rack not in self.heard_s or not set(message.nodes) <= set(alive):
-            self._commands.add(message.rack, RegisterAgain())
+        if message.rack not in self.contact_s or not set(message.nodes) <= set(alive):
+            self._commands.append(DataNodeCommand(message.rack, RegisterAgain()))
             return
-        self.heard_s[message.rack] = now_s
+        self.contact_s[message.rack] = now_s
         self._lose([node for node in alive if node not in message.nodes])
 
     def lose_silent(self, now_s: float) -> None:
         """Nodes are lost if their DataNode has been silent for longer than the expiry."""
         silent_since_s = now_s - self._expiry_s
-        for rack in [r for r, heard_s in self.heard_s.items() if heard_s < silent_since_s]:
-            del self.heard_s[rack]
+        for rack in [r for r, contact_s in self.contact_s.items() if contact_s < silent_since_s]:
+            del self.contact_s[rack]
             self._lose(self._alive_in(rack))
 
     def report(self, message: BlockReport, now_s: float) -> None:
@@ -247,7 +170,7 @@ class DataNodes:
             message.node, message.first, message.last, message.held
         )
         for block in doubtful:
-            self._doubts.doubt(block, message.node, now_s)
+            self.doubt(block, message.node, now_s)
         self._delete_unknown(message.node, unknown)
 
     # Replicas --------------------------------------------------------------------------------
@@ -265,43 +188,83 @@ class DataNodes:
                 self._blocks.set_replica(fact.block, fact.target, "sound")
                 self._moves.copied(fact.block, fact.target)
             elif known.state(fact.target) is None:
-                self._doubts.doubt(fact.block, fact.target, now_s)
+                self.doubt(fact.block, fact.target, now_s)
 
     def replication_failed(self, fact: ReplicationFailed, now_s: float) -> None:
-        """A copy has failed."""
         self._replication.failed(fact.block, fact.target, now_s, fact.reason)
 
     def deleted(self, fact: ReplicasDeleted, now_s: float) -> None:
         """Replicas were deleted; if one should exist, its DataNode is to verify that."""
         for block in fact.blocks:
-            known = self._blocks.blocks.get(block)
-            state = known.state(fact.node) if known is not None else None
+            state = self._state(block, fact.node)
             if state == "leaving":
                 self._blocks.drop_replica(block, fact.node)
             elif state == "sound":
-                self._doubts.doubt(block, fact.node, now_s)
+                self.doubt(block, fact.node, now_s)
 
     def failed(self, fact: ReplicaFailed, now_s: float) -> None:
         """A reader found a replica bad; it may be mistaken, so the replica becomes suspect."""
-        known = self._blocks.blocks.get(fact.block)
-        if known is not None and known.state(fact.node) == "sound":
-            self._doubts.doubt(fact.block, fact.node, now_s)
+        if self._state(fact.block, fact.node) == "sound":
+            self.doubt(fact.block, fact.node, now_s)
 
     def verified(self, fact: ReplicaVerified, now_s: float) -> None:
-        """A DataNode has verified one of its replicas."""
-        self._doubts.verified(fact, now_s)
-        known = self._blocks.blocks.get(fact.block)
-        if known is None:
-            return
-        if fact.node in known.sound:
-            self._moves.copied(fact.block, fact.node)
-        elif known.state(fact.node) in IN_DOUBT:
-            self._moves.failed(fact.block, fact.node, f"it is {fact.found} there")
+        key = fact.block, fact.node
+        changes, verdict = _VERDICTS[fact.found]
+        state = self._state(*key)
+        if state != "leaving" or key in self._verify_s:  # otherwise it is deleted for good
+            if state in changes:
+                self._blocks.set_replica(*key, verdict)
+            if verdict == "sound" or state is None:
+                self._verify_s.pop(key, None)
+            else:
+                self._verify_at(*key, now_s + VERIFY_AGAIN_S)
+        state = self._state(*key)
+        if state == "sound":
+            self._moves.copied(*key)
+        elif state in IN_DOUBT:
+            self._moves.failed(*key, f"it is {fact.found} there")
+
+    # Doubts ----------------------------------------------------------------------------------
+    def doubt(self, block: BlockId, node: NodeId, now_s: float) -> None:
+        """Make a replica suspect, on a node that is alive, and have it verified."""
+        self._blocks.set_replica(block, node, "suspect")
+        self._verify_at(block, node, now_s)
+
+    def decide(self, now_s: float) -> None:
+        while self._heap and self._heap[0][0] <= now_s:
+            when_s, block, node = heapq.heappop(self._heap)
+            if self._verify_s.get((block, node)) != when_s:
+                continue
+            known = self._blocks.blocks.get(block)
+            state = known.state(node) if known is not None else None
+            if known is None or state == "sound" or (not state and self._blocks.is_alive(node)):
+                del self._verify_s[block, node]
+                continue
+            if state in IN_DOUBT:
+                length = known.stored_length
+                self.send([VerifyReplica(block=block, stored_length=length, node=node)])
+            self._verify_at(block, node, now_s + VERIFY_AGAIN_S)
 
     # Helpers ---------------------------------------------------------------------------------
+    def _doubt_again(self, node: NodeId, now_s: float) -> None:
+        """Replicas that were doubtful before the node was lost are doubtful again."""
+        for key in [key for key in self._verify_s if key[1] == node]:
+            if self._state(*key) is not None:
+                self.doubt(*key, now_s)
+            else:
+                del self._verify_s[key]
+
+    def _verify_at(self, block: BlockId, node: NodeId, when_s: float) -> None:
+        self._verify_s[block, node] = when_s
+        heapq.heappush(self._heap, (when_s, block, node))
+
+    def _state(self, block: BlockId, node: NodeId) -> State | None:
+        known = self._blocks.blocks.get(block)
+        return None if known is None else known.state(node)
+
     def _delete_unknown(self, node: NodeId, blocks: Iterable[BlockId]) -> None:
         if self.deletes_unknown:
-            self._commands.delete([(node, block) for block in blocks])
+            self.delete([(node, block) for block in blocks])
 
     def _check_rack(self, rack: RackId) -> None:
         if rack not in self._nodes.values():

@@ -171,7 +171,6 @@ class MemoryJournal:
         return Loaded(self._starts - 1, list(self._inodes.values()), opened, answers)
 
     def commit(self, changes: Iterable[Change], notes: Sequence[Note] = ()) -> None:
-        """Keep these."""
         for change in changes:
             if change.inode is None:
                 self._inodes.pop(change.number, None)
@@ -180,7 +179,6 @@ class MemoryJournal:
         self.note(notes)
 
     def note(self, notes: Sequence[Note]) -> None:
-        """Keep these."""
         for note in notes:
             if isinstance(note, OpenFileChange):
                 self._opened.pop(note.number, None)

@@ -70,7 +70,6 @@ class Namespace:
 
     # Looking ---------------------------------------------------------------------------------
     def find(self, path: str) -> Inode | None:
-        """Return the inode at ``path``; None if there is none."""
         if path[:1] == "/":
             parts = path[1:].split("/")
             number, depth = self._walk(parts)
@@ -81,7 +80,6 @@ class Namespace:
         return self._inodes[number] if depth == len(names) else None
 
     def numbered(self, number: int) -> Inode | None:
-        """Return the inode of that number; None if there is none any more."""
         return self._inodes.get(number)
 
     def get(self, path: str) -> Inode:
@@ -96,7 +94,6 @@ class Namespace:
         return len(self._children.get(inode.number, _NOTHING))
 
     def children(self, folder: Inode) -> list[Inode]:
-        """The entries of a folder, sorted by name."""
         names = self._children[folder.number]
         return [self._inodes[names[name]] for name in sorted(names)]
 
@@ -110,7 +107,6 @@ class Namespace:
                 waiting.extend(reversed(self.children(inode)))
 
     def path_of(self, inode: Inode) -> str:
-        """The path of an inode."""
         names: list[str] = []
         while inode.number != ROOT:
             names.append(inode.name)
@@ -208,18 +204,18 @@ class Namespace:
         if inode.folder and self._children[inode.number] and not recursive:
             why = "a folder that is not empty: need -r (recursive)"
             raise PeerError(f"{path}: {why}", NOT_EMPTY)
-        gone, folders = [inode.number], 0
-        for number in gone:  # the list grows in the loop
+        removed, folders = [inode.number], 0
+        for number in removed:  # the list grows in the loop
             within = self._children.get(number)
             if within is not None:
-                gone += within.values()
+                removed += within.values()
                 folders += 1
-        for number in reversed(gone):
+        for number in reversed(removed):
             self._before.setdefault(number, self._inodes.pop(number))
             self._children.pop(number, None)
         del self._children[inode.parent][inode.name]
         self._touch(inode.parent)
-        return len(gone) - folders, folders
+        return len(removed) - folders, folders
 
     def check_target(self, names: Names, overwrite: bool) -> tuple[int, int]:
         """Check that a file may be put at ``names``; raises ``PeerError`` if not.
@@ -262,7 +258,6 @@ class Namespace:
     def _make_folders(
         self, number: int, names: Names, owner: str = "", permission: int | None = None
     ) -> int:
-        """Make nested folders below folder ``number``; return the number of the last."""
         for name in names:
             number = self._add(number, name, owner=owner, permission=permission).number
             self._children[number] = {}

@@ -1,21 +1,23 @@
-"""Open files: invisible until complete, and dropped with their writer.
+"""Files that are being written or changed: opened, given blocks, completed or abandoned.
 
-There is no lease on a path: of several writers the first to complete its file gets the path, and
-the others are refused unless they overwrite.
+Open files are invisible until complete.  There is no lease on a path: of several writers the first
+to complete its file gets the path, and the others are refused unless they overwrite.  The journal
+has open files, so that their writers go on when the NameNode has been restarted.  A part of the
+NameNode, with its rules: see ``core.py``.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId
 from railyard.cluster.messaging.wire import Done
+from railyard.cluster.topology import Topology
 from railyard.dfs.messages import (
     AbandonFile,
     AddBlock,
@@ -33,12 +35,13 @@ from railyard.dfs.messages import (
     SetReplication,
 )
 from railyard.dfs.namenode.blockmap import BlockMap
-from railyard.dfs.namenode.datanodes import CommandQueue, DataNodes, Doubts
+from railyard.dfs.namenode.datanodes import DataNodes
 from railyard.dfs.namenode.journal import (
     Attributes,
     FileBlock,
     Inode,
     Journal,
+    Loaded,
     Note,
     OpenBlockChange,
     Opened,
@@ -58,7 +61,7 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
     """A file that is open for writing."""
 
     opened: Opened
-    touched_s: float  #: when its writer was heard last
+    touched_s: float  #: when its writer sent a request last
     #: {block: its length in stored bytes}
     blocks: dict[BlockId, int] = msgspec.field(default_factory=dict)
     #: {node: number of the file's replicas placed on it}
@@ -66,190 +69,94 @@ class OpenFile(msgspec.Struct, kw_only=True, gc=False):
 
 
 class OpenFiles:
-    """All open files, by number."""
+    """Handles the messages of writers, and of those who change files; has all open files.
 
-    def __init__(self) -> None:
-        self._files: dict[int, OpenFile] = {}
+    Each method with a message handles that class.
+    """
 
+    def __init__(
+        self,
+        topology: Topology,
+        journal: Journal,
+        namespace: Namespace,
+        blocks: BlockMap,
+        answers: Answers,
+        datanodes: DataNodes,
+        placement: RackAware,
+        safe_mode: SafeMode,
+    ) -> None:
+        self._journal = journal
+        self._namespace = namespace
+        self._blocks = blocks
+        self._answers = answers
+        self._datanodes = datanodes
+        self._placement = placement
+        self._safe_mode = safe_mode
+        self._nodes = len(topology.nodes())
+        self._replication = topology.storage.replication  #: default
+        self._block_bytes_max = topology.stored_block_bytes
+        self._next_id = 0
+        self._files: dict[int, OpenFile] = {}  #: by number
+
+    def resume(self, loaded: Loaded, now_s: float) -> None:
+        """Take up files that were open when an earlier process died; their writers live, maybe."""
+        #: the upper half is the number of starts, so that no id is ever used twice
+        self._next_id = (loaded.starts << 32) + 1
+        for opened, lengths in loaded.opened:
+            file = OpenFile(opened=opened, touched_s=now_s, blocks=lengths)
+            self._files[opened.number] = file
+            for block, length in lengths.items():
+                self._blocks.begin(block, length, opened.replication, ())
+
+    def new_ids(self, count: int = 1) -> int:
+        """The first of so many ids, of files or blocks, that follow one another."""
+        self._next_id += count
+        return self._next_id - count
+
+    # Open files ------------------------------------------------------------------------------
     def __contains__(self, number: int) -> bool:
         return number in self._files
 
-    def add(self, file: OpenFile) -> None:
-        """Add an open file."""
-        self._files[file.opened.number] = file
-
-    def find(self, number: int) -> OpenFile | None:
-        """An open file; None if it is not open."""
-        return self._files.get(number)
-
-    def get(self, number: int, now_s: float) -> OpenFile:
-        """Return an open file and renew its writer's time limit; ``PeerError`` if not open."""
-        file = self._files.get(number)
-        if file is None:
-            raise PeerError(f"file {number} is not being written: it was given up or removed")
-        file.touched_s = now_s
-        return file
-
-    def pop(self, number: int) -> OpenFile | None:
-        """Remove an open file; return it, or None if it is not open."""
-        return self._files.pop(number, None)
-
-    def is_reopened(self, inode: int) -> bool:
-        """Whether the file with that inode number has been opened again."""
-        reopened = [file.opened.reopened for file in self._files.values()]
-        return any(file is not None and file.number == inode for file in reopened)
+    def path_of(self, number: int) -> str:
+        return self._files[number].opened.path if number in self._files else ""
 
     def below(self, path: str) -> list[OpenFile]:
-        """The open files at ``path`` or below it."""
         names = parse_path(path)
-        files = self._files.values()
-        return [file for file in files if file.opened.names[: len(names)] == names]
+        return [f for f in self._files.values() if f.opened.names[: len(names)] == names]
 
-    def abandoned(self, now_s: float) -> list[OpenFile]:
-        """The open files that have had no request for ``WRITER_PATIENCE_S``."""
+    def drop(self, files: Iterable[OpenFile]) -> None:
+        """Drop open files that the journal has not any more."""
+        for file in files:
+            self._files.pop(file.opened.number, None)
+            self._datanodes.forget(file.blocks)
+
+    def give_up(self, files: Sequence[OpenFile]) -> None:
+        if files:
+            self._journal.note(closing(files))
+            self.drop(files)
+
+    def give_up_abandoned(self, now_s: float) -> None:
+        """Drop the open files that have had no request for ``WRITER_PATIENCE_S``."""
         oldest_s = now_s - WRITER_PATIENCE_S
-        return [file for file in self._files.values() if file.touched_s < oldest_s]
+        self.give_up([file for file in self._files.values() if file.touched_s < oldest_s])
 
-
-# Changes of files and folders that exist: attributes, replication, files put together.
-#
-# A part of the NameNode, with its rules: see ``core.py``.
-
-
-class Changes:
-    """Carries them out."""
-
-    def __init__(
-        self, namespace: Namespace, blocks: BlockMap, open_files: OpenFiles, nodes: int
-    ) -> None:
-        self._namespace = namespace
-        self._blocks = blocks
-        self._open = open_files
-        self._nodes = nodes  #: how many there are
-
-    def set_attributes(self, message: SetAttributes, _: float) -> Done:
-        """Change an owner, a group, a permission or a time."""
-        inode = self._namespace.get(message.path)
-        names = "owner", "group", "permission", "modified_s", "accessed_s"
-        given = {name: getattr(message, name) for name in names}
-        new = {name: value for name, value in given.items() if value is not None}
-        attributes = msgspec.structs.replace(inode.attributes, **new)
-        self._replace(msgspec.structs.replace(inode, attributes=attributes))
-        return Done()
-
-    def set_replication(self, message: SetReplication, _: float) -> Done:
-        """Change how many replicas a file has."""
-        inode = self._file(message.path)
-        check_replication(message.replication, self._nodes, least=1)
-        self._replace(msgspec.structs.replace(inode, replication=message.replication))
-        self._want(inode.blocks, message.replication)
-        return Done()
-
-    def concatenate(self, message: Concatenate, _: float) -> Done:
-        """Put the blocks of files at the end of another."""
-        target = self._file(message.target)
-        sources = [self._file(path) for path in message.sources]
-        numbers = [inode.number for inode in (target, *sources)]
-        if len(set(numbers)) < len(numbers):
-            raise PeerError(f"{message.target}: need files that differ from it and one another")
-        for inode, path in zip((target, *sources), (message.target, *message.sources), strict=True):
-            if self._open.is_reopened(inode.number):
-                raise PeerError(f"{path}: is being written: need files that nobody writes")
-        moved = tuple(block for inode in sources for block in inode.blocks)
-
-        def act() -> Done:
-            for path in message.sources:
-                self._namespace.remove(path, recursive=False)
-            self.rewrite(target, (*target.blocks, *moved))
-            return Done()
-
-        done = self._namespace.change(act)[0]
-        self._want(moved, target.replication)
-        return done
-
-    def rewrite(self, inode: Inode, blocks: tuple[FileBlock, ...]) -> Inode:
-        """Give a file that exists other blocks.  Within ``Namespace.change``."""
-        namespace = self._namespace
-        attributes = msgspec.structs.replace(inode.attributes, modified_s=namespace.now_s)
-        inode = msgspec.structs.replace(inode, blocks=blocks, attributes=attributes)
-        namespace.replace(inode)
-        return inode
-
-    def _file(self, path: str) -> Inode:
-        inode = self._namespace.get(path)
-        if inode.folder:
-            raise PeerError(f"{path}: is a folder", IS_FOLDER)
-        return inode
-
-    def _replace(self, inode: Inode) -> None:
-        self._namespace.change(self._namespace.replace, inode)
-
-    def _want(self, blocks: Sequence[FileBlock], replication: int) -> None:
-        for block in blocks:
-            self._blocks.want(block.block, replication)
-
-
-def check_replication(replication: int, nodes: int, least: int = 0) -> None:
-    """Raise ``PeerError`` unless so many nodes can have a replica each."""
-    if not least <= replication <= nodes:
-        first = "1" if least else "0 (the cluster's)"
-        right = f"{first} to {nodes}, one per node"
-        raise PeerError(f"replication = {replication}: need {right}")
-
-
-# Files that are being written: opened, given blocks, completed or abandoned.
-#
-# The journal has them from when they are opened, so that their writers go on when the NameNode has
-# been restarted.  A part of the NameNode, with its rules: see ``core.py``.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Writing:
-    """Handles the messages of writers."""
-
-    journal: Journal
-    namespace: Namespace
-    blocks: BlockMap
-    open_files: OpenFiles
-    answers: Answers
-    changes: Changes
-    datanodes: DataNodes
-    doubts: Doubts
-    placement: RackAware
-    commands: CommandQueue
-    nodes: int  #: how many there are
-    replicas: int  #: default replication
-    block_bytes: int  #: of a block, at most
-    new_id: Callable[[], int]
-    forget: Callable[[Iterable[BlockId]], None]  #: has the replicas of blocks deleted
-    safe_mode: SafeMode
-
-    def resume(self, loaded: Iterable[tuple[Opened, dict[BlockId, int]]], now_s: float) -> None:
-        """Take up files that were open when an earlier process died; their writers live, maybe."""
-        for opened, lengths in loaded:
-            self.open_files.add(OpenFile(opened=opened, touched_s=now_s, blocks=lengths))
-            for block, length in lengths.items():
-                self.blocks.begin(block, length, opened.replication, ())
-
-    # Messages --------------------------------------------------------------------------------
+    # Writing ---------------------------------------------------------------------------------
     def create(self, message: CreateFile, now_s: float) -> FileCreated:
-        """Open a new file."""
         names = parse_path(message.path)
-        self.namespace.check_target(names, message.overwrite)
-        if message.unless and self.namespace.find(message.unless) is not None:
+        self._namespace.check_target(names, message.overwrite)
+        if message.unless and self._namespace.find(message.unless) is not None:
             raise PeerError(f"{message.path}: is not wanted any more: {message.unless} exists")
-        replication = message.replication
         if message.writer is not None:
-            self.datanodes.check_node(message.writer)
-        check_replication(replication, self.nodes)
-        if message.stored_block_bytes > self.block_bytes:
-            right = f"at most {self.block_bytes}, the topology's"
+            self._datanodes.check_node(message.writer)
+        self._check_replication(message.replication)
+        if message.stored_block_bytes > self._block_bytes_max:
+            right = f"at most {self._block_bytes_max}, the topology's"
             raise PeerError(f"blocks of {message.stored_block_bytes} bytes: need {right}")
         opened = Opened(
-            number=self.new_id(),
+            number=self.new_ids(),
             path=message.path.removesuffix("/"),
             names=names,
-            replication=replication or self.replicas,
+            replication=message.replication or self._replication,
             writer=message.writer,
             overwrite=message.overwrite,
             hint=message.hint,
@@ -263,8 +170,8 @@ class Writing:
         if length:
             first = self._new_block(file, length, now_s, notes=notes)
         else:
-            self.journal.note(notes)
-        self.open_files.add(file)
+            self._journal.note(notes)
+        self._files[opened.number] = file
         return FileCreated(
             file=opened.number,
             stored_block_bytes=self._block_bytes(opened),
@@ -273,19 +180,16 @@ class Writing:
         )
 
     def reopen(self, message: ReopenFile, now_s: float) -> FileReopened:
-        """Open a complete file to give it another end."""
-        inode, length = self.namespace.get(message.path), message.stored_length
-        if inode.folder:
-            raise PeerError(f"{message.path}: is a folder", IS_FOLDER)
-        if self.open_files.is_reopened(inode.number):
+        inode, length = self._file(message.path), message.stored_length
+        if self._is_reopened(inode.number):
             raise PeerError(f"{message.path}: is being written by another client", BUSY)
         if length is not None and length > inode.stored_length:
             why = f"need at most its length, {inode.stored_length} bytes"
             raise PeerError(f"{message.path}: cannot be cut to {length} bytes: {why}")
         kept = self._kept(inode, length)
         opened = Opened(
-            number=self.new_id(),
-            path=self.namespace.path_of(inode),
+            number=self.new_ids(),
+            path=self._namespace.path_of(inode),
             names=parse_path(message.path),
             replication=inode.replication,
             writer=message.writer,
@@ -301,20 +205,18 @@ class Writing:
             kept_stored_length=sum(block.stored_length for block in kept),
             stored_block_bytes=self._block_bytes(opened),
         )
-        self.journal.note([OpenFileChange(opened.number, opened), *self.answers.changes(answer)])
-        self.open_files.add(OpenFile(opened=opened, touched_s=now_s))
+        self._journal.note([OpenFileChange(opened.number, opened), *self._answers.changes(answer)])
+        self._files[opened.number] = OpenFile(opened=opened, touched_s=now_s)
         return answer
 
     def add_block(self, message: AddBlock, now_s: float) -> BlockAdded:
-        """Give an open file one more block."""
-        file = self.open_files.get(message.file, now_s)
+        file = self._touched(message.file, now_s)
         return self._new_block(
             file, message.stored_length, now_s, message.instead_of, message.exclude
         )
 
     def complete(self, message: CompleteFile, now_s: float) -> FileCompleted:
-        """Make an open file a complete one."""
-        file = self.open_files.get(message.file, now_s)
+        file = self._touched(message.file, now_s)
         unused = file.blocks.copy()
         blocks: list[FileBlock] = []
         for stored in message.blocks:
@@ -322,46 +224,107 @@ class Writing:
             if length is None:
                 why = f"block {stored.block} is not one of its blocks, or given twice"
                 raise PeerError(f"{file.opened.path}: {why}")
-            if not any(map(self.blocks.is_alive, stored.nodes)):
+            if not any(map(self._blocks.is_alive, stored.nodes)):
                 why = f"block {stored.block} was written to no node that is alive"
                 raise self._refusal(f"{file.opened.path}: {why}", now_s)
             blocks.append(FileBlock(stored.block, length))
-        number = file.opened.number
-        closed = [OpenFileChange(number, None)]
-        answer, freed = self.namespace.change(self._put, file, tuple(blocks), notes=closed)
-        self.open_files.pop(number)
+        answer, freed = self._namespace.change(
+            self._put, file.opened, tuple(blocks), notes=closing([file])
+        )
+        del self._files[file.opened.number]
         for stored in message.blocks:
-            late, unsure = self.blocks.complete(stored.block, stored.nodes)
+            late, unsure = self._blocks.complete(stored.block, stored.nodes)
             if late:
-                self.commands.delete([(node, stored.block) for node in late])
+                self._datanodes.delete([(node, stored.block) for node in late])
             for node in unsure:
-                self.doubts.doubt(stored.block, node, now_s)
+                self._datanodes.doubt(stored.block, node, now_s)
         if freed or unused:
-            self.forget([*(block.block for block in freed), *unused])
+            self._datanodes.forget([*(block.block for block in freed), *unused])
         return answer
 
     def abandon(self, message: AbandonFile, now_s: float) -> Done:
-        """Drop an open file."""
-        self.give_up([self.open_files.get(message.file, now_s)])
+        self.give_up([self._touched(message.file, now_s)])
         return Done()
 
-    # For others ------------------------------------------------------------------------------
-    def give_up(self, files: Sequence[OpenFile]) -> None:
-        """Drop open files."""
-        if files:
-            self.journal.note(closing(files))
-            self.drop(files)
+    # Changes of what exists ------------------------------------------------------------------
+    def set_attributes(self, message: SetAttributes, _: float) -> Done:
+        inode = self._namespace.get(message.path)
+        names = "owner", "group", "permission", "modified_s", "accessed_s"
+        given = {name: getattr(message, name) for name in names}
+        new = {name: value for name, value in given.items() if value is not None}
+        attributes = msgspec.structs.replace(inode.attributes, **new)
+        self._replace(msgspec.structs.replace(inode, attributes=attributes))
+        return Done()
 
-    def drop(self, files: Iterable[OpenFile]) -> None:
-        """Drop open files that the journal has not any more."""
-        for file in files:
-            self.open_files.pop(file.opened.number)
-            self.forget(file.blocks)
+    def set_replication(self, message: SetReplication, _: float) -> Done:
+        inode = self._file(message.path)
+        self._check_replication(message.replication, least=1)
+        self._replace(msgspec.structs.replace(inode, replication=message.replication))
+        self._want(inode.blocks, message.replication)
+        return Done()
+
+    def concatenate(self, message: Concatenate, _: float) -> Done:
+        target = self._file(message.target)
+        sources = [self._file(path) for path in message.sources]
+        numbers = [inode.number for inode in (target, *sources)]
+        if len(set(numbers)) < len(numbers):
+            raise PeerError(f"{message.target}: need files that differ from it and one another")
+        for number, path in zip(numbers, (message.target, *message.sources), strict=True):
+            if self._is_reopened(number):
+                raise PeerError(f"{path}: is being written: need files that nobody writes")
+        moved = tuple(block for inode in sources for block in inode.blocks)
+
+        def act() -> Done:
+            for path in message.sources:
+                self._namespace.remove(path, recursive=False)
+            self._rewrite(target, (*target.blocks, *moved))
+            return Done()
+
+        done = self._namespace.change(act)[0]
+        self._want(moved, target.replication)
+        return done
 
     # Helpers ---------------------------------------------------------------------------------
+    def _touched(self, number: int, now_s: float) -> OpenFile:
+        """Return an open file and renew its writer's time limit; ``PeerError`` if not open."""
+        file = self._files.get(number)
+        if file is None:
+            raise PeerError(f"file {number} is not being written: it was given up or removed")
+        file.touched_s = now_s
+        return file
+
+    def _is_reopened(self, inode: int) -> bool:
+        reopened = [file.opened.reopened for file in self._files.values()]
+        return any(file is not None and file.number == inode for file in reopened)
+
+    def _file(self, path: str) -> Inode:
+        inode = self._namespace.get(path)
+        if inode.folder:
+            raise PeerError(f"{path}: is a folder", IS_FOLDER)
+        return inode
+
+    def _check_replication(self, replication: int, least: int = 0) -> None:
+        if not least <= replication <= self._nodes:
+            first = "1" if least else "0 (the cluster's)"
+            right = f"{first} to {self._nodes}, one per node"
+            raise PeerError(f"replication = {replication}: need {right}")
+
+    def _replace(self, inode: Inode) -> None:
+        self._namespace.change(self._namespace.replace, inode)
+
+    def _rewrite(self, inode: Inode, blocks: tuple[FileBlock, ...]) -> Inode:
+        """Give a file that exists other blocks.  Within ``Namespace.change``."""
+        attributes = msgspec.structs.replace(inode.attributes, modified_s=self._namespace.now_s)
+        inode = msgspec.structs.replace(inode, blocks=blocks, attributes=attributes)
+        self._namespace.replace(inode)
+        return inode
+
+    def _want(self, blocks: Sequence[FileBlock], replication: int) -> None:
+        for block in blocks:
+            self._blocks.want(block.block, replication)
+
     def _block_bytes(self, of: Opened | Attributes) -> int:
-        """The maximum length of a file's blocks."""
-        return of.block_bytes or self.block_bytes
+        return of.block_bytes or self._block_bytes_max
 
     def _kept(self, inode: Inode, length: int | None) -> tuple[FileBlock, ...]:
         """The blocks that stay of a file that is to have another end."""
@@ -387,48 +350,47 @@ class Writing:
             right = f"1 to {self._block_bytes(opened)} bytes"
             raise PeerError(f"a block of {stored_length} bytes: need {right}")
         nodes = tuple(
-            self.placement.choose(
+            self._placement.choose(
                 (opened.path, len(file.blocks)),
                 opened.replication,
-                self.blocks.load,
+                self._blocks.load,
                 file.uses,
                 writer=opened.writer,
-                exclude={*exclude, *self.blocks.draining},
+                exclude={*exclude, *self._blocks.draining},
                 hint=opened.hint,
             )
         )
         if not nodes:
             raise self._refusal("no node is left to write a block to", now_s)
-        block = BlockId(self.new_id())
-        gone = instead_of if instead_of in file.blocks else None
+        block = BlockId(self.new_ids())
+        dropped = instead_of if instead_of in file.blocks else None
         more = [*notes, OpenBlockChange(opened.number, block, stored_length)]
-        if gone is not None:
-            more.append(OpenBlockChange(opened.number, gone, None))
-        self.journal.note(more)
-        if gone is not None:
-            del file.blocks[gone]
-            self.forget([gone])
+        if dropped is not None:
+            more.append(OpenBlockChange(opened.number, dropped, None))
+        self._journal.note(more)
+        if dropped is not None:
+            del file.blocks[dropped]
+            self._datanodes.forget([dropped])
         file.blocks[block] = stored_length
-        self.blocks.begin(block, stored_length, opened.replication, nodes)
+        self._blocks.begin(block, stored_length, opened.replication, nodes)
         file.uses.update(nodes)
         return BlockAdded(block=block, nodes=nodes)
 
-    def _put(self, file: OpenFile, blocks: tuple[FileBlock, ...]) -> FileCompleted:
-        inode = self._put_inode(file.opened, blocks)
-        return FileCompleted(status=status_of(self.namespace.path_of(inode), inode))
-
-    def _put_inode(self, opened: Opened, blocks: tuple[FileBlock, ...]) -> Inode:
+    def _put(self, opened: Opened, blocks: tuple[FileBlock, ...]) -> FileCompleted:
         if opened.reopened is None:
             given = opened.overwrite, opened.owner, opened.permission, opened.block_bytes
-            return self.namespace.put_file(opened.names, opened.replication, blocks, *given)
-        inode = self.namespace.numbered(opened.reopened.number)
-        if inode is None or inode.blocks != opened.reopened.blocks:
-            raise PeerError(f"{opened.path}: was removed or changed while it was written", MISSING)
-        return self.changes.rewrite(inode, (*opened.kept_blocks, *blocks))
+            inode = self._namespace.put_file(opened.names, opened.replication, blocks, *given)
+        else:
+            now = self._namespace.numbered(opened.reopened.number)
+            if now is None or now.blocks != opened.reopened.blocks:
+                why = "was removed or changed while it was written"
+                raise PeerError(f"{opened.path}: {why}", MISSING)
+            inode = self._rewrite(now, (*opened.kept_blocks, *blocks))
+        return FileCompleted(status=status_of(self._namespace.path_of(inode), inode))
 
     def _refusal(self, why: str, now_s: float) -> PeerError:
         """The error for a lack of nodes: more may be about to register."""
-        return NotYet(why) if now_s < self.safe_mode.expects_until_s else PeerError(why)
+        return NotYet(why) if now_s < self._safe_mode.expects_until_s else PeerError(why)
 
 
 def closing(files: Iterable[OpenFile]) -> list[OpenFileChange]:

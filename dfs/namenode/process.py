@@ -1,7 +1,9 @@
-"""Group commit: holds replies and commands back until their journal entries are on the disk.
+"""The NameNode's process: sockets around the core.
 
-One sync at a time runs in a thread, and all changes committed meanwhile wait together for the next.
-So a disk with 100 syncs a second bounds the latency of changes, not their rate.
+With durability ``safe``, a change is acknowledged, and commands that follow from it are sent, only
+when its journal entry is on the disk.  One sync at a time runs in a thread, and all changes
+committed meanwhile wait together for the next: a disk with 100 syncs a second bounds the latency of
+changes, not their rate.
 """
 
 from __future__ import annotations
@@ -56,7 +58,6 @@ class GroupCommit:
 
     @property
     def commits(self) -> int:
-        """The number of commits to the journal."""
         return self._journal.commits
 
     def hold(self, release: Callable[[], None]) -> None:
@@ -81,9 +82,6 @@ class GroupCommit:
         self._syncing.do(self._journal.sync, ended)
 
 
-# Limits the number of open files per client.
-
-
 #: Open files per process; over TCP, per role.
 FILES_MAX = 10_000
 
@@ -105,11 +103,9 @@ class Writers:
             raise PeerError(f"{len(files):,} files are being written by this client: {right}")
 
     def begun(self, client: str, file: int) -> None:
-        """A client has created a file."""
         self._files.setdefault(client, set()).add(file)
 
     def ended(self, client: str, file: int) -> None:
-        """A client has completed or abandoned a file."""
         files = self._files.get(client, set())
         files.discard(file)
         if not files:
@@ -120,12 +116,6 @@ class Writers:
         for client, files in list(self._files.items()):
             for file in [file for file in files if not self._is_open(file)]:
                 self.ended(client, file)
-
-
-# The NameNode's process: sockets around the core.
-#
-# With durability ``safe``, a change is acknowledged, and commands that follow from it are sent,
-# only when its journal entry is on the disk.
 
 
 log = logging.getLogger(__name__)
@@ -151,7 +141,7 @@ class _Registered:
 
     pid: int
     heartbeat: DataNodeHeartbeat  #: the latest
-    heard_s: float
+    contact_s: float
 
 
 class NameNodeServer:
@@ -177,9 +167,9 @@ class NameNodeServer:
         self._patience_s = patience_s
         self._registered: dict[RackId, _Registered] = {}
         self._datanodes: dict[RackId, bytes] = {}
-        self._moving: dict[MoveReplica, list[Request]] = {}  #: requests of moves under way
+        self._moving: dict[MoveReplica, list[Request[Message]]] = {}  #: requests of moves under way
         #: {(peer, number): a request that waits, and until when}
-        self._held: dict[tuple[bytes, int], tuple[Request, float]] = {}
+        self._held: dict[tuple[bytes, int], tuple[Request[Message], float]] = {}
         self._reactor = transport.reactor
         self._writers = Writers(core.is_being_written)
         self._server = transport.server("namenode")
@@ -187,7 +177,7 @@ class NameNodeServer:
             self._server.on(kind, self._handle, _senders(kind))
         transport.reactor.call_every(tick_s, self._tick)
 
-    def _handle(self, request: Request) -> Message | None:
+    def _handle(self, request: Request[Message]) -> Message | None:
         """Handle a request; one that has to wait for DataNodes is tried again, for a while."""
         key = request.peer, request.number
         _, until_s = self._held.pop(key, (request, now_s() + HELD_S))
@@ -203,7 +193,7 @@ class NameNodeServer:
         for request, _ in list(self._held.values()):
             self._server.again(request)
 
-    def _answer(self, request: Request) -> Message | None:
+    def _answer(self, request: Request[Message]) -> Message | None:
         message = request.message
         if type(message) in _OF_DATANODES:
             self._check_datanode(message, request.peer)
@@ -230,7 +220,7 @@ class NameNodeServer:
         self._send(outcome)
         return outcome.reply
 
-    def _release(self, request: Request, outcome: Outcome) -> None:
+    def _release(self, request: Request[Message], outcome: Outcome) -> None:
         self._send(outcome)
         if outcome.reply is not None:
             self._server.reply(request, outcome.reply)
@@ -261,13 +251,13 @@ class NameNodeServer:
             self._registered[message.rack] = _Registered(message.pid, heartbeat, at_s)
         elif message.rack in self._registered:
             known = self._registered[message.rack]
-            known.heartbeat, known.heard_s = message, at_s
+            known.heartbeat, known.contact_s = message, at_s
 
     def _tick(self) -> None:
         self._writers.forget()
         at_s = self._clock.at_s(now_s())
         for known in self._registered.values():
-            silent_s = at_s - known.heard_s
+            silent_s = at_s - known.contact_s
             if self._silent_after_s < silent_s <= self._patience_s and is_running(known.pid):
                 self._send(self._core.handle(known.heartbeat, at_s))
         self._send(self._core.handle(Ticked(), at_s))

@@ -1,7 +1,12 @@
-"""Keeps each block at its wanted number of replicas: copies missing ones, deletes surplus ones.
+"""Keeps each block at its wanted number of replicas, moves blocks, and empties nodes.
 
 It only decides; the DataNodes carry it out and report.  A failed copy is retried later, to another
-node if possible; one whose node is lost is replaced at once.
+node if possible; one whose node is lost is replaced at once.  A move that a scheduler wants is a
+copy, after which the old replica is dropped; one that fails leaves all as it was.  A replica on a
+node that is being drained does not count, may be a copy's source, and is deleted once there are
+enough without it.
+
+Never here: where a scheduler wants a block, and for how long a node is drained.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from railyard.cluster.errors import PeerError
 from railyard.cluster.ids import NodeId, rack_of
@@ -70,7 +75,6 @@ class Replication:
         return True
 
     def failed(self, block: BlockId, target: NodeId, now_s: float, reason: str) -> None:
-        """A copy has failed."""
         if self._end(block, target):
             self._give_up(block, target, reason)
             self._blocks.touched.pop(block, None)
@@ -97,7 +101,6 @@ class Replication:
 
     # What to do ------------------------------------------------------------------------------
     def decide(self, now_s: float) -> list[ReplicationCommand]:
-        """Return commands for the blocks that changed or are due again."""
         touched = self._blocks.touched
         if not (touched or self._copies or self._later) or now_s < self.not_before_s:
             return []
@@ -144,7 +147,6 @@ class Replication:
         return commands, False
 
     def _delete_damaged(self, block: BlockId, known: Block) -> list[ReplicationCommand]:
-        """Return commands to delete damaged replicas, once no more sound ones can be made."""
         corrupt = known.nodes("corrupt")
         if not corrupt:
             return []
@@ -231,39 +233,21 @@ class Replication:
                 self._failed.pop(block, None)
 
 
-# Moves of blocks that a scheduler wants elsewhere: copied first, then the old replica is dropped.
-#
-# The copy is one of ``replication``.  A move that fails leaves all replicas where they were.  The
-# old replica stays as well if the block would have too few without it, since a node was lost
-# meanwhile.
-#
-# Never here: where a block should go.
-
-
 #: A move's request, and its answer.
 EndedMove = tuple[MoveReplica, ReplicaMoved | Refusal]
 #: Moves that wait for a free source and are tried after each message.
 _TRIED_MAX = 64
 
 
-@dataclass(slots=True)
-class _Move:
-    requests: list[MoveReplica] = field(default_factory=list)  #: one, or the same sent again
-
-
 class Moves:
     """The moves under way."""
 
-    def __init__(
-        self,
-        blocks: BlockMap,
-        replication: Replication,
-        placement: RackAware,
-    ) -> None:
+    def __init__(self, blocks: BlockMap, replication: Replication, placement: RackAware) -> None:
         self._blocks = blocks
         self._replication = replication
         self._placement = placement
-        self._moves: dict[tuple[BlockId, NodeId], _Move] = {}  #: by block and target
+        #: {(block, target): the move's request, and the same sent again}
+        self._moves: dict[tuple[BlockId, NodeId], list[MoveReplica]] = {}
         self._waiting: dict[tuple[BlockId, NodeId], None] = {}  #: those without a copy under way
         self._drops: list[DeleteReplicas] = []  #: commands that nobody has taken yet
         self._ended: list[EndedMove] = []  #: answers that nobody has taken yet
@@ -292,14 +276,12 @@ class Moves:
             return ReplicaMoved(nodes=known.sound)
         if state not in (None, "incoming"):
             raise PeerError(f"{where}: its replica on {target} is {state}")
-        move = self._moves.setdefault((block, target), _Move())
-        move.requests.append(request)
+        self._moves.setdefault((block, target), []).append(request)
         if state is None:
             self._waiting[block, target] = None
         return None
 
     def decide(self, now_s: float) -> list[DeleteReplicas | ReplicateBlock]:
-        """Return the commands for replicas to drop, and for copies that can begin."""
         commands: list[DeleteReplicas | ReplicateBlock] = [*self._drops]
         self._drops.clear()
         for block, target in list(self._waiting)[:_TRIED_MAX]:
@@ -315,29 +297,24 @@ class Moves:
 
     def copied(self, block: BlockId, target: NodeId) -> None:
         """A copy has succeeded; if it was for a move, the old replica is dropped."""
-        move = self._moves.pop((block, target), None)
-        if move is None:
-            return
-        known = self._blocks.blocks[block]
-        self._drop_old(block, known, move.requests[0])
-        self._end(move, ReplicaMoved(nodes=known.sound))
+        requests = self._moves.pop((block, target), [])
+        if requests:
+            known = self._blocks.blocks[block]
+            self._drop_old(block, known, requests[0])
+            self._ended += [(each, ReplicaMoved(nodes=known.sound)) for each in requests]
 
     def failed(self, block: BlockId, target: NodeId, reason: str) -> None:
-        """A copy has failed, perhaps one of a move."""
         self._waiting.pop((block, target), None)
-        move = self._moves.pop((block, target), None)
-        if move is not None:
-            self._end(move, Refusal(reason=f"it could not be copied to {target}: {reason}"))
+        refusal = Refusal(reason=f"it could not be copied to {target}: {reason}")
+        self._ended += [(each, refusal) for each in self._moves.pop((block, target), [])]
 
     def forget(self, blocks: Collection[BlockId]) -> None:
-        """These blocks are of no file any more."""
         if self._moves:
-            gone = set(blocks)
-            for block, target in [key for key in self._moves if key[0] in gone]:
+            removed = set(blocks)
+            for block, target in [key for key in self._moves if key[0] in removed]:
                 self.failed(block, target, "its file was removed")
 
     def take_ended(self) -> tuple[EndedMove, ...]:
-        """The answers of moves that have ended since."""
         ended, self._ended = tuple(self._ended), []
         return ended
 
@@ -354,63 +331,44 @@ class Moves:
             self._blocks.set_replica(block, node, "leaving")
             self._drops.append(DeleteReplicas(node=node, blocks=(block,)))
 
-    def _end(self, move: _Move, answer: ReplicaMoved | Refusal) -> None:
-        self._ended += [(request, answer) for request in move.requests]
+
+# Draining -----------------------------------------------------------------------------------------
+def drain_nodes(blocks: BlockMap, nodes: Collection[NodeId], message: DrainNodes) -> DrainingNodes:
+    """Empty these of the topology's ``nodes``.  O(blocks).
+
+    Raises ``PeerError`` for one that can't be spared.
+    """
+    for node in message.nodes:
+        if node not in nodes:
+            raise PeerError(f"{node} is no node of this cluster")
+    wanted = frozenset(message.nodes)
+    if message.new is not None and message.new not in blocks.draining:
+        _check_spared(blocks, message.new, wanted)
+    ended, blocks.draining = blocks.draining - wanted, wanted
+    _count_replicas(blocks, ended)  # they count again
+    return DrainingNodes(replicas=_count_replicas(blocks, message.nodes))
 
 
-# Nodes that are being emptied: their replicas are made elsewhere, by the rule, then deleted.
-#
-# ``replication`` does that: a replica on such a node does not count, may be a copy's source, and is
-# the first to go once there are enough without it.
-#
-# Never here: for how long a node stays so; see the ResourceManager.
+def _check_spared(blocks: BlockMap, new: NodeId, draining: Collection[NodeId]) -> None:
+    """Raise ``PeerError`` if the blocks could not have the replicas that they may have now."""
+    rest = [node for node in blocks.load if node not in draining]
+    racks = {rack_of(node) for node in rest}
+    most = max((block.wanted for block in blocks.blocks.values()), default=0)
+    if most > len(rest):
+        others = f"{len(rest)} other node{'s' * (len(rest) != 1)}"
+        raise PeerError(f"{new} can't be drained: blocks have {most} replicas, on {others}")
+    if most > 1 and len(racks) == 1 and rack_of(new) not in racks:
+        alone = f"it is the last node outside {racks.pop()}"
+        raise PeerError(f"{new} can't be drained: {alone}, and replicas are in two racks")
 
 
-class Draining:
-    """Sets which nodes are emptied, and counts what they have yet."""
-
-    def __init__(self, blocks: BlockMap, nodes: Collection[NodeId]) -> None:
-        self._blocks = blocks
-        self._nodes = nodes  #: of the topology
-
-    def drain(self, message: DrainNodes, _: float) -> DrainingNodes:
-        """Empty these nodes.  O(blocks).  Raises ``PeerError`` for one that can't be spared."""
-        for node in message.nodes:
-            if node not in self._nodes:
-                raise PeerError(f"{node} is no node of this cluster")
-        wanted = frozenset(message.nodes)
-        if message.new is not None and message.new not in self._blocks.draining:
-            self._check(message.new, wanted)
-        ended, self._blocks.draining = self._blocks.draining - wanted, wanted
-        self._touch(ended)
-        return DrainingNodes(replicas=self._count(message.nodes))
-
-    def _check(self, new: NodeId, draining: Collection[NodeId]) -> None:
-        """Raise ``PeerError`` if the blocks could not have the replicas that they may have now."""
-        left = [node for node in self._blocks.load if node not in draining]
-        racks = {rack_of(node) for node in left}
-        most = max((block.wanted for block in self._blocks.blocks.values()), default=0)
-        if most > len(left):
-            others = f"{len(left)} other node{'s' * (len(left) != 1)}"
-            raise PeerError(f"{new} can't be drained: blocks have {most} replicas, on {others}")
-        if most > 1 and len(racks) == 1 and rack_of(new) not in racks:
-            alone = f"it is the last node outside {racks.pop()}"
-            raise PeerError(f"{new} can't be drained: {alone}, and replicas are in two racks")
-
-    def _count(self, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
-        """{node: its replicas}, each of which replication is to look at."""
-        counts = dict.fromkeys(nodes, 0)
-        if not counts:
-            return counts
-        for block, known in self._blocks.blocks.items():
-            here = [node for node in known.holders if node in counts]
-            for node in here:
-                counts[node] += 1
-            if here and known.complete:
-                self._blocks.touched[block] = None
-        return counts
-
-    def _touch(self, nodes: Collection[NodeId]) -> None:
-        """Have replication look at what these nodes have: it counts again."""
-        if nodes:
-            self._count(nodes)
+def _count_replicas(blocks: BlockMap, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
+    """{node: its replicas}, each of which replication is to look at."""
+    counts = dict.fromkeys(nodes, 0)
+    for block, known in blocks.blocks.items() if counts else ():
+        here = [node for node in known.holders if node in counts]
+        for node in here:
+            counts[node] += 1
+        if here and known.complete:
+            blocks.touched[block] = None
+    return counts

@@ -1,4 +1,4 @@
-"""The report for who administers the block store.  Pure; O(blocks)."""
+"""The NameNode's read-only answers: listings, usage, block locations, fsck, the store's state."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from railyard.dfs.namenode.namespace import Namespace
 def storage_report(
     blocks: BlockMap,
     nodes: Iterable[NodeId],
-    heard_s: Mapping[RackId, float],
+    contact_s: Mapping[RackId, float],
     now_s: float,
     *,
     safe_mode: bool,
 ) -> StorageReport:
-    """The report on ``nodes``, those of the topology; ``heard_s``: {rack: time of a heartbeat}."""
+    """The report on the topology's ``nodes``; ``contact_s``: {rack: time of a heartbeat}."""
     complete = [block for block in blocks.blocks.values() if block.complete]
     short = [block for block in complete if 0 < len(block.sound) < block.wanted]
     missing = [block for block in complete if not block.sound]
     held = Counter(node for block in blocks.blocks.values() for node in block.holders)
 
     def storage(node: NodeId) -> NodeStorage:
-        heard = heard_s.get(rack_of(node))
+        latest_s = contact_s.get(rack_of(node))
         alive = blocks.is_alive(node)
         return NodeStorage(
             node=node,
@@ -47,7 +47,7 @@ def storage_report(
             draining=node in blocks.draining,
             replicas=held[node],
             stored_bytes=blocks.load[node] if alive else 0,
-            silent_s=None if heard is None else max(0.0, now_s - heard),
+            silent_s=None if latest_s is None else max(0.0, now_s - latest_s),
         )
 
     return StorageReport(
@@ -60,9 +60,6 @@ def storage_report(
         missing_single=sum(block.wanted == 1 for block in missing),
         leaving=sum(len(block.nodes("leaving")) for block in complete),
     )
-
-
-# The NameNode's read-only answers: listings, usage, block locations, fsck.
 
 
 def status_of(path: str, inode: Inode, entries: int = 0) -> FileStatus:
@@ -94,18 +91,15 @@ class Reports:
         self._nodes = nodes  #: all nodes of the topology
 
     def status(self, path: str) -> Status:
-        """The status of a file or folder."""
         inode = self._namespace.find(path)
         return Status(status=None if inode is None else self._status(inode))
 
     def listing(self, path: str) -> Listing:
-        """The entries of a folder, or the file itself."""
         inode = self._namespace.get(path)
         shown = self._namespace.children(inode) if inode.folder else [inode]
         return Listing(entries=tuple(map(self._status, shown)))
 
     def usage(self, path: str) -> Usage:
-        """Numbers of files, folders and blocks below ``path``, and their bytes."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [block for file in files for block in file.blocks]
@@ -120,14 +114,12 @@ class Reports:
         )
 
     def locations(self, path: str) -> BlocksLocated:
-        """The block locations of a file, or of each file directly in a folder."""
         inode = self._namespace.get(path)
         children = self._namespace.children(inode) if inode.folder else [inode]
         files = [child for child in children if not child.folder]
         return BlocksLocated(folder=inode.folder, files=tuple(map(self._locate, files)))
 
     def check(self, path: str) -> CheckReport:
-        """Find missing, under-replicated and over-replicated blocks below ``path``."""
         inodes = list(self._namespace.below(self._namespace.get(path)))
         files = [inode for inode in inodes if not inode.folder]
         blocks = [(file, block, self._known(block)) for file in files for block in file.blocks]

@@ -1,7 +1,17 @@
-"""The latest answers to requests that clients send again, by their tokens.
+"""What a NameNode needs in place of one that died: safe mode, and the answers that were given.
 
-As HDFS's retry cache: a request whose answer was lost, with its connection or with the NameNode's
-process, is not carried out a second time, nor refused since it has been carried out.
+Safe mode, as in HDFS: reads are answered, while changes, copies and deletions wait until DataNodes
+have reported a replica of enough of the blocks.
+
+    it ends when  all nodes of the cluster have registered: what they have not is nowhere
+    or when       the threshold is reached, and nodes that are alive have had time to register
+    or when       those that did not register by then count as lost
+
+The last is not HDFS's: there an operator ends a safe mode whose threshold is never reached.  One
+that somebody asks for (``SetSafeMode``) ends when somebody asks for that.
+
+Answers, as HDFS's retry cache: a request whose answer was lost, with its connection or with the
+NameNode's process, is not carried out a second time, nor refused since it has been carried out.
 """
 
 from __future__ import annotations
@@ -104,19 +114,6 @@ class Answers:
                 self._next = 1 + change.number
 
 
-# Safe mode: a NameNode that has started again changes nothing until it knows where the blocks are.
-#
-# As in HDFS: reads are answered, while changes, copies and deletions wait until DataNodes have
-# reported a replica of enough of the blocks.
-#
-#     it ends when  all nodes of the cluster have registered: what they have not is nowhere
-#     or when       the threshold is reached, and nodes that are alive have had time to register
-#     or when       those that did not register by then count as lost
-#
-# The last is not HDFS's: there an operator ends a safe mode whose threshold is never reached.  One
-# that somebody asks for (``SetSafeMode``) ends when somebody asks for that.
-
-
 #: {change: what HDFS says that it can't do in safe mode}
 REFUSED: dict[type[Message], str] = {
     MakeFolder: "Cannot create directory",
@@ -163,11 +160,9 @@ class SafeMode:
 
     @property
     def all_registered(self) -> bool:
-        """Whether all nodes of the cluster are there."""
         return len(self._blocks.load) == self._nodes
 
     def may_end(self, now_s: float) -> bool:
-        """Whether it may end now."""
         if self.by_hand:
             return False
         if self.all_registered or now_s >= self._lost_at_s:

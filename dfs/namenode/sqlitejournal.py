@@ -1,8 +1,13 @@
-"""Damage in SQLite's write-ahead log, which SQLite itself takes for the log's end.
+"""The journal in SQLite.
 
-SQLite reads the log up to the first frame whose checksum is wrong.  After a crash that is right:
-the end was cut short, and nobody has heard of what is in it.  If more entries follow it is not:
-commits that were acknowledged would be gone, without a word.
+In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since the
+operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that too:
+one sync for many commits.
+
+Damage is found when a journal is opened: in the log, in the structure of the database (SQLite's own
+check), and in inodes, each of which has a checksum.  SQLite reads its log up to the first frame
+whose checksum is wrong.  After a crash that is right: the end was cut short, and was acknowledged
+to nobody.  If more entries follow it is not: acknowledged commits would be lost without a word.
 
     log:    header (32 bytes), frames
     frame:  page number, pages after the commit (0: not its last frame), 2 salts, 2 checksums; page
@@ -25,7 +30,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import PeerUnable, UsageError
 from railyard.cluster.files import Reserve, sync_file, sync_folder
@@ -50,7 +54,6 @@ _FRAME = struct.Struct(">6I")
 _SUMMED_BYTES = 8  #: of a frame's header; all of its page is
 #: The last bit says whether checksums are of big-endian words.
 _MAGIC = 0x377F0682
-Words = npt.NDArray[np.uint32]
 
 
 def check_log(path: Path, advice: str) -> bool:
@@ -127,16 +130,6 @@ class _Sums:
         sums = (self._weights * words).sum(axis=(0, 2), dtype=np.uint32)
         sums = sums + self._power @ np.array(before, dtype=np.uint32)
         return int(sums[0]), int(sums[1])
-
-
-# The journal in SQLite.
-#
-# In WAL mode SQLite syncs only at checkpoints: a commit survives a kill -9 of the process, since
-# the operating system has it, but not a power cut.  ``sync`` makes all commits so far survive that
-# too: one sync for many commits.
-#
-# Damage is found when a journal is opened: in the log (``damage``), in the structure of the
-# database (SQLite's own check), and in inodes, each of which has a checksum.
 
 
 log = logging.getLogger(__name__)
@@ -299,7 +292,6 @@ class SqliteJournal:
                 self._reserve.keep()
 
     def close(self) -> None:
-        """Close the files."""
         self._database.close()
         if self._log_file is not None:
             os.close(self._log_file)
@@ -325,7 +317,6 @@ class SqliteJournal:
         return [AnswerChange(number, token, answer) for number, token, answer in rows]
 
     def _write(self, changes: Iterable[Change], notes: Sequence[Note]) -> None:
-        """Write all of them in one transaction, or none."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             for change in changes:

@@ -6,7 +6,11 @@ asked whenever something has changed; in between, circuits stay as they are.  It
 clock runs it.
 
 Sunflow's choice is among the loops that may be compiled (``sunflow``).  Others derive from
-``StatelessPolicy`` and have one method, which plain Python runs.
+``StatelessPolicy`` and have one method, which plain Python runs.  Another package adds one through
+an entry point of the group "railyard.circuit_policies":
+
+    [project.entry-points."railyard.circuit_policies"]
+    mine = "my_package.my_module:MyPolicy"
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from railyard.cluster.errors import InvariantError
+from railyard.cluster.registry import Registry
 from railyard.netemu.model.arrays import Floats, Numbers
 
 
@@ -105,3 +110,38 @@ class StatelessPolicy(CircuitPolicy):
         if full:
             raise InvariantError(f"{self.name} gave more circuits than {most} to {', '.join(full)}")
         return [pair.number for pair in wanted]
+
+
+class SunflowCircuits(CircuitPolicy):
+    """Circuits by ascending T(C)."""
+
+    name = "sunflow"
+    source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
+
+    def urgency(self, coflows: CoflowsOnCircuits) -> Floats:
+        """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            needs_s = coflows.port_bytes / coflows.circuit_bytes_per_s
+        if not coflows.circuit_bytes_per_s.all():
+            needs_s[coflows.port_bytes == 0] = 0.0
+        needs_s += coflows.port_pairs * coflows.delta_s
+        ports_s = needs_s.reshape(len(needs_s), -1)
+        longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
+        return longest
+
+
+CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {SunflowCircuits.name: SunflowCircuits}
+
+
+def _checked(kind: object) -> type[CircuitPolicy]:
+    if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
+        raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
+    return kind
+
+
+_ALL = Registry("circuit policy", "railyard.circuit_policies", lambda: CIRCUIT_POLICIES, _checked)
+
+
+def circuit_policy(name: str, switch: Switch) -> CircuitPolicy:
+    """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
+    return _ALL.named(name)(switch)

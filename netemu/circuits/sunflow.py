@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from math import inf
 
-import numpy as np
-
 from railyard.netemu.circuits.arrays import (
     AHEAD,
     CHOICES,
@@ -47,10 +45,8 @@ from railyard.netemu.circuits.arrays import (
     WAITS,
     Circuits,
 )
-from railyard.netemu.circuits.policies import CircuitPolicy, CoflowsOnCircuits
 from railyard.netemu.kernel.rows import instant_s
 from railyard.netemu.kernel.state import NONE, Array
-from railyard.netemu.model.arrays import Floats
 
 
 # Sets of racks -----------------------------------------------------------------------------------
@@ -578,19 +574,3 @@ def book(coflow: int, c: Circuits) -> bool:
 
 
 # The policy --------------------------------------------------------------------------------------
-class SunflowCircuits(CircuitPolicy):
-    """Circuits by ascending T(C)."""
-
-    name = "sunflow"
-    source = "Huang, Sun and Ng, Sunflow, CoNEXT 2016"
-
-    def urgency(self, coflows: CoflowsOnCircuits) -> Floats:
-        """T(C), equations 2 and 15 of Co-scheduler, from the sums at each port."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            needs_s = coflows.port_bytes / coflows.circuit_bytes_per_s
-        if not coflows.circuit_bytes_per_s.all():
-            needs_s[coflows.port_bytes == 0] = 0.0
-        needs_s += coflows.port_pairs * coflows.delta_s
-        ports_s = needs_s.reshape(len(needs_s), -1)
-        longest: Floats = ports_s.max(axis=1) / coflows.wavelengths
-        return longest

@@ -135,7 +135,6 @@ class Ledger:
 
     # Orders and time ---------------------------------------------------------------------------
     def advance(self, now_s: float) -> None:
-        """Bring the fabric up to now."""
         if now_s < self.fabric.now_s:
             return
         if self._idle and now_s > self.fabric.now_s:  # within an instant, more may change
@@ -217,7 +216,6 @@ class Ledger:
                 self.open(self._expected.pop(flow), None)
 
     def close(self, flow: FlowId) -> None:
-        """Forget a flow in any state."""
         self._cancel(flow)
         self._early.pop(flow, None)
         self._unclaimed.pop(flow, None)
@@ -234,7 +232,6 @@ class Ledger:
         self.coflows[coflow] = None
 
     def finish_coflow(self, coflow: CoflowId) -> None:
-        """Forget a coflow and all its flows; ``ValueError`` if it is not registered."""
         self.coflows.pop(coflow, None)
         self._order(FinishCoflow(coflow=coflow))
         for flow in [flow for flow, of in self._coflow_of.items() if of == coflow]:
@@ -297,7 +294,6 @@ class Ledger:
 
     # Grants ------------------------------------------------------------------------------------
     def next_due_s(self) -> float:
-        """When the next grant is due; inf if none will be."""
         if self._out or self._check_now:
             return self.fabric.now_s
         due_s = min(self.fabric.next_event_s(), self._idle_check_s, self.next_ready_s())

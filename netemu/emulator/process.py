@@ -1,8 +1,14 @@
-"""The owners of flows: who may open, close, grow or return to a flow.
+"""The network emulator's process: drives the fabric with real time and sends the grants.
 
-The ResourceManager and the NodeManagers manage the flows of all jobs.  Any other process may open
-flows without a coflow, weight or priority, sends their bytes itself, and cannot change flows of
-others.
+A late grant makes a transfer late.  So the emulator has priority over all other processes where the
+system permits it (``cluster.machine``).  Elsewhere grants are late while all cores are busy; the
+statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
+
+An emulator in place of one that died goes on with the state file of that, and with the flows that
+their senders report: those are not in the file, which is replaced as a whole once a second while
+flows are open, and before a change of a link is answered.
+
+Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -90,17 +96,11 @@ class Owners:
             raise PeerError(f'flow "{flow}": belongs to another process')
 
     def forget(self, is_over: Callable[[FlowId], bool]) -> None:
-        """Forget flows that are over."""
         for flow in [flow for flow in self._by_flow if is_over(flow)]:
             del self._by_flow[flow]
 
 
-# What the emulator keeps in a file, so that another can go on if its process dies.
-#
-# Flows are not in it: those who send them say what they were granted.  It is replaced as a whole
-# once a second while flows are open, and before a change of a link is answered.
-
-
+# The state file -----------------------------------------------------------------------------------
 log = logging.getLogger(__name__)
 
 
@@ -145,7 +145,7 @@ class StateFile:
 def counted_before(state: State) -> NetworkStats | None:
     """The counters of a network whose flows have gone with its process.
 
-    Those that are told anew are opened again, so they count as never opened.
+    Those that are reported anew are opened again, so they count as never opened.
     """
     stats = state.stats
     if stats is None:
@@ -155,11 +155,7 @@ def counted_before(state: State) -> NetworkStats | None:
     )
 
 
-# Sends subscribers the state of the network: bandwidth of links, circuits, rates of flows.
-#
-# It is sent when something has changed, and at most once in the period that a subscriber asked for.
-
-
+# Subscribers --------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Subscription:
     """What a peer asked for by a message of one class."""
@@ -170,23 +166,23 @@ class _Subscription:
 
 
 class Publisher:
-    """The subscribers of one server; ``look`` returns the fabric as of now."""
+    """The subscribers of one server; ``current`` returns the fabric as of now."""
 
-    def __init__(self, server: Server, reactor: Reactor, look: Callable[[], Fabric]) -> None:
+    def __init__(self, server: Server, reactor: Reactor, current: Callable[[], Fabric]) -> None:
         self._server = server
         self._reactor = reactor
-        self._look = look
+        self._current = current
         self._subscriptions: dict[tuple[bytes, type[Message]], _Subscription] = {}
         server.on(WatchNetwork, self._watch_network)
         server.on(WatchLinks, self._watch_links)
 
-    def _watch_network(self, request: Request) -> NetworkView:
-        watch = cast("WatchNetwork", request.message)
-        sent = network_view(self._look(), with_rates=watch.with_rates)
+    def _watch_network(self, request: Request[WatchNetwork]) -> NetworkView:
+        watch = request.message
+        sent = network_view(self._current(), with_rates=watch.with_rates)
 
         def report() -> NetworkView | None:
             nonlocal sent
-            view = network_view(self._look(), with_rates=watch.with_rates)
+            view = network_view(self._current(), with_rates=watch.with_rates)
             if msgspec.structs.replace(view, now_s=sent.now_s) == sent:
                 return None
             sent = view
@@ -195,20 +191,20 @@ class Publisher:
         self._subscribe(request, watch.period_s, report)
         return sent
 
-    def _watch_links(self, request: Request) -> LinksObserved:
-        watch, fabric = cast("WatchLinks", request.message), self._look()
+    def _watch_links(self, request: Request[WatchLinks]) -> LinksObserved:
+        watch, fabric = request.message, self._current()
         observed = ObservedLinks(fabric.network, watch.change)
         observed.look(fabric)
 
         def report() -> LinksObserved | None:
-            changed = observed.look(self._look())
+            changed = observed.look(self._current())
             return LinksObserved(links=changed) if changed else None
 
         self._subscribe(request, watch.period_s, report)
         return LinksObserved(links=observed.all())
 
     def _subscribe(
-        self, request: Request, period_s: float, report: Callable[[], Event | None]
+        self, request: Request[Message], period_s: float, report: Callable[[], Event | None]
     ) -> None:
         """Report from now on; what the peer asked for by such a message before is void."""
         key = request.peer, type(request.message)
@@ -245,18 +241,6 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
         ),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )
-
-
-# The network emulator's process: drives the fabric with real time and sends the grants.
-#
-# A late grant makes a transfer late.  So the emulator has priority over all other processes where
-# the system permits it (``cluster.machine``).  Elsewhere grants are late while all cores are busy;
-# the statistics say by how much.  A shuffle of 250 flows takes a fifth of a core.
-#
-# An emulator in place of one that died goes on with what that has kept in a file
-# (``netemu.emulator.process``), and with the flows that their senders tell it.
-#
-# Nothing is decided here: the flow scheduler sets rates, the ledger makes grants.
 
 
 _CPU_SAMPLE_S = 0.25
@@ -316,13 +300,13 @@ class NetworkEmulator:
         self._on(CloseFlow, self._close)
         self._on(AttachFlow, self._attach, (NODE_MANAGER,))
         only = (RESOURCE_MANAGER,)
-        self._on(RegisterCoflow, lambda order, _: ledger.register_coflow(order.coflow), only)
-        self._on(FinishCoflow, lambda order, _: ledger.finish_coflow(order.coflow), only)
+        self._on(RegisterCoflow, lambda each: ledger.register_coflow(each.message.coflow), only)
+        self._on(FinishCoflow, lambda each: ledger.finish_coflow(each.message.coflow), only)
         self._on(ResumeCoflows, self._resume, only)
-        self._on(SetCapacity, lambda order, _: self._set_capacity(order), (CLIENT,))
+        self._on(SetCapacity, self._set_capacity, (CLIENT,))
         self._server.on(GetNetworkStats, self._stats)
         self._server.on(GetCircuitChanges, self._circuit_changes)
-        self._publisher = Publisher(self._server, self._reactor, self._look)
+        self._publisher = Publisher(self._server, self._reactor, self._current)
         _cpu_percent()  # the first call only begins to measure
         self._reactor.call_every(_CPU_SAMPLE_S, self._sample_cpu)
         self._reactor.call_every(_SWEEP_S, self._sweep)
@@ -333,50 +317,51 @@ class NetworkEmulator:
 
     # Orders ------------------------------------------------------------------------------------
     def _on(
-        self, kind: type[M], act: Callable[[M, Request], None], only: tuple[str, ...] = ()
+        self, kind: type[M], act: Callable[[Request[M]], None], only: tuple[str, ...] = ()
     ) -> None:
-        """Carry out orders of this class by ``act(order, request)``.
+        """Carry out orders of this class by ``act``, which refuses one by a ``ValueError``."""
 
-        A ``ValueError`` refuses the order.  With ``only``, other roles are refused.
-        """
-
-        def handle(request: Request) -> Message | None:
+        def handle(request: Request[M]) -> Message | None:
             self._catch_up(getattr(request.message, "given_s", None))
             try:
-                act(cast("M", request.message), request)
+                act(request)
             except ValueError as error:
                 raise PeerError(str(error)) from None
             return Done() if request.number else None
 
         self._server.on(kind, handle, only)
 
-    def _open(self, order: OpenFlow, request: Request) -> None:
-        sender = self._server.sender(request)
+    def _open(self, request: Request[OpenFlow]) -> None:
+        order, sender = request.message, self._server.sender(request)
         self._owners.check_open(order, sender)
         peer = request.peer if order.attach else None
         self._ledger.open(_spec(order), peer, again=order.again, sent_bytes=order.sent_bytes)
         self._owners.opened(order.flow, sender)
 
-    def _resume(self, order: ResumeCoflows, request: Request) -> None:
-        sender = self._server.sender(request)
+    def _resume(self, request: Request[ResumeCoflows]) -> None:
+        order, sender = request.message, self._server.sender(request)
         self._ledger.resume(order.coflows, map(_spec, order.flows))
         for flow in order.flows:
             self._owners.opened(flow.flow, sender)
 
-    def _attach(self, order: AttachFlow, request: Request) -> None:
+    def _attach(self, request: Request[AttachFlow]) -> None:
+        order = request.message
         self._ledger.attach(
             order.flow, request.peer, again=order.again, sent_bytes=order.sent_bytes
         )
 
-    def _close(self, order: CloseFlow, request: Request) -> None:
-        self._owners.check(order.flow, self._server.sender(request))
-        self._ledger.close(order.flow)
+    def _close(self, request: Request[CloseFlow]) -> None:
+        flow = request.message.flow
+        self._owners.check(flow, self._server.sender(request))
+        self._ledger.close(flow)
 
-    def _grow(self, order: GrowFlow, request: Request) -> None:
+    def _grow(self, request: Request[GrowFlow]) -> None:
+        order = request.message
         self._owners.check(order.flow, self._server.sender(request))
         self._ledger.grow(order.flow, order.by_bytes, order.more)
 
-    def _set_capacity(self, order: SetCapacity) -> None:
+    def _set_capacity(self, request: Request[SetCapacity]) -> None:
+        order = request.message
         given, before = self._given, self._fabric.capacities_bytes_per_s()
         self._ledger.set_capacity(order.link, order.bytes_per_s)
         self._given = {**given, order.link: order.bytes_per_s}
@@ -386,7 +371,7 @@ class NetworkEmulator:
             raise PeerUnable(f"{order.link} stays as it was: it would be forgotten: {error}")
         log.info("%s now carries %s", order.link, format_rate(order.bytes_per_s))
 
-    def _look(self) -> Fabric:
+    def _current(self) -> Fabric:
         self._catch_up()
         return self._fabric
 
@@ -401,7 +386,7 @@ class NetworkEmulator:
                 log.error("%s", error)
             else:
                 self._given[link] = bytes_per_s
-        log.info("in place of an emulator that died: flows and coflows are told anew")
+        log.info("in place of an emulator that died: flows and coflows are reported anew")
 
     def _keep_if_busy(self) -> None:
         if self._fabric.open_flows or self._is_unkept:
@@ -456,7 +441,6 @@ class NetworkEmulator:
                 self._ledger.advance(at_s)
 
     def _call_at(self, due_s: float, call: Callable[[], None]) -> None:
-        """Have this called then, in place of what the timer was set to."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
@@ -467,7 +451,6 @@ class NetworkEmulator:
         self._call_at(due_s, self._send_grants)
 
     def _send_grants(self) -> None:
-        """Send the grants that are due, and set the timer for the next ones."""
         self._sending_is_due = False
         self._ledger.advance(self._now_s())
         for peer, grants in self._ledger.take_grants().items():
@@ -499,7 +482,7 @@ class NetworkEmulator:
             self._cpu_samples += 1
             self._cpu_saturated += busy
 
-    def _stats(self, _: Request) -> NetworkStats:
+    def _stats(self, _: object) -> NetworkStats:
         self._catch_up()
         return self._counted()
 
@@ -513,8 +496,8 @@ class NetworkEmulator:
         )
         return plus(self._stats_before, counted)
 
-    def _circuit_changes(self, request: Request) -> CircuitChanges:
-        wanted, fabric = cast("GetCircuitChanges", request.message), self._look()
+    def _circuit_changes(self, request: Request[GetCircuitChanges]) -> CircuitChanges:
+        wanted, fabric = request.message, self._current()
         first = self._restarts * CIRCUITS_OF_ONE
         total, changes = fabric.circuit_changes(max(wanted.after - first, 0))
         sent = changes[:_CHANGES_MAX]

@@ -1,8 +1,4 @@
-"""The order of flows by priority, then by name, as numbers that loops can compare.
-
-A flow may come at any time and belong anywhere in the order, so it gets a number between those of
-its neighbours.  Where no float is left between them, all flows get new numbers.
-"""
+"""Open coflows and their numbers, as flow schedulers see them; the order of flows by priority."""
 
 from __future__ import annotations
 
@@ -85,9 +81,6 @@ class Places:
         return numbers[1:-1] if bool((np.diff(numbers) > 0).all()) else None
 
 
-# Registered coflows and their numbers; and what flow schedulers see of them.
-
-
 class OpenCoflows:
     """``Traffic``: the groups of a store that have something to send, by arrival, then by name."""
 
@@ -105,38 +98,31 @@ class OpenCoflows:
     # What flow schedulers see --------------------------------------------------------------------
     @property
     def now_s(self) -> float:
-        """See ``Traffic``."""
         return self._store.now_s
 
     @property
     def names(self) -> list[str]:
-        """See ``Traffic``."""
         return [self.keys[group] or "" for group in self.groups.tolist()]
 
     @property
     def arrived_s(self) -> Floats:
-        """See ``Traffic``."""
         return np.array([self._arrived_s[group] for group in self.groups.tolist()])
 
     @property
     def sent_bytes(self) -> Floats:
-        """See ``Traffic``."""
         return self.sent_by(self.groups)
 
     @property
     def left_bytes(self) -> Floats:
-        """See ``Traffic``."""
-        left: Floats = self._look(self.groups)[0]
+        left: Floats = self._measure(self.groups)[0]
         return left
 
     @property
     def bottleneck_s(self) -> Floats:
-        """See ``Traffic``."""
-        slowest_s: Floats = self._look(self.groups)[1]
+        slowest_s: Floats = self._measure(self.groups)[1]
         return slowest_s
 
     def __len__(self) -> int:
-        """How many they are."""
         return len(self.groups)
 
     # What the fabric does ------------------------------------------------------------------------
@@ -156,11 +142,9 @@ class OpenCoflows:
         return number
 
     def key_of(self, number: int) -> str | None:
-        """The name of a coflow by its number."""
         return None if number == NONE else self.keys[number]
 
     def known(self, key: str) -> int:
-        """The number of a coflow; ``NONE`` if it has none."""
         return self._numbers.get(key, NONE)
 
     def take_up(self, key: str, arrived_s: float, sent_bytes: float) -> None:
@@ -176,7 +160,7 @@ class OpenCoflows:
         """[group]: bytes that it has sent over links with limits."""
         store = self._store
         if store.by_bytes:  # all that has come, but for what is left
-            left = self._look(groups)[0]
+            left = self._measure(groups)[0]
             return np.asarray(store.state.groups.sent[groups] - left)
         store.loops.levels.count_all_sent(store.now_s, groups, store.on)
         return np.asarray(store.state.groups.sent[groups])
@@ -191,8 +175,7 @@ class OpenCoflows:
             self.keys[number] = None
             self._free.append(number)
 
-    def look(self) -> None:
-        """Find those that have something to send."""
+    def refresh(self) -> None:
         if self._all is None:
             self._all = np.array([group for _, _, group in self._by_arrival], np.int32)
         self.groups = self._all[self._store.state.groups.rows[self._all] > 0]
@@ -203,7 +186,7 @@ class OpenCoflows:
         del self._by_arrival[bisect_left(self._by_arrival, entry)]
         self._all = None
 
-    def _look(self, groups: Numbers) -> Floats:
+    def _measure(self, groups: Numbers) -> Floats:
         """[left bytes or seconds, coflow]"""
         store, found = self._store, np.zeros((2, len(groups)))
         store.loops.filling.look_at(groups, found[0], found[1], store.now_s, store.on)

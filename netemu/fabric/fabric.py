@@ -1,4 +1,18 @@
-"""What can be asked of a ``Fabric``: orders.  Those that come by a socket, too, are messages."""
+"""The network as a fluid: between events, every flow sends at a constant rate.
+
+``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
+real time, the simulator from event to event, and it does the same for both.  It does no I/O and
+knows nothing of real bytes.
+
+    fabric.handle(order, now_s) -> flows that finished, each with its exact time
+    fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
+                             scheduler wants to be asked again
+
+All else only reads.  However much happens at one instant, rates are set once: when time comes to
+it, the flows that are due end, then come its orders, and rates are set when they are next read or
+time goes on.
+Times that differ by rounding only are one instant (``instant_s``).
+"""
 
 from __future__ import annotations
 
@@ -80,9 +94,6 @@ Order = (
 )
 
 
-# The last changes of a fabric, which the error of a flow scheduler shows.
-
-
 #: Changes kept, and lines shown of them.
 _KEPT, _SHOWN = 200, 8
 
@@ -106,22 +117,6 @@ class RecentChanges:
             for name in ([names] if isinstance(names, str) else names)
         ]
         error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])
-
-
-# The network as a fluid: between events, every flow sends at a constant rate.
-#
-# ``Fabric`` is a state machine without a clock: the time is an argument.  The emulator drives it in
-# real time, the simulator from event to event, and it does the same for both.  It does no I/O and
-# knows nothing of real bytes.
-#
-#     fabric.handle(order, now_s) -> flows that finished, each with its exact time (``orders.py``)
-#     fabric.next_event_s() -> when something will happen by itself: a flow finishes, or the flow
-#                              scheduler wants to be asked again
-#
-# All else only reads.  However much happens at one instant, rates are set once: when time comes to
-# it, the flows that are due end, then come its orders, and rates are set when they are next read or
-# time goes on.
-# Times that differ by rounding only are one instant (``instant_s``).
 
 
 _CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
@@ -199,7 +194,6 @@ class Fabric:
 
     @property
     def open_flows(self) -> int:
-        """How many flows are open."""
         return len(self._flows)
 
     @property
@@ -213,7 +207,6 @@ class Fabric:
         return self._store.now_s if self._instant else self._planner.next_s()
 
     def is_open(self, flow: FlowId) -> bool:
-        """Whether there is such a flow, and it has not finished."""
         return flow in self._flows
 
     def coflow(self, coflow: CoflowId) -> Coflow:
@@ -221,7 +214,6 @@ class Fabric:
         return self._coflows[coflow]
 
     def flows_of(self, coflow: CoflowId) -> list[FlowId]:
-        """The open flows of a coflow, in the order in which they were started."""
         names = self._names
         return [names[flow] for flow in self._store.flows_of(self._open.known(coflow))]
 
@@ -246,11 +238,9 @@ class Fabric:
         return inf if found in self._instant else self._store.rate_bytes_per_s(found)
 
     def rates_bytes_per_s(self) -> dict[FlowId, float]:
-        """The rate of every open flow, in bytes/s; see ``rate_bytes_per_s``."""
         return {flow: self.rate_bytes_per_s(flow) for flow in self._flows}
 
     def free_bytes_per_s(self) -> dict[str, float]:
-        """The unused capacity of each link, in bytes/s."""
         self._set_rates()
         load = self._store.load()
         if self._optics is not None:
@@ -259,7 +249,6 @@ class Fabric:
         return {name: free[number] for name, number in self.network.number.items()}
 
     def capacities_bytes_per_s(self) -> dict[str, float]:
-        """The capacity of each link, in bytes/s."""
         capacities = self._capacities.tolist()
         return {name: capacities[number] for name, number in self.network.number.items()}
 
@@ -303,7 +292,6 @@ class Fabric:
         return {category: round(total) for category, total in totals.items()}
 
     def bytes_by_link(self) -> dict[str, int]:
-        """Bytes carried so far by each link."""
         self._begin()
         by_link = self._store.carried(list(self._flows.values()))[1].tolist()
         return {name: round(by_link[number]) for name, number in self.network.number.items()}
@@ -509,7 +497,6 @@ class Fabric:
         return capacities
 
     def _going(self) -> Numbers:
-        """The open flows."""
         return np.array(list(self._flows.values()), np.int32)
 
     def _ended_bytes(self) -> dict[CoflowId, float]:

@@ -1,12 +1,6 @@
-"""The circuit policies: which pairs of racks should have circuits.  A file and a line for each.
+"""The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
 
-Not here: circuits, and the flows on them.
-Open ``base`` first, then ``sunflow``.
-
-Another package adds a policy through an entry point of the group "railyard.circuit_policies":
-
-    [project.entry-points."railyard.circuit_policies"]
-    mine = "my_package.my_module:MyPolicy"
+It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
 """
 
 from __future__ import annotations
@@ -17,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from railyard.cluster.errors import unknown_name
-from railyard.cluster.registry import with_plugins
 from railyard.cluster.topology import Topology
 from railyard.netemu.circuits import pairs, sunflow
 from railyard.netemu.circuits.arrays import (
@@ -39,44 +31,19 @@ from railyard.netemu.circuits.arrays import (
     new_circuits,
 )
 from railyard.netemu.circuits.policies import (
-    CircuitPolicy,
     CoflowPairs,
     CoflowsOnCircuits,
     RackPair,
     StatelessPolicy,
     Switch,
+    circuit_policy,
 )
-from railyard.netemu.circuits.sunflow import SunflowCircuits
 from railyard.netemu.fabric.coflows import OpenCoflows
 from railyard.netemu.fabric.store import Store
 from railyard.netemu.kernel.state import NONE, Array, views
 from railyard.netemu.model.arrays import Floats, Numbers, instant_s, ranks
 from railyard.netemu.model.flows import Change, CircuitChange, CircuitState
 from railyard.netemu.model.network import Network
-
-CIRCUIT_POLICIES: dict[str, type[CircuitPolicy]] = {kind.name: kind for kind in (SunflowCircuits,)}
-
-
-def circuit_policy(name: str, switch: Switch) -> CircuitPolicy:
-    """A new circuit policy of that name for a switch; ``UsageError`` if there is none."""
-    if name in CIRCUIT_POLICIES:  # without a look at all packages
-        return CIRCUIT_POLICIES[name](switch)
-    kinds = with_plugins("circuit policy", "railyard.circuit_policies", CIRCUIT_POLICIES, _checked)
-    if name not in kinds:
-        raise unknown_name("circuit policy", name, kinds)
-    return kinds[name](switch)
-
-
-def _checked(kind: object) -> type[CircuitPolicy]:
-    if not (isinstance(kind, type) and issubclass(kind, SunflowCircuits | StatelessPolicy)):
-        raise TypeError(f"{kind!r}, no subclass of StatelessPolicy")
-    return kind
-
-
-# The optical part of a network: what ``pairs`` and a circuit policy do, for the fabric around it.
-#
-# It numbers slots and rows, makes room, puts coflows in order and takes the log of changes.
-
 
 #: This many changes are kept; who reads them all must do so in time.
 CHANGES_KEPT = 50_000
@@ -135,7 +102,6 @@ class OpticalPlane:
 
     @property
     def _c(self) -> Any:
-        """What loops get."""
         if self._store.on is self._store.view:
             return self.view
         if self._pointers is None:
@@ -204,7 +170,6 @@ class OpticalPlane:
         return [f for f in flows if pair_of[f] == NONE or slot_of[pair_of[f]] == NONE]
 
     def limits_changed(self) -> None:
-        """Note that links have other capacities."""
         self._limits_have_changed = True
 
     def add_to_ports(self, load: Floats) -> None:
@@ -220,7 +185,7 @@ class OpticalPlane:
         store = self._store
         if self._limits_have_changed:
             self._limits_have_changed = False
-            self._look_at_limits()
+            self._apply_limits()
         self._make_room(0)
         counts = self.view.lists.counts
         if counts[SMALL] or counts[GROWN]:
@@ -272,7 +237,6 @@ class OpticalPlane:
         return float(pairs.next_event_s(store.now_s, ready_s, store.view, self.view))
 
     def run(self, until_s: float, together_s: float) -> tuple[float, int, bool]:
-        """See ``pairs.run``."""
         store = self._store
         store.make_room(0)
         asks = isinstance(self.policy, StatelessPolicy)
@@ -312,7 +276,7 @@ class OpticalPlane:
         return is_new
 
     # Ports ---------------------------------------------------------------------------------------
-    def _look_at_limits(self) -> None:
+    def _apply_limits(self) -> None:
         store, loops, now_s = self._store, self._loops, self._store.now_s
         capacity = store.state.work.capacity
         counts = self.state.lists.counts
@@ -333,7 +297,6 @@ class OpticalPlane:
 
     # What can be seen ----------------------------------------------------------------------------
     def circuits(self) -> list[CircuitState]:
-        """All circuits, by the rack that sends."""
         of, found = self.state.of, []
         for src, rack in enumerate(self.racks):
             slots = range(src * self.wavelengths, (src + 1) * self.wavelengths)

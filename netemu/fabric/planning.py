@@ -115,7 +115,7 @@ class Planner:
 
     def _plan(self) -> None:
         coflows, store = self._coflows, self._store
-        coflows.look()
+        coflows.refresh()
         if not len(coflows):
             self._order = coflows.groups
             return

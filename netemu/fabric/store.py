@@ -1,4 +1,7 @@
-"""What is between two racks: routes, and which of their links have limits."""
+"""Open flows and their rows in arrays, and routes: numbers within, which are used again.
+
+Not here: names, who is served first (``planning``), and time (``fabric``).
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,6 @@ class WayTable:
         self.view = views(self.table)
 
     def know(self, routes: Numbers) -> None:
-        """Know what is limited on routes."""
         middle = self.table.middle
         for route in routes[middle[routes] == NONE].tolist():
             links = unpack(self._routes.between(route).path)
@@ -89,11 +91,6 @@ class WayTable:
             middle[route] = number = self._number_of.setdefault(limited, len(self._number_of))
             entries = self.table.middle_link[number << self._shift :][: 1 << self._shift]
             entries[:], entries[: len(limited)] = self._none, limited
-
-
-# Open flows and their rows in arrays: numbers within, which are used again.
-#
-# Not here: names, who is served first (``planning``), and time (``fabric``).
 
 
 #: The modules of loops, each after those that it calls.
@@ -171,7 +168,6 @@ class Store:
         self.loops.ways.join_all(*given, by_group, self.now_s, self.on)
 
     def stop(self, flow: int) -> None:
-        """Have a flow send nothing."""
         if self.view.flows.row[flow] != NONE:
             self._leave(flow)
             self.free_rows()
@@ -191,7 +187,6 @@ class Store:
         return ended
 
     def send_all(self, flows: Numbers) -> None:
-        """Have flows, which no link limits, have sent all."""
         self.state.flows.sent[flows] = self.state.flows.size[flows]
 
     def close(self, closing: Numbers) -> tuple[list[int], float]:
@@ -216,16 +211,13 @@ class Store:
         return ordered
 
     def have_more(self, flows: Numbers) -> Bools:
-        """[flow]: whether it has something to send."""
         more: Bools = self.state.flows.sent[flows] < self.state.flows.size[flows]
         return more
 
     def sent_bytes(self, flow: int) -> float:
-        """Bytes that a flow could send by now."""
         return float(rows.sent_by(flow, self.now_s, self.view))
 
     def rate_bytes_per_s(self, flow: int) -> float:
-        """The rate at which a flow sends."""
         row = self.view.flows.row[flow]
         rate = 0.0 if row == NONE else self.view.rows.rate[row] * self.view.flows.weight[flow]
         return float(rate)
@@ -298,7 +290,6 @@ class Store:
 
     # Arrays --------------------------------------------------------------------------------------
     def compile(self) -> None:
-        """Have compiled loops from now on."""
         if self.loops is _PLAIN:
             self.loops = compiled(_LOOPS)
             self.on = self.loops.pointers(self.state)
@@ -370,11 +361,9 @@ class Store:
         return float(self.loops.rows.book_all(self.given(flows), self.now_s, self.on))
 
     def given(self, numbers: Numbers | Bools) -> Array:
-        """What loops get of an array."""
         return memoryview(numbers) if self.loops is _PLAIN else numbers  # type: ignore[arg-type]
 
     def _new_flows(self, many: int) -> list[int]:
-        """Numbers for so many flows."""
         free, self.started = self._free_flows, self.started + many
         new = free[: -many - 1 : -1]
         del free[len(free) - len(new) :]

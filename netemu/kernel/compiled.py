@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ def compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """
     from railyard.cluster.compiling import set_up_numba
 
-    set_up_numba()
+    set_up_numba("network", *sorted({Path(str(module.__file__)).parent for module in modules}))
     from railyard.netemu.kernel.pointers import Pointers
 
     made: dict[Any, Any] = {}

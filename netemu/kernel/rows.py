@@ -104,12 +104,6 @@ def join(flow: int, row: int, now_s: float, s: State) -> None:
         s.cells.load[2 * cell] = s.cells.load[2 * cell + 1] = inf  # not known any more
 
 
-def join_all(new: Array, into: Array, now_s: float, s: State) -> None:
-    """``join`` for each of these flows; of one row, those that end first come first."""
-    for at in range(len(new)):
-        join(new[at], into[at], now_s, s)
-
-
 def put_in_order(flow: int, row: int, s: State) -> None:
     """Put a flow in its place among those of a row, which is mostly the last."""
     flows, rows = s.flows, s.rows
@@ -191,12 +185,6 @@ def leave(flow: int, now_s: float, s: State) -> None:
     flows.row[flow] = NONE
     rows.flows[row] -= 1
     has_less(row, flows.weight[flow], flows.weight[flow] * flows.needs[flow], now_s, s)
-
-
-def leave_all(going: Array, now_s: float, s: State) -> None:
-    """``leave`` for each of these flows."""
-    for at in range(len(going)):
-        leave(going[at], now_s, s)
 
 
 def end_flows(row: int, enough: float, at_s: float, s: State) -> None:

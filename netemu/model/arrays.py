@@ -1,4 +1,4 @@
-"""Arrays of numbers, and sets of small numbers (of links, of racks) as the bits of an int."""
+"""Arrays of numbers, and which values are equal but for rounding."""
 
 from __future__ import annotations
 
@@ -10,26 +10,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.signedinteger[Any]]
 Bools = NDArray[np.bool_]
-
-
-def bits(members: Bools) -> int:
-    """A set as the bits of an int, 1 << member: quick to compare with others."""
-    return int.from_bytes(np.packbits(members, bitorder="little"), "little")
-
-
-def places(number: int) -> list[int]:
-    """The members of a set that is the bits of an int, ascending."""
-    if not number & (number - 1):
-        return [number.bit_length() - 1] if number else []
-    found = []
-    while number:
-        lowest = number & -number
-        found.append(lowest.bit_length() - 1)
-        number ^= lowest
-    return found
-
-
-# Which times are one instant: those that differ by rounding only.
 
 
 #: Times that are no further apart than this are one instant ...
@@ -45,14 +25,8 @@ def instant_s(at_s: float) -> float:
     return max(INSTANT_S, at_s * CLOCK_ROUNDING)
 
 
-# Which of many times or sizes are equal: those that differ by rounding only.
-
-
 #: Values that differ by less than this share are equal: they are sums of what was sent meanwhile.
 SAME_SHARE = 1e-9
-#: Flows have the same left to send if it differs by less than this, or by that share: after a day,
-#: the last digit of a time is worth .02 bytes at 8 Gbps.
-SAME_BYTES = 0.1
 
 
 def ranks(values: Floats, same: float) -> Numbers:

@@ -1,4 +1,4 @@
-"""A flow as it was asked for, the end of one, and coflows."""
+"""A flow as it was asked for, the end of one, coflows; and what is reported of circuits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class FlowRows(NamedTuple):
     asks: Sequence[tuple[float, tuple[float, ...]]] = ()
 
     def specs(self, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
-        """The same one by one; ``nodes``: by number."""
         columns = self.src.tolist(), self.dst.tolist(), self.size_bytes.tolist()
         rest = self.coflow.tolist(), self.asks or repeat((1.0, ()))
         for name, src, dst, size, coflow, ask in zip(self.names, *columns, *rest, strict=False):
@@ -79,9 +78,6 @@ class Coflow:
 
     started_s: float | None = None  #: when its first flow was started
     ended_bytes: float = 0.0  #: what is known of that from its past
-
-
-# What is reported of circuits: their states and their changes.
 
 
 Change = Literal["set-up", "up", "down"]

@@ -1,4 +1,4 @@
-"""Paths over links, which are numbers, and the load that rows of flows put on them."""
+"""Paths over links, which are numbers, the load that rows put on them, and water-filling."""
 
 from __future__ import annotations
 
@@ -54,12 +54,10 @@ class Route(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def links(self) -> tuple[int, ...]:
-        """The links' numbers."""
         return tuple(unpack(self.path))
 
     @property
     def crosses_racks(self) -> bool:
-        """Whether its ends are in different racks."""
         return len(self.counted_as) > 1
 
 
@@ -71,13 +69,6 @@ def sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
     return total
 
 
-# Water-filling: shares what is left of links in proportion to weights.
-#
-# All rates rise equally per unit of weight until a link is full; the rows that cross it are frozen,
-# and the others rise on.  The result is the weighted max-min allocation (Bertsekas and Gallager,
-# Data Networks, 2nd edition, 6.5.2).  It is for estimates; netemu.kernel does it for flows.
-
-
 #: Shares this close are equal: they differ by rounding only.
 _ROUNDING = 1 + 1e-12
 
@@ -85,6 +76,8 @@ _ROUNDING = 1 + 1e-12
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:
     """Share what is ``left`` of the links, bytes/s; returns [row]: bytes/s per unit of weight.
 
+    The result is the weighted max-min allocation (Bertsekas and Gallager, Data Networks, 2nd
+    edition, 6.5.2).  It is for estimates; ``netemu.kernel`` does it for flows.
     ``paths[position, row]`` are link numbers.  What is handed out is taken from ``left``, and a
     link that is full has exactly 0 left.  Rates are inf where no link on the path is limited, and 0
     for rows without weight, which have no flow.

@@ -1,4 +1,4 @@
-"""The network's links, and which of them a flow takes.
+"""The network's links, which of them a flow takes, and their state as it is reported.
 
 A link is one direction: "r0n1.up" and "r0n1.down" are a node's NIC, "r0.up" and "r0.down" its
 rack's links to the packet-switched core, which itself is not a bottleneck, "r0.ocs.up" and
@@ -87,7 +87,6 @@ class Network:
         )
 
     def ends(self, src: NodeId, dst: NodeId) -> tuple[int, int]:
-        """The numbers of two nodes; ``ValueError`` without one of them."""
         near, far = self.node_number.get(src), self.node_number.get(dst)
         if near is None or far is None or src == dst == OUTSIDE:
             missing = dst if near is not None else src
@@ -226,11 +225,7 @@ def check_capacity(link: str, bytes_per_s: float) -> None:
         raise ValueError(f"{link} = {bytes_per_s} bytes/s: need {right}")
 
 
-# The links between racks, as they are reported to an observer.
-#
-# All links but the nodes' NICs: racks' up- and downlinks or switches, and optical ports.
-
-
+# The links between racks, as an observer is sent them ---------------------------------------------
 #: Less than this share of a capacity is rounding.
 _ROUNDING = 1e-9
 
@@ -284,7 +279,6 @@ class ObservedLinks:
         return changed
 
     def all(self) -> dict[str, LinkState]:
-        """All links as last reported."""
         return dict(self._reported)
 
     def _differs(self, now: LinkState, reported: LinkState) -> bool:

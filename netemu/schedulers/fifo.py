@@ -25,5 +25,4 @@ class Fifo(FlowScheduler):
     by_bytes = True
 
     def plan(self, traffic: Traffic) -> Plan:
-        """By arrival, as they are given."""
         return Plan(order=np.arange(len(traffic)))

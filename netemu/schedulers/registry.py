@@ -11,11 +11,7 @@ which names a subclass of ``FlowScheduler``, or a tuple of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint
-
-from railyard.cluster.errors import unknown_name
-from railyard.cluster.registry import with_plugins
+from railyard.cluster.registry import Registry
 from railyard.netemu.schedulers.aalo import Aalo, WeightedAalo
 from railyard.netemu.schedulers.afap import AsFastAsPossible
 from railyard.netemu.schedulers.base import FlowScheduler
@@ -41,27 +37,17 @@ FLOW_SCHEDULERS: dict[str, type[FlowScheduler]] = {
 }
 
 
-def flow_schedulers(added: Iterable[EntryPoint] | None = None) -> dict[str, type[FlowScheduler]]:
-    """Every flow scheduler by its name; ``added`` are other packages', by default those installed.
-
-    Raises ``UsageError`` for a name that is taken twice, for what is no flow scheduler and for
-    what can't be loaded.
-    """
-    own = dict(FLOW_SCHEDULERS)
-    return with_plugins("flow scheduler", "railyard.flow_schedulers", own, _checked, added)
-
-
-def flow_scheduler(name: str) -> FlowScheduler:
-    """A new flow scheduler of that name; ``UsageError`` if there is none."""
-    if name in FLOW_SCHEDULERS:
-        return FLOW_SCHEDULERS[name]()
-    kinds = flow_schedulers()
-    if name not in kinds:
-        raise unknown_name("flow scheduler", name, kinds)
-    return kinds[name]()
-
-
 def _checked(kind: object) -> type[FlowScheduler]:
     if not (isinstance(kind, type) and issubclass(kind, FlowScheduler)):
         raise TypeError(f"{kind!r}, no subclass of FlowScheduler")
     return kind
+
+
+_ALL = Registry("flow scheduler", "railyard.flow_schedulers", lambda: FLOW_SCHEDULERS, _checked)
+#: Every flow scheduler by its name, those of other packages included.
+flow_schedulers = _ALL.all
+
+
+def flow_scheduler(name: str) -> FlowScheduler:
+    """A new flow scheduler of that name; ``UsageError`` if there is none."""
+    return _ALL.named(name)()

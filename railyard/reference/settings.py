@@ -44,7 +44,7 @@ A flow scheduler sets the rate of every open flow. `--flow-scheduler NAME` choos
 
 def scheduler_page() -> str:
     """The whole page, in Markdown."""
-    recipes = dict(sorted(all_recipes(added=()).items()))
+    recipes = dict(sorted(all_recipes(()).items()))
     settings = {name: list(settings_of_recipe(recipe)) for name, recipe in recipes.items()}
     rows = [_row(recipe, settings[name]) for name, recipe in recipes.items()]
     head = ("scheduler", "source", "goes with", "sections of settings")
@@ -82,7 +82,7 @@ def _setting(uses: list[tuple[str, Setting]]) -> tuple[str, ...]:
 
 def flow_scheduler_page() -> str:
     """The whole page, in Markdown."""
-    every = sorted(flow_schedulers(added=()).items())
+    every = sorted(flow_schedulers(()).items())
     rows = [
         (
             code(name),

@@ -29,7 +29,6 @@ from railyard.cluster.inputfile import read_text_file
 from railyard.cluster.machine import cause_of, is_full
 from railyard.cluster.messages import AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event, to_map
-from railyard.cluster.topology import with_keys_now
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Attempt
 from railyard.resourcemanager.driving.coredriver import core_for
@@ -200,9 +199,7 @@ def read_header(path: Path, line: str) -> tuple[ClusterConfig, float | None]:
         header = json.loads(line)
         if header.get("type") != _HEADER:
             raise UsageError(f"{path}:1: need a line of type {_HEADER}")
-        written = header["config"]
-        topology = with_keys_now(written["topology"])
-        config = msgspec.convert(written | {"topology": topology}, ClusterConfig)
+        config = msgspec.convert(header["config"], ClusterConfig)
         started_s = header.get("started_s")
         return config, None if started_s is None else float(started_s)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:

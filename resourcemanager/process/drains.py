@@ -57,10 +57,9 @@ class Drains:
         """{drained node: how many replicas the NameNode says that it has}."""
         return self._replicas
 
-    def drain(self, request: Request) -> None:
+    def drain(self, request: Request[DrainNode]) -> None:
         """Begin to drain a node, if the NameNode can do without it.  Raises ``PeerError``."""
         message = request.message
-        assert isinstance(message, DrainNode), "as the server checks"
         node = message.node
         self._check(node)
         wanted = tuple(dict.fromkeys((*self._drained(), node)))
@@ -83,10 +82,9 @@ class Drains:
         self._tells = True
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
 
-    def activate(self, request: Request) -> Message:
+    def activate(self, request: Request[ActivateNode]) -> Message:
         """Take a node back, unless it is.  Raises ``PeerError`` if there is no such node."""
         message = request.message
-        assert isinstance(message, ActivateNode), "as the server checks"
         node = message.node
         slots = self._managers.slots_of(node)
         if node not in self._drained():

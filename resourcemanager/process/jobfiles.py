@@ -131,15 +131,15 @@ class InputData:
         self._server = server
         self._namenode = namenode
         self._scale = scale
-        self._planning: dict[str, deque[Request]] = {}  #: {path: requests for its racks that wait}
+        #: {path: requests for its racks that wait}
+        self._planning: dict[str, deque[Request[PlanData]]] = {}
         self._coming: dict[Submission, None] = {}  #: jobs that look up their input
         driver.on(PlaceData, self._send_plan)
         driver.on(MoveBlock, self.move)
 
-    def plan(self, request: Request) -> None:
+    def plan(self, request: Request[PlanData]) -> None:
         """Handle ``PlanData``."""
         wanted = request.message
-        assert isinstance(wanted, PlanData), "as the server checks"
         asking = self._planning.setdefault(wanted.path, deque())
         asking.append(request)
         try:
@@ -155,10 +155,9 @@ class InputData:
             asking.pop()
             raise
 
-    def note(self, request: Request) -> Message | None:
+    def note(self, request: Request[NoteInput]) -> Message | None:
         """Handle ``NoteInput``: find the blocks, and report them to the core."""
         wanted = request.message
-        assert isinstance(wanted, NoteInput), "as the server checks"
         if not self._driver.core.state.uses_data:
             return Done()
 

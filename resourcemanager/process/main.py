@@ -6,7 +6,6 @@ Never here: a decision about jobs, tasks or slots.  Its address is "resourcemana
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from railyard.cluster.config import NOT_AGAIN, Daemon
 from railyard.cluster.errors import InvariantError, PeerError, UsageError
@@ -17,6 +16,7 @@ from railyard.cluster.messages import (
     AttemptDelayed,
     BeginAttempt,
     DiscardJob,
+    Fact,
     KillAttempt,
     LaunchAttempt,
     NodeManagerHeartbeat,
@@ -27,7 +27,7 @@ from railyard.cluster.messaging.access import CLIENT, GATEWAY, NODE_MANAGER
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.transport import Request, Server, Transport
-from railyard.cluster.messaging.wire import Done, Event, Message, Refusal
+from railyard.cluster.messaging.wire import Done, Message, Refusal
 from railyard.cluster.processes import stop_on_sigterm
 from railyard.dfs.messages import FileBlocks
 from railyard.resourcemanager.core.joblife import commit_order
@@ -250,26 +250,22 @@ class ResourceManager:
         driver.on(DiscardJob, self._discard)
 
     # Messages ------------------------------------------------------------------------------------
-    def _fact(self, request: Request) -> None:
-        assert isinstance(request.message, Event), "as the server checks"
+    def _fact(self, request: Request[Fact]) -> None:
         self._managers.check_fact(request)
         self._driver.feed(request.message)
 
-    def _delayed(self, request: Request) -> None:
-        assert isinstance(request.message, AttemptDelayed), "as the server checks"
+    def _delayed(self, request: Request[AttemptDelayed]) -> None:
         self._managers.check_fact(request)
         self._machine.note(request.message)
 
-    def _forecasts(self, request: Request) -> None:
+    def _forecasts(self, request: Request[SubmitForecasts]) -> None:
         wanted = request.message
-        assert isinstance(wanted, SubmitForecasts), "as the server checks"
         self._driver.feed(JobsPredicted(jobs=wanted.jobs))
         self._driver.settle()
         self._server.reply(request, Done())
 
-    def _submit(self, request: Request) -> None:
-        wanted: Any = request.message
-
+    def _submit(self, request: Request[SubmitJob]) -> None:
+        wanted = request.message
         if wanted.token in self._tokens:
             self._server.reply(request, JobAccepted(job=self._tokens[wanted.token]))
             return
@@ -313,8 +309,7 @@ class ResourceManager:
         self._reports.job_began(job)
         return job
 
-    def _kill(self, request: Request) -> Message:
-        assert isinstance(request.message, KillJob), "as the server checks"
+    def _kill(self, request: Request[KillJob]) -> Message:
         job = request.message.job
         record = self._driver.core.records.get(job)
         if record is None or not record.stopped:  # otherwise it was asked for before
@@ -322,7 +317,7 @@ class ResourceManager:
             self._driver.settle()
         return Done()
 
-    def _status(self, _: Request) -> Message:
+    def _status(self, _: object) -> Message:
         driver, config = self._driver, self._config
         return cluster_status(
             driver.core,
@@ -333,18 +328,15 @@ class ResourceManager:
             self._drains.replicas,
         )
 
-    def _details(self, request: Request) -> Message:
-        assert isinstance(request.message, GetJobDetails), "as the server checks"
+    def _details(self, request: Request[GetJobDetails]) -> Message:
         driver = self._driver
         return job_details(driver.core, self._history, request.message.job, driver.now_s)
 
-    def _tasks(self, request: Request) -> Message:
-        assert isinstance(request.message, GetJobTasks), "as the server checks"
+    def _tasks(self, request: Request[GetJobTasks]) -> Message:
         driver = self._driver
         return job_tasks(driver.core, self._history, request.message, driver.now_s)
 
-    def _figures(self, request: Request) -> Message:
-        assert isinstance(request.message, GetJobFigures), "as the server checks"
+    def _figures(self, request: Request[GetJobFigures]) -> Message:
         record = self._driver.core.records.get(request.message.job)
         if record is None:
             raise PeerError(f"there is no job {request.message.job}")
@@ -378,9 +370,8 @@ class Watchers:
         self._server = server
         self._by_job: dict[JobId, list[bytes]] = {}
 
-    def watch(self, request: Request) -> Message | None:
+    def watch(self, request: Request[WatchJob]) -> Message | None:
         """Watch a job for a client; it may have ended already."""
-        assert isinstance(request.message, WatchJob), "as the server checks"
         job = request.message.job
         record = self._driver.core.records.get(job)
         if record is None:

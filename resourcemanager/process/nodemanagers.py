@@ -11,8 +11,8 @@ from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, job_of, rack_
 from railyard.cluster.machine import PATIENCE, AwakeClock, is_running
 from railyard.cluster.messages import (
     AttemptDelayed,
-    AttemptFact,
     DiscardJob,
+    Fact,
     FactsJournaled,
     FlowFact,
     JobPackage,
@@ -74,10 +74,9 @@ class NodeManagers:
         self.packages: dict[JobId, JobPackage] = {}  #: of jobs that are not discarded yet
 
     # What they say -------------------------------------------------------------------------------
-    def register(self, request: Request) -> Message:
+    def register(self, request: Request[RegisterNodeManager]) -> Message:
         """A NodeManager is up; an earlier one of its rack is gone then."""
         message = request.message
-        assert isinstance(message, RegisterNodeManager), "as the server checks"
         for node, slots in message.nodes.items():
             if slots < 1 or rack_of(node) != message.rack:
                 raise PeerError(f"{node} with {slots} slots: need slots, and a node of its rack")
@@ -127,10 +126,9 @@ class NodeManagers:
                 manager.usable.add(node.id)
                 manager.slots[node.id] = node.slots
 
-    def holds(self, request: Request) -> None:
+    def holds(self, request: Request[NodeManagerHolds]) -> None:
         """A NodeManager that is registered again says what it has: it is sent what it lacks."""
         message = request.message
-        assert isinstance(message, NodeManagerHolds), "as the server checks"
         manager = self._by_rack.get(message.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
@@ -152,10 +150,9 @@ class NodeManagers:
         self._discard_left(manager)
         log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
-    def heartbeat(self, request: Request) -> None:
+    def heartbeat(self, request: Request[NodeManagerHeartbeat]) -> None:
         """A NodeManager is alive, and reports which of its nodes are."""
         message = request.message
-        assert isinstance(message, NodeManagerHeartbeat), "as the server checks"
         manager = self._by_rack.get(message.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
@@ -168,14 +165,10 @@ class NodeManagers:
         if not manager.usable:
             self._take_back(manager, message.nodes)
 
-    def check_fact(self, request: Request) -> None:
+    def check_fact(self, request: Request[Fact | AttemptDelayed]) -> None:
         """Raise ``PeerError`` unless a fact is about what runs at the NodeManager that sends it."""
         message = request.message
-        if isinstance(message, FlowFact):
-            attempt = reader_of(message.flow)
-        else:
-            assert isinstance(message, AttemptFact | AttemptDelayed), "as the server checks"
-            attempt = message.attempt
+        attempt = reader_of(message.flow) if isinstance(message, FlowFact) else message.attempt
         known = self._driver.core.state.attempt(attempt)
         if known is None:
             manager = next((m for m in self._by_rack.values() if m.peer == request.peer), None)
@@ -211,10 +204,9 @@ class NodeManagers:
                 self._lose(manager, f"its NodeManager was silent for {silent_s:.1f} s")
 
     # What somebody sets --------------------------------------------------------------------------
-    def set_slots(self, request: Request) -> Message:
+    def set_slots(self, request: Request[SetSlots]) -> Message:
         """A node has another number of slots from now on, whether it is alive or not."""
         message = request.message
-        assert isinstance(message, SetSlots), "as the server checks"
         node, state = message.node, self._driver.core.state
         self.slots_of(node)  # there is such a node
         known = state.nodes.get(node)

@@ -63,9 +63,10 @@ class NetworkReports:
         self._looks.keep_only(self._driver.core.records)
         self._machine.keep(self._driver.core.records)
 
-    def ask(self, request: Request, reply: Callable[[Request, Message], bool]) -> None:
+    def ask(
+        self, request: Request[GetReport], reply: Callable[[Request[GetReport], Message], bool]
+    ) -> None:
         """Answer a ``GetReport`` once the network has sent its counters."""
-        assert isinstance(request.message, GetReport), "as the server checks"
         records = self._driver.core.records
         wanted = request.message.jobs or tuple([(job,) for job in records])
         unknown = [job for steps in wanted for job in steps if job not in records]

@@ -14,13 +14,10 @@ a recipe of its own, called "SCHEDULER:VARIANT" (see ``Recipe.variant``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint
 
-from railyard.cluster.errors import unknown_name
-from railyard.cluster.registry import with_plugins
+from railyard.cluster.registry import Registry
 from railyard.resourcemanager.interface.recipe import Recipe
 
 #: The schedulers that come with Railyard, and where each and its variants are: "module:recipes"
@@ -47,27 +44,6 @@ _WHERE = {
 }
 
 
-def all_recipes(added: Iterable[EntryPoint] | None = None) -> dict[str, Recipe]:
-    """Every recipe by its name; ``added`` are other packages', by default those installed.
-
-    Raises ``UsageError`` for a name that is taken twice, and for an entry point that is no recipe
-    or cannot be loaded.
-    """
-    own = {name: recipe for where in _WHERE.values() for name, recipe in _recipes(where).items()}
-    return with_plugins("scheduler", "railyard.schedulers", own, _checked, added)
-
-
-def recipe_named(name: str) -> Recipe:
-    """The recipe of that name; ``UsageError`` with the nearest right name if there is none."""
-    where = _WHERE.get(name.partition(":")[0].partition("+")[0])
-    recipes = _recipes(where) if where else {}
-    if name not in recipes:
-        recipes = all_recipes()
-    if name not in recipes:
-        raise unknown_name("scheduler", name, recipes)
-    return recipes[name]
-
-
 @cache
 def _recipes(where: str) -> dict[str, Recipe]:
     module, _, attribute = where.partition(":")
@@ -79,3 +55,19 @@ def _checked(recipe: object) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise TypeError(f"a {type(recipe).__name__}, no Recipe")
     return recipe
+
+
+_ALL = Registry(
+    "scheduler",
+    "railyard.schedulers",
+    lambda: {name: each for where in _WHERE.values() for name, each in _recipes(where).items()},
+    _checked,
+)
+#: Every recipe by its name, those of other packages included.
+all_recipes = _ALL.all
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name; ``UsageError`` with the nearest right name if there is none."""
+    where = _WHERE.get(name.partition(":")[0].partition("+")[0])
+    return _ALL.named(name, _recipes(where) if where else {})

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from railyard.cluster import runfolder
 from railyard.cluster.compiling import loops_folder
+from railyard.cluster.runfolder import mark_folder
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -14,26 +14,27 @@ def test_a_change_of_any_source_is_another_folder(tmp_path):
     one, other = tmp_path / "one.py", tmp_path / "other.py"
     one.write_text("LIMIT = 1\n")
     other.write_text("from one import LIMIT\n")
-    before = loops_folder([one, other], tmp_path)
-    assert loops_folder([other, one], tmp_path) == before
+    before = loops_folder("test", [one, other], tmp_path)
+    assert loops_folder("test", [tmp_path], tmp_path) == before
     one.write_text("LIMIT = 2\n")
-    after = loops_folder([one, other], tmp_path)
+    after = loops_folder("test", [one, other], tmp_path)
     assert after != before
     assert after.parent == before.parent == tmp_path
     one.write_text("LIMIT = 1\n")
-    assert loops_folder([one, other], tmp_path) == before
+    assert loops_folder("test", [one, other], tmp_path) == before
 
 
 def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
-    older = tmp_path / "loops-0123456789abcdef"
+    older = tmp_path / "loops-test-0123456789abcdef"
     older.mkdir(mode=0o700)
-    runfolder.mark_folder(older, "compiled loops")
-    for name in ("loops-of-mine", "loops-fedcba9876543210", "theirs"):
+    mark_folder(older, "compiled loops")
+    for name in ("loops-test-of-mine", "loops-test-fedcba9876543210", "theirs"):
         (tmp_path / name).mkdir(mode=0o700)
         (tmp_path / name / "thesis.txt").write_text("years of work")
     program = (
-        "from railyard.cluster.compiling import set_up_numba; set_up_numba();"
-        " import numba; print(numba.config.CACHE_DIR)"
+        "import pathlib; from railyard.cluster.compiling import set_up_numba;"
+        f"set_up_numba('test', pathlib.Path({__file__!r}));"
+        "import numba; print(numba.config.CACHE_DIR)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -46,7 +47,7 @@ def test_older_loops_are_removed_and_folders_of_the_users_are_not(tmp_path):
     assert Path(done.stdout.strip()).parent == tmp_path
     made = Path(done.stdout.strip()).name
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {made, "loops-of-mine", "loops-fedcba9876543210", "theirs"}
+    assert left == {made, "loops-test-of-mine", "loops-test-fedcba9876543210", "theirs"}
     assert len(list(tmp_path.glob("*/thesis.txt"))) == 3
 
 

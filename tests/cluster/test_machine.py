@@ -13,6 +13,7 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from railyard.benchmarks.fidelity.networks import priority, priority_of
 from railyard.cluster.errors import UsageError
 from railyard.cluster.machine import (
     CARRIER,
@@ -27,8 +28,6 @@ from railyard.cluster.machine import (
     go_ahead,
     is_full,
     is_running,
-    priority,
-    priority_of,
     take_priority,
     unusable,
 )

@@ -12,7 +12,7 @@ from railyard.cluster import ids
 from railyard.cluster.acceptance import Accepted, Effect, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.cluster.messages import Spans, total_s
-from railyard.cluster.registry import with_plugins
+from railyard.cluster.registry import Registry
 
 
 def test_names_are_built_and_taken_apart():
@@ -105,7 +105,7 @@ class Point:
 
 def colours(*found: object) -> list[str]:
     own = {"red": Colour("red")}
-    return list(with_plugins("colour", "railyard.colours", own, checked, map(Point, found)))
+    return list(Registry("colour", "railyard.colours", lambda: own, checked).all(map(Point, found)))
 
 
 def checked(thing: object) -> Colour:

@@ -121,7 +121,7 @@ def followed(daemon):
     time.sleep(60)
 
 mains["followed"] = followed
-railyard.cluster.supervisor.LOOK_PERIOD_S = 0.05
+railyard.cluster.supervisor.CHECK_PERIOD_S = 0.05
 specs = [DaemonSpec(role=main, name=f"{main}-{n}", main=mains[main], critical=n == 0,
                     module="colorsys" if (main, n) == ("modules", 1) else "",
                     wants_standby=(lambda folder: True) if main == "followed" else None)

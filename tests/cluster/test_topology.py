@@ -81,7 +81,7 @@ def test_figures_become_bytes_and_seconds(write):
         ('block = "1MB"', "block = 3", "storage.block = 3: need at least one real byte"),
         (
             "[storage]",
-            "[ocs]\nport = '1Gbps'\nreconfigure = '-1ms'\n[storage]",
+            "[ocs]\nport_bytes_per_s = '1Gbps'\ndelta_s = '-1ms'\n[storage]",
             "ocs.delta_s =",
         ),
         (
@@ -101,7 +101,7 @@ def test_figures_become_bytes_and_seconds(write):
         ("[storage]", f"{TREE}\n[storage]", "links.uplink = 250000000.0: need none where there is"),
         (
             "[storage]",
-            "[ocs]\nport = '1Gbps'\nwavelengths = 0\n[storage]",
+            "[ocs]\nport_bytes_per_s = '1Gbps'\nwavelengths = 0\n[storage]",
             "ocs.wavelengths = 0: need a whole number >= 1",
         ),
         ("[links]", "[links", "is not TOML"),
@@ -283,38 +283,6 @@ def test_a_configuration_is_read_as_it_was_written(name, tmp_path):
     config = ClusterConfig(topology=load_topology(name))
     config.save(folder)
     assert ClusterConfig.load(folder) == config
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('[ocs]\nport = "1Gbps"', '[ocs]\nport_bytes_per_s = "1Gbps"'),
-        (
-            '[ocs]\nport_bytes_per_s = "1Gbps"\nreconfigure = 1',
-            '[ocs]\nport_bytes_per_s = "1Gbps"\ndelta_s = 1',
-        ),
-        ("[liveness]\nexpiry = 9", "[liveness]\nexpiry_s = 9"),
-    ],
-)
-def test_keys_of_the_release_before_are_read_with_a_warning(write, caplog, old, new):
-    path = write(f"{SOUND}\n{new}\n")
-    expected = load_topology(path)
-    assert not caplog.records
-    assert load_topology(write(f"{SOUND}\n{old}\n")) == expected
-    assert len(caplog.records) == 1
-
-
-def test_changes_by_keys_of_the_release_before_are_made_with_a_warning(caplog):
-    changed = load_topology("hybrid-8x4,ocs.reconfigure=1ms")
-    assert changed == load_topology("hybrid-8x4,ocs.delta_s=1ms")
-    assert [record.getMessage() for record in caplog.records] == [
-        "ocs.reconfigure is now called ocs.delta_s: the old name is read in this release only"
-    ]
-
-
-def test_a_key_is_not_given_by_both_of_its_names(write):
-    with pytest.raises(UsageError, match=r"liveness\.expiry_s: is there twice"):
-        load_topology(write(f"{SOUND}\n[liveness]\nexpiry = 9\nexpiry_s = 9\n"))
 
 
 def test_stragglers_are_a_share_of_the_attempts_by_seed():

@@ -19,7 +19,7 @@ from railyard.cluster.messaging.wire import Vocabulary, pack, unpack
 from railyard.cluster.topologyfile import Storage
 from railyard.dfs.blockfile import blocks_folder, pack_sums, sums_of
 from railyard.dfs.datanode.process import BlockServer
-from railyard.dfs.datanode.scanner import SLICE_BYTES, BlockReporter, Scanner, look_at, pages
+from railyard.dfs.datanode.scanner import SLICE_BYTES, BlockReporter, Scanner, pages, verification
 from railyard.dfs.datanode.store import BlockStore
 from railyard.dfs.datanode.transfers import BlockReceiver
 from railyard.dfs.messages import (
@@ -65,7 +65,7 @@ def scanner(store, reported, **figures):
 
 
 def look(store, block, length: int | None = LENGTH):
-    work, slices = look_at(store, block, length), []
+    work, slices = verification(store, block, length), []
     while True:
         try:
             slices.append(next(work))

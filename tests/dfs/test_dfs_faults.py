@@ -256,7 +256,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
     cluster = start_dfs(racks=2, nodes=1, replication=2, block=2**24)
     real_add, changes = CheckedRange.add, []
     monkeypatch.setattr(CheckedRange, "add", add)
-    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "RETRY_PAUSES_S", (0.1,))
     writer = cluster.client("r0n0")
     writer.write("/two", [LONG])
     writer.write("/one", [LONG], replication=1)
@@ -277,7 +277,7 @@ def test_a_block_that_changes_while_it_is_read(start_dfs, monkeypatch, how, read
 
 @pytest.mark.parametrize("reader", ["r0n0", "r0n1"])
 def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, monkeypatch, reader):
-    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "RETRY_PAUSES_S", (0.1,))
     cluster = start_dfs(racks=1, nodes=2, replication=1, block=400_000)
     client = cluster.client("r0n0")
     client.write("/a", [DATA])
@@ -293,7 +293,7 @@ def test_block_files_that_were_swapped_are_not_taken_for_each_other(start_dfs, m
 
 
 def test_bytes_that_change_on_their_way_are_not_taken(start_dfs, monkeypatch):
-    monkeypatch.setattr(railyard.dfs.reader, "LOOK_AGAIN_S", (0.1,))
+    monkeypatch.setattr(railyard.dfs.reader, "RETRY_PAUSES_S", (0.1,))
 
     def send_wrong(source, size):
         data = bytearray(read(source, size))

@@ -62,7 +62,7 @@ def give_descriptors(cluster, *names):
 
 
 def test_descriptors_that_run_out_during_a_read_cost_no_replica(start_dfs, monkeypatch):
-    monkeypatch.setattr(doubts, "LOOK_AGAIN_S", 0.3)  # the daemons inherit it
+    monkeypatch.setattr(doubts, "VERIFY_AGAIN_S", 0.3)  # the daemons inherit it
     cluster = start_dfs(racks=3, nodes=1, replication=3, block=400_000, block_report=0.2)
     client, datanodes = cluster.client(), [f"datanode-r{rack}" for rack in range(3)]
     for number in range(9):  # so that it has a connection to each of them
@@ -146,7 +146,7 @@ def test_damage_is_found_though_nobody_reads(start_dfs):
 
 @pytest.mark.parametrize("lost", [1, 3])
 def test_replicas_deleted_by_hand_are_noticed(start_dfs, monkeypatch, lost):
-    monkeypatch.setattr(doubts, "LOOK_AGAIN_S", 0.3)  # the daemons inherit it
+    monkeypatch.setattr(doubts, "VERIFY_AGAIN_S", 0.3)  # the daemons inherit it
     cluster = start_dfs(racks=3, nodes=2, replication=3, block=400_000, block_report=0.3)
     client = cluster.client()
     client.write("/f", [DATA])

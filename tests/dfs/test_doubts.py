@@ -21,7 +21,7 @@ from railyard.dfs.messages import (
     StoredBlock,
     VerifyReplica,
 )
-from railyard.dfs.namenode.datanodes import LOOK_AGAIN_S
+from railyard.dfs.namenode.datanodes import VERIFY_AGAIN_S
 from tests.dfs.simulated import SimulatedDfs
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_just_now_is_kept_made_up_for_and_used_again():
     assert block in d.disks[node]
     assert not ordered(d, DeleteReplicas, DeleteDamaged)
     d.unreadable.clear()
-    d.run(LOOK_AGAIN_S)
+    d.run(VERIFY_AGAIN_S)
     assert d.doubtful("/f") == ()
     assert (len(d.nodes("/f")), d.check().over_replicated) == (3, 0)
 
@@ -116,7 +116,7 @@ def test_the_last_copies_are_kept_whatever_they_are(last):
         d.unreadable.add(nodes[2])
     for node in nodes:
         d.spoil(node, block)
-    d.run(2 * LOOK_AGAIN_S)
+    d.run(2 * VERIFY_AGAIN_S)
     assert not ordered(d, DeleteReplicas, DeleteDamaged)
     assert all(block in d.disks[node] for node in nodes)
     assert d.check().missing[0].path == "/f"
@@ -128,7 +128,7 @@ def test_damage_that_has_passed_is_forgotten_after_a_while():
     d.spoil("r0n0", d.block("/f"))
     assert not d.check().healthy
     d.corrupt.clear()  # somebody put the file back
-    d.run(LOOK_AGAIN_S + 1)
+    d.run(VERIFY_AGAIN_S + 1)
     assert d.check().healthy
 
 
@@ -187,7 +187,7 @@ def test_a_copy_whose_source_cannot_be_read_is_made_from_another():
     assert d.nodes("/f") == tuple(sorted([second, fourth]))
     assert d.doubtful("/f") == (first,)
     d.unreadable.clear()
-    d.run(LOOK_AGAIN_S + 1)
+    d.run(VERIFY_AGAIN_S + 1)
     assert len(d.nodes("/f")) == 3
 
 

@@ -18,8 +18,7 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.coflows import CoflowTrace, TraceCoflow
 from railyard.netemu.circuits import pairs, sunflow, switch
 from railyard.netemu.circuits.arrays import CUT, HOLDS, PACKETS, TAKEN, grown, new_circuits
-from railyard.netemu.circuits.policies import StatelessPolicy
-from railyard.netemu.fabric.optics import CIRCUIT_POLICIES
+from railyard.netemu.circuits.policies import CIRCUIT_POLICIES, StatelessPolicy
 from railyard.netemu.kernel.rows import instant_s
 from railyard.netemu.kernel.state import NONE, views
 from railyard.netemu.schedulers.sunflow import Sunflow

@@ -152,7 +152,7 @@ def test_nodes_that_are_not_there():
             network.route(src, dst)
 
 
-# A link has one name; sites' names and spellings of an earlier release lead to it.
+# A link has one name; sites' names lead to it.
 
 
 SMALL = [name for name in topology_names() if load_topology(name).racks.count <= 60]
@@ -178,24 +178,9 @@ def test_letters_case_and_spaces_of_a_site_do_not_count(text, caplog):
     assert not caplog.messages
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("rack3.uplink", "r3.up"),
-        ("site3.downlink", "r3.down"),
-        ("r3.uplink", "r3.up"),
-        ("rack3.ocs.uplink", "r3.ocs.up"),
-    ],
-)
-def test_spellings_of_an_earlier_release_work_with_a_warning(text, name, caplog):
-    assert Network(load_topology("hybrid-8x4")).link_named(text) == name
-    [warning] = caplog.messages
-    assert warning.startswith(f"{text} is now called {name}")
-
-
 def test_faults_take_links_and_racks_by_their_sites():
     place = load_topology("tetrium-8")
-    text = "link:Tokyo.up*0.2@1s,rack:sao paulo@2s+1s,link:site5.uplink*0.2@1s"
+    text = "link:Tokyo.up*0.2@1s,rack:sao paulo@2s+1s,link:TOKYO.up*0.2@1s"
     tokyo, sao_paulo, again = parse_faults(text, place, 60.0)
     assert (tokyo.link, sao_paulo.rack, again.link) == ("r5.up", "r2", "r5.up")
 

@@ -14,11 +14,10 @@ from railyard.benchmarks._network.emulated import EmulatedNetwork
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, RackShape, SwitchTree
-from railyard.netemu.circuits.sunflow import SunflowCircuits
+from railyard.netemu.circuits.policies import CIRCUIT_POLICIES, SunflowCircuits
 from railyard.netemu.client import NetworkClient
 from railyard.netemu.fabric.coflows import Key, Places
 from railyard.netemu.fabric.fabric import Fabric
-from railyard.netemu.fabric.optics import CIRCUIT_POLICIES
 from railyard.netemu.messages import OpenFlow, SetCapacity
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler

@@ -24,7 +24,8 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute, Links, RackShape
 from railyard.dfs.messages import BlockLocation, FileBlocks
-from railyard.dfs.reader import DfsFile, ReadServices
+from railyard.dfs.peers import Services
+from railyard.dfs.reader import DfsFile
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import RegisterCoflow
 from railyard.nodemanager.attempt.umbilical import paced_s
@@ -173,7 +174,8 @@ class Peers:
 
 
 def asked_first(reader: str, replicas: tuple[str, ...]) -> str:
-    services = ReadServices(reactor=None, folder=None, namenode=None, peers=Peers(), node=reader)
+    without = dict.fromkeys(("transport", "topology", "namenode", "network"))
+    services = Services(peers=Peers(), node=reader, held_bytes=0, read_bytes={}, **without)
     block = BlockLocation(block=1, stored_offset=0, stored_length=9, nodes=replicas)
     file = DfsFile(services, FileBlocks(path="/f", stored_length=9, blocks=(block,)))
     with pytest.raises(Asked) as asked:

@@ -9,6 +9,7 @@ Never here: which fetches may begin; see ``shuffle.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ def compiled() -> Callable[..., Any]:
     """``go_on``, compiled: loads numba, which takes a second."""
     from railyard.cluster.compiling import set_up_numba
 
-    set_up_numba()
+    set_up_numba("shuffle", Path(__file__))
     from numba import njit
 
     loop: Callable[..., Any] = njit(cache=True)(go_on)

@@ -6,6 +6,7 @@ Not here: what the numbers mean to a job.  Open ``search`` first.
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -16,7 +17,7 @@ from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.tetrium import placement
 from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Sites, Stage
 
-set_up_numba()
+set_up_numba("tetrium", Path(__file__))
 
 
 # The problem of ``exact`` as a table, [ROWS, sites], and its bounds for a given time T.
