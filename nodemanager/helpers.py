@@ -1,14 +1,20 @@
-"""Typed messages over a Unix socket pair, for processes that must not hold a ZeroMQ context.
+"""Small processes without a ZeroMQ context, of which attempts are forked, and the channels to them.
 
-    a message:  length (4 bytes, little endian), then what ``wire.pack`` makes of it
+A process that has a ZeroMQ context, with its threads and locks, cannot be forked safely.  So the
+NodeManager forks a clean helper before it makes its own, and asks it for a helper for each job,
+which imports the job's module once and then forks an attempt in a few milliseconds:
 
-File descriptors can travel with a message.
+    NodeManager -> clean helper -> job helper (has imported the job's module) -> attempts
+
+Each dies with its parent.  The helpers have one thread and never touch the network; whatever
+attempts will need is imported here, once, and shared by all of them.
+
+Never here: what becomes of attempts (``containers``, ``attempts``).
 """
 
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import signal
 import socket
@@ -68,17 +74,23 @@ from railyard.nodemanager.messages import (
     KillJobHelper,
 )
 
+import_all()  # Railyard's own jobs: 5 to 13 ms in each job's helper otherwise
+
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 2**18
 _FD = struct.Struct("i")
 _FDS_ROOM = socket.CMSG_LEN(64 * _FD.size)
+#: How often it is looked at how much memory attempts use.
+_LOOK_PERIOD_S = 0.25
 _FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
 class Channel:
-    """One end of a conversation between two related processes.
+    """One end of a Unix socket pair between two related processes, for typed messages.
 
-    Sending blocks while the other side does not read; receiving never blocks.
+    A message is its length (4 bytes, little endian), then what ``wire.pack`` makes of it; file
+    descriptors can travel with it.  Sending blocks while the other side does not read; receiving
+    never blocks.
     """
 
     def __init__(self, end: socket.socket, vocabulary: Vocabulary) -> None:
@@ -149,22 +161,9 @@ class Channel:
             self.at_end = not data
 
 
-# A job's helper: imports the job's module once, then forks an attempt in a few milliseconds.
-#
-# Forked of the clean helper.  It has one thread; it never touches the network.  What importing the
-# job's module prints goes to ``attempts/JOB.load-RACK/`` of the run folder.
-
-
-#: How often it is looked at how much memory attempts use.
-_LOOK_PERIOD_S = 0.25
-
-
-def serve_job(daemon: Daemon, job: JobId, end: socket.socket) -> None:
-    """Serve one job over ``end`` until the NodeManager closes it."""
-    _JobHelper(daemon, job, end).serve()
-
-
 class _JobHelper:
+    """Serves one job; what importing its module prints goes to ``attempts/JOB.load-RACK/``."""
+
     def __init__(self, daemon: Daemon, job: JobId, end: socket.socket) -> None:
         self._daemon = daemon
         self._channel = Channel(end, Vocabulary([LoadJob, LaunchAttempt, KillAttempt]))
@@ -311,22 +310,6 @@ def _lead_group(pid: int) -> None:
         return  # it is one already, and may have ended
 
 
-# The clean helper: a small process without a ZeroMQ context, of which jobs' helpers are forked.
-#
-# A process that has a ZeroMQ context, with its threads and locks, cannot be forked safely.  So the
-# NodeManager forks this helper before it makes its own, and asks it for a helper for each job:
-#
-#     NodeManager -> clean helper -> job helper (has imported the job's module) -> attempts
-#
-# Each dies with its parent.  The helpers have one thread and know neither jobs nor messages of the
-# network; whatever attempts will need is imported here, once, and shared by all of them.
-
-
-import_all()  # Railyard's own jobs: 5 to 13 ms in each job's helper otherwise
-
-log = logging.getLogger(__name__)
-
-
 def start_helper(daemon: Daemon) -> tuple[int, Channel]:
     """Fork the clean helper: its process id, and the channel to it.
 
@@ -382,7 +365,7 @@ class _Helper:
             self._daemon.folder.record_process(
                 "JobHelper", f"{self._daemon.name}-{job}", os.getpid()
             )
-            serve_job(self._daemon, job, end)
+            _JobHelper(self._daemon, job, end).serve()
 
         with socket.socket(fileno=self._channel.take_fd()) as end:
             try:

@@ -1,4 +1,7 @@
-"""How user code failed, in words, and what it wrote before."""
+"""What attempts may use, memory and disks, and how they failed, in words.
+
+Never here: who is killed for it.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +62,8 @@ def tail_of(path: Path) -> str:
     return data.decode(errors="replace")
 
 
-# How much private memory a process may have.
-#
-# What counts is what Linux counts for RLIMIT_DATA: private, writable mappings, those included that
-# a fork inherits; neither mapped files nor code.
-
-
+# Private memory of one process: what Linux counts for RLIMIT_DATA, which is private, writable
+# mappings, those included that a fork inherits; neither mapped files nor code.
 def in_words(allowed_bytes: int) -> str:
     """The limit that the topology sets, in words, for errors."""
     return f"compute.memory allows {format_size(allowed_bytes)} an attempt"
@@ -93,19 +92,6 @@ def data_bytes() -> int:
     raise OSError("/proc/self/status has no VmData")
 
 
-# How much memory an attempt uses together with all processes that it has started.
-#
-# What counts is private memory and what is shared without a file on a disk (such as ``mmap`` gives,
-# or ``/dev/shm``), also if it is swapped out.  Files do not: the system can drop what it has of
-# them.
-#
-# What several processes share must count once.  The kernel knows that (``Pss``) after a walk
-# through all of their pages, about 0.15 s for a GB.  What each process has singly, of shared pages
-# too, is never less and costs 50 us a process (32 attempts, four times a second: 0.7 % of a core).
-# So the walk is done only once that is above the limit, and again when what has come to it since
-# could be above, or after a pause: pages cease to be shared when they are written.
-
-
 #: After a walk there is none for so many times as long, unless more memory is used since.
 _PAUSE_RATIO = 20.0
 _SINGLY = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
@@ -114,7 +100,18 @@ _ONCE_BEFORE_5_9 = (b"\nPss:", b"SwapPss:")  #: files included: that Linux did n
 
 
 class TreeMemory:
-    """Watches one attempt: ``excess`` is to be called again and again while it runs."""
+    """The memory of one attempt and of all processes that it has started.
+
+    What counts is private memory and what is shared without a file on a disk (such as ``mmap``
+    gives, or ``/dev/shm``), also if it is swapped out.  Files do not: the system can drop what it
+    has of them.
+
+    What several processes share must count once.  The kernel knows that (``Pss``) after a walk
+    through all of their pages, about 0.15 s for a GB.  What each process has singly, of shared
+    pages too, is never less and costs 50 us a process (32 attempts, four times a second: 0.7 % of a
+    core).  So the walk is done only once that is above the limit, and again when what has come to
+    it since could be above, or after a pause: pages cease to be shared when they are written.
+    """
 
     def __init__(self, pid: int, inherited_bytes: int, allowed_bytes: int) -> None:
         """``inherited_bytes`` is what ``resident_bytes`` says of who forks the attempt."""
@@ -125,7 +122,10 @@ class TreeMemory:
         self._walk_again_s = 0.0
 
     def excess(self) -> str:
-        """By how much the attempt exceeds its limit, in words; "" if it does not."""
+        """By how much the attempt exceeds its limit, in words; "" if it does not.
+
+        To be called again and again while it runs.
+        """
         family = _family(self._pid)
         singly_bytes = sum(map(resident_bytes, family)) - self._inherited_bytes
         if singly_bytes <= self._allowed_bytes:
@@ -187,9 +187,6 @@ def _read(file: str) -> bytes:
             return said.readall()
     except OSError:
         return b""
-
-
-# Writing to a disk that is full just now: tried again for a while, then given up by name.
 
 
 T = TypeVar("T")

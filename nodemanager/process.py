@@ -1,9 +1,9 @@
-"""What a NodeManager tells the ResourceManager, kept until that has journaled it.
+"""The NodeManager process: runs attempts on its rack's nodes and serves their map output.
 
-So nothing is lost with a ResourceManager that dies: its successor is told again what may not be in
-the journal.  A fact that comes twice changes nothing, since attempts and flows end once.
-
-Not here: what the facts say.
+Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
+which it registered; facts go back over it.  If that link breaks, what runs here goes on; once there
+is a ResourceManager again, this process registers again and says what it has.  After a death of
+this process, the next one finds its map output on the nodes' disks; attempts died with it.
 """
 
 from __future__ import annotations
@@ -54,50 +54,38 @@ from railyard.nodemanager.shuffle import MapOutput, OutputUnreadable, ShuffleSer
 
 
 class Facts:
-    """Facts in the order in which they happened."""
+    """Facts in the order in which they happened, retained until the ResourceManager has them.
+
+    Nothing is lost with one that dies: its successor gets again what may not be in the journal.  A
+    fact that comes twice changes nothing, since attempts and flows end once.
+    """
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
-        self._kept: deque[Message] = deque()  #: those that may not be journaled
-        self.is_heard = False  #: whether this process is registered, over this connection
+        self._retained: deque[Message] = deque()  #: those that may not be journaled
+        self.is_connected = False  #: whether this process is registered, over this connection
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def tell(self, fact: Message) -> None:
-        """Tell a fact, now or once somebody hears it."""
-        self._kept.append(fact)
-        if self.is_heard:
+    def report(self, fact: Message) -> None:
+        """Send a fact, now or after the next registration."""
+        self._retained.append(fact)
+        if self.is_connected:
             self._send(fact)
 
-    def tell_again(self) -> None:
-        """The ResourceManager hears this process: tell it all that it may not know."""
-        self.is_heard = True
-        for fact in self._kept:
+    def resend(self) -> None:
+        """This process is registered: send all that the ResourceManager may not have."""
+        self.is_connected = True
+        for fact in self._retained:
             self._send(fact)
-
-    def wait(self) -> None:
-        """The connection broke: keep what happens from now on."""
-        self.is_heard = False
 
     def journaled(self, count: int) -> None:
         """Forget the oldest, which are journaled."""
-        for _ in range(min(count, len(self._kept))):
-            self._kept.popleft()
-
-
-# What a NodeManager that died has left on its nodes' disks: the map output that is whole.
-#
-# An output's file has its name once it is complete, and its index has a checksum, so what an
-# attempt was writing when it was killed is told from what it had written.  Partitions have
-# checksums of their own.  They are checked here for as long as that is quick, and otherwise when
-# they are read, as ever.
-#
-# Never here: what is done about output that is lost.
+        for _ in range(min(count, len(self._retained))):
+            self._retained.popleft()
 
 
 log = logging.getLogger(__name__)
 
+SERVER_PREFIX = "nodemanager-"
 #: So much is checked before a NodeManager registers: about a tenth of a second.
 CHECKED_BYTES_MAX = 64 * 2**20
 
@@ -113,9 +101,11 @@ class Leftovers:
 def find_leftovers(
     folder: RunFolder, nodes: Iterable[NodeId], checked_bytes: int = CHECKED_BYTES_MAX
 ) -> Leftovers:
-    """Look what there is, and remove what no attempt has completed.
+    """Find the map output that a NodeManager before this has left, and remove what is not whole.
 
-    ``checked_bytes``: of how much of it the partitions are read and checked.
+    An output's file has its name once it is complete, and its index has a checksum.  Partitions
+    have checksums of their own: those of ``checked_bytes`` in all are read and checked here, the
+    others when they are read, as ever.
     """
     outputs: dict[NodeId, tuple[AttemptId, ...]] = {}
     jobs: dict[JobId, None] = {}
@@ -175,18 +165,6 @@ def _remove(path: Path) -> None:
         log.warning("%s: %s", path, error.strerror)
 
 
-# The NodeManager process: runs attempts on its rack's nodes and serves their map output.
-#
-# Its name on the wire is "nodemanager-RACK".  Orders come from the ResourceManager over the link on
-# which it registered; facts go back over it.  If that link breaks, what runs here goes on; once
-# there is a ResourceManager again, this process registers again and says what it has.  After a
-# death of this process, the next one finds its map output on the nodes' disks; attempts died with
-# it.
-
-
-SERVER_PREFIX = "nodemanager-"
-
-
 def main(daemon: Daemon) -> None:
     """Run the NodeManager ``daemon.name`` until it is asked to stop.
 
@@ -226,7 +204,7 @@ class _NodeManager:
             nodes,
             helper,
             Permits(self._reactor, shared, daemon.config.topology.racks.count),
-            report=self._facts.tell,
+            report=self._facts.report,
             on_helper_lost=lambda: self._stop("the own helper"),
         )
 
@@ -238,7 +216,7 @@ class _NodeManager:
         found = find_leftovers(self._daemon.folder, [node.id for node in self._rack.nodes])
         self._left_jobs.update(found.jobs)
         self._manager.call(self._registration(found), Done, CENTRAL_PATIENCE_S)
-        self._facts.tell_again()
+        self._facts.resend()
         period_s = self._daemon.config.topology.liveness.heartbeat
         self._reactor.call_every(period_s, self._beat)
         self._reactor.call_every(RETURN_PERIOD_S, return_freed_memory)
@@ -251,7 +229,7 @@ class _NodeManager:
             raise PeerLost(f"{self._daemon.name} ends: {self._lost} is gone")
 
     def _beat(self) -> None:
-        if self._facts.is_heard:
+        if self._facts.is_connected:
             nodes = tuple([node.id for node in self._rack.nodes])
             self._manager.send(NodeManagerHeartbeat(rack=self._rack.id, nodes=nodes))
 
@@ -268,13 +246,13 @@ class _NodeManager:
 
     def _register_again(self) -> None:
         """There is a new connection: to a ResourceManager that was restarted, it may be."""
-        self._facts.wait()
+        self._facts.is_connected = False
         if not self._is_registered:
             return  # the first registration has not been answered, and fails
 
         def answered(answer: Done | Refusal | PeerLost, _: object) -> None:
             if isinstance(answer, Done):
-                self._facts.tell_again()
+                self._facts.resend()
                 held, flows, jobs = self._attempts.held()
                 rack = self._rack.id
                 self._manager.send(

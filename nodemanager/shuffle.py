@@ -1,4 +1,6 @@
-"""A map's output on its node's disk: all partitions in one file, with an index at its end.
+"""Map output on a node's disk, and the shuffle service that sends it to the attempts that fetch it.
+
+An output is one file, with an index at its end:
 
     partition 0, partition 1, ...            stored bytes, one after the other
     index        for each partition: offset (8 bytes), length (8), CRC-32C (4)
@@ -32,6 +34,8 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.netemu.client import NetworkClient
 from railyard.netemu.transfers import ServerTransfers
 from railyard.nodemanager.messages import OutputPart, OutputsFound, ReadOutputs
+
+log = logging.getLogger(__name__)
 
 _ENTRY = struct.Struct("<QQI")
 _FOOTER = struct.Struct("<II8s")
@@ -260,17 +264,12 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-# The shuffle service: sends map output of a rack's nodes to the attempts that fetch it.
-#
-# A fetch is one partition of any number of one node's outputs, sent as one stream: read from the
-# files as the network emulator grants its flow.
-
-
-log = logging.getLogger(__name__)
-
-
 class ShuffleService:
-    """Answers ``ReadOutputs`` on a NodeManager's server."""
+    """Answers ``ReadOutputs`` on a NodeManager's server.
+
+    A fetch is one partition of any number of one node's outputs, sent as one stream: read from the
+    files as the network emulator grants its flow.
+    """
 
     def __init__(
         self,

@@ -1,11 +1,15 @@
-"""Which nodes are down, where several faults may keep one down at the same time.
+"""The block store in virtual time: the real NameNode and placement policies, simulated disks.
 
-Not here: what that means.
+It stores the model's bytes: its topology has scale 1.  Disks take no time; transfers between nodes
+are flows.  A read tries replica after replica, as in ``dfs.reader``.  A write sends block after
+block, each through a pipeline of nodes, as in ``dfs.writer``.  Unlike in the real one, readers know
+at once that a node is down.
+
+Never here: a NameNode or a DataNode that dies or is stopped (``railyard.oracles.faults``).
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
@@ -13,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from railyard.cluster.errors import PeerError
-from railyard.cluster.ids import FlowId, NodeId, RackId, rack_of
+from railyard.cluster.ids import FlowId, NodeId, RackId
 from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import (
@@ -24,9 +28,7 @@ from railyard.dfs.messages import (
     DeleteReplicas,
     HeldBlock,
     MoveReplica,
-    OnceOnly,
     PlacementHint,
-    RegisterAgain,
     RegisterDataNode,
     ReplicaFailed,
     ReplicaMoved,
@@ -37,10 +39,9 @@ from railyard.dfs.messages import (
     VerifyReplica,
 )
 from railyard.dfs.namenode.core import BlocksStored, FileStored, NameNode, Ticked
-from railyard.dfs.namenode.journal import Journal, MemoryJournal, NoJournal
+from railyard.dfs.namenode.journal import Journal, NoJournal
 from railyard.dfs.placement import nearest
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.daemons import DaemonDown, DaemonStopped, Mailbox
 from railyard.simulator.network import SimulatedNetwork
 
 
@@ -60,18 +61,16 @@ class Outages(dict[NodeId, int]):
         return True
 
 
-# The replicas on the nodes' disks, whether a node is up or not.
-#
-# They are kept by block and not by node, because a node's replicas are rarely asked for.
-
-
 class _Replicas(msgspec.Struct, frozen=True, gc=False):
     size_bytes: int
     nodes: tuple[NodeId, ...]
 
 
 class Disks:
-    """All disks of a cluster."""
+    """The replicas on the nodes' disks, whether a node is up or not.
+
+    They are kept by block and not by node, because a node's replicas are rarely asked for.
+    """
 
     def __init__(self) -> None:
         self._blocks: dict[BlockId, _Replicas] = {}
@@ -116,17 +115,6 @@ class Disks:
         return {node: tuple(blocks) for node, blocks in held.items()}
 
 
-# The block store in virtual time: the real NameNode and placement policies, simulated disks.
-#
-# It stores the model's bytes: its topology has scale 1.  Disks take no time; transfers between
-# nodes are flows.  A read tries replica after replica, as in ``dfs.reader``.  A write sends block
-# after block, each through a pipeline of nodes, as in ``dfs.writer``.
-#
-# Unlike in the real one, readers know at once that a node is down.  A DataNode may be stopped, for
-# less than what counts as lost: it hears late what it is told and asked, and tells late what it has
-# to tell.  Its disks are there: who is on the same node reads them without it.
-
-
 #: Larger than any block of a workload's files.
 _BLOCK_BYTES_MAX = 2**62
 _NO_HINT = PlacementHint()
@@ -144,27 +132,16 @@ class BlockStore:
         seed: int,
         heap: EventHeap,
         network: SimulatedNetwork,
-        *,
-        has_journal: bool = False,
+        journal: Journal | None = None,
     ) -> None:
-        """``has_journal``: whether the NameNode can be restarted."""
         self.heap = heap
         self.network = network
         self._topology = topology.derived(_unscaled)
-        self._seed = seed
-        self._journal: Journal = MemoryJournal() if has_journal else NoJournal()
-        self.namenode = NameNode(self._topology, self._journal, heap.now_s, seed)
-        self.is_down = False  #: whether there is no NameNode just now
-        self._is_stopped = False
-        self._crash: DaemonDown | None = None  #: the next of the NameNode
-        self._mail = Mailbox()  #: what is asked once there is one again
+        self.namenode = NameNode(self._topology, journal or NoJournal(), heap.now_s, seed)
         self.disks = Disks()
         self.down = Outages()  #: nodes whose disks can't be reached now
-        self.stopped: dict[RackId, Mailbox] = {}  #: {rack: of its DataNode}
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._names = 0
-        #: racks whose DataNode was stopped, and may have to register again because of that
-        self._silent: set[RackId] = set()
         self._moving: dict[MoveReplica, OnMoved] = {}  #: what to call at the end of moves
         for rack in self._racks:
             self.register(rack)
@@ -215,16 +192,11 @@ class BlockStore:
     # Nodes ---------------------------------------------------------------------------------------
     def register(self, rack: RackId) -> None:
         """Register a rack's DataNode, with the replicas of those of its nodes that are up."""
-        if rack in self.stopped:
-            self.stopped[rack].tell(partial(self.register, rack))
-            return
         held = self.disks.held([node for node in self._racks[rack] if node not in self.down])
         self.send(RegisterDataNode(rack=rack, pid=0, nodes=held))
 
     def send_heartbeat(self, rack: RackId) -> None:
         """Send a rack's heartbeat, which shows the NameNode which of its nodes are down."""
-        if rack in self.stopped:
-            return  # the next one, when it goes on, shows it
         alive = tuple(node for node in self._racks[rack] if node not in self.down)
         self.send(DataNodeHeartbeat(rack=rack, nodes=alive))
 
@@ -240,26 +212,10 @@ class BlockStore:
 
     # The NameNode --------------------------------------------------------------------------------
     def ask(self, message: Message, then: Callable[[Message | Refusal | None], None]) -> None:
-        """Ask the NameNode, now or once there is one; ``then`` gets its answer.
+        """Ask the NameNode; ``then`` gets its answer.
 
-        As ``dfs.client`` does, it is asked again while it is in safe mode, and what is to be done
-        once has a token.
+        As ``dfs.client`` does, it is asked again while it can't do that yet.
         """
-        journaled = isinstance(self._journal, MemoryJournal)
-        if journaled and isinstance(message, OnceOnly) and not message.token:
-            self._names += 1
-            message = msgspec.structs.replace(message, token=f"request-{self._names}")
-        if self.is_down:
-            self.when_back(partial(self.ask, message, then))
-            return
-        if (crash := self._dies()) is not None:
-            if crash.sent:  # done, but not answered
-                with contextlib.suppress(PeerError):
-                    self.namenode.handle(message, self.heap.now_s)
-            if not isinstance(message, MoveReplica):  # moves are asked for again in any case
-                self.when_back(partial(self.ask, message, then))
-            self._go_down(crash)
-            return
         answer: Message | Refusal | None
         try:
             answer = self.send(message)
@@ -270,31 +226,19 @@ class BlockStore:
                 return
         then(answer)
 
-    def when_back(self, call: Callable[[], None]) -> None:
-        """Have this called once there is a NameNode again."""
-        self._mail.tell(call)
-
     def send(self, message: Message) -> Message | None:
         """Send the NameNode a message, carry out its commands, and return its reply.
 
-        Raises ``PeerError`` if it refuses.  What DataNodes and readers tell one that is dead is
-        lost: they tell its successor all that they have.  One that is stopped hears it later.
+        Raises ``PeerError`` if it refuses.
         """
-        if self.is_down:
-            if self._is_stopped:
-                self.when_back(partial(self._hear, message))
-            return None
         outcome = self.namenode.handle(message, self.heap.now_s)
         for each in outcome.commands:
-            if each.rack in self.stopped:
-                self.stopped[each.rack].tell(partial(self._carry_out, each.rack, each.command))
-            else:
-                self._carry_out(each.rack, each.command)
+            self._carry_out(each.rack, each.command)
         for moved, answer in outcome.moved:
             self._moved(moved, answer)
         return outcome.reply
 
-    def _carry_out(self, rack: RackId, command: Command) -> None:
+    def _carry_out(self, _rack: RackId, command: Command) -> None:
         """The DataNode of a rack carries out a command of the NameNode's."""
         if isinstance(command, ReplicateBlock):
             self._replicate(command)
@@ -302,21 +246,9 @@ class BlockStore:
             self._delete(command)
         elif isinstance(command, VerifyReplica | DeleteDamaged):
             self._verify(command)
-        elif isinstance(command, RegisterAgain) and rack in self._silent:
-            self._silent.discard(rack)
-            self.register(rack)
-
-    def _hear(self, message: Message) -> None:
-        """It goes on, and hears what it was told while stopped; if it died of that, it does not."""
-        if not self.is_down:
-            with contextlib.suppress(PeerError):
-                self.send(message)
 
     def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
         """Move a block; ``on_end`` gets the NameNode's answer."""
-        if self.is_down:
-            self.when_back(partial(self.move, wanted, on_end))
-            return
         self._moving[wanted] = on_end
 
         def answered(answer: Message | Refusal | None) -> None:
@@ -326,73 +258,12 @@ class BlockStore:
         self.ask(wanted, answered)
 
     def _moved(self, wanted: MoveReplica, answer: ReplicaMoved | Refusal) -> None:
-        """Tell whoever asked for this move last: who asked before may be dead."""
+        """Tell whoever asked for this move last."""
         if (on_end := self._moving.pop(wanted, None)) is not None:
             on_end(answer)
 
-    # DataNodes that are stopped -------------------------------------------------------------------
-    def stop_datanode(self, rack: RackId) -> None:
-        """The DataNode of a rack is stopped, just after a heartbeat."""
-        self.send_heartbeat(rack)
-        self._silent.add(rack)
-        self.stopped[rack] = Mailbox()
-
-    def datanode_goes_on(self, rack: RackId) -> None:
-        """It hears what it was told, and tells what it has to tell."""
-        mail = self.stopped.pop(rack)
-        mail.tell(partial(self.send_heartbeat, rack))
-        mail.go_on()
-
-    def datanode_is_gone(self, rack: RackId) -> None:
-        """It has died."""
-        self.stopped.pop(rack, Mailbox()).die()
-
-    def stopped_at(self, node: NodeId) -> Mailbox | None:
-        """Of the DataNode of a node, if it is stopped."""
-        return self.stopped.get(rack_of(node)) if self.stopped else None
-
-    # How the NameNode dies -----------------------------------------------------------------------
-    def die(self, crash: DaemonDown) -> None:
-        """Have the NameNode die at a request to come, unless it is about to, or is dead."""
-        if self._crash is None and not self.is_down:
-            self._crash = crash
-
-    def stop(self, fault: DaemonStopped) -> None:
-        """It is stopped, and goes on later with what it is asked meanwhile."""
-        if not self.is_down:
-            self.is_down = self._is_stopped = True
-            self.heap.after(fault.lasts_s, self._go_on)
-
-    def _dies(self) -> DaemonDown | None:
-        crash = self._crash
-        if crash is not None and crash.after:
-            self._crash = msgspec.structs.replace(crash, after=crash.after - 1)
-            return None
-        self._crash = None
-        return crash
-
-    def _go_down(self, crash: DaemonDown) -> None:
-        self.is_down = True
-        self.heap.after(crash.lasts_s, self._restart)
-
-    def _restart(self) -> None:
-        self.namenode = NameNode(self._topology, self._journal, self.heap.now_s, self._seed)
-        moving, self._moving = self._moving, {}
-        self.is_down = False
-        for rack in self._racks:
-            self.register(rack)
-        self._go_on()
-        for wanted, on_end in moving.items():
-            if wanted not in self._moving:  # a restarted ResourceManager has not asked for it anew
-                self.move(wanted, on_end)
-
-    def _go_on(self) -> None:
-        self.is_down = self._is_stopped = False
-        mail, self._mail = self._mail, Mailbox()
-        mail.go_on()
-
     def new_name(self, what: Literal["read", "write", "copy"]) -> FlowId:
-        """A new id for a flow of the block store; see ``simulator.ends``."""
+        """A new id for a flow of the block store."""
         self._names += 1
         return FlowId(f"{what}-{self._names}")
 
@@ -415,40 +286,26 @@ class BlockStore:
             self.send(ReplicaVerified(block=block, node=node, found="damaged", reason="not there"))
 
     def _replicate(self, command: ReplicateBlock) -> None:
-        def ended(_: int, reason: str) -> None:
-            stopped = self.stopped_at(command.source)
-            if stopped is not None:  # it notices when it goes on
-                stopped.tell(partial(ended, 0, reason))
-                return
-            if not reason and command.target in self.down:
-                reason = f"{command.target} is down"
-            if not reason and not self.disks.has(command.block, command.source):
-                self.send(
-                    ReplicaFailed(block=command.block, node=command.source, reason="not there")
-                )
-                reason = "there is nothing to copy"
-            if reason:
-                self.send(
-                    ReplicationFailed(
-                        block=command.block,
-                        source=command.source,
-                        target=command.target,
-                        reason=reason,
-                    )
-                )
-                return
-            length = command.stored_length
-            self.disks.add(command.block, length, command.target)
-            self.send(
-                BlockReplicated(block=command.block, target=command.target, stored_length=length)
-            )
-
-        name = self.new_name("copy")
+        name, ended = self.new_name("copy"), partial(self._replicated, command)
         if command.source in self.down or command.target in self.down:
             # the node cannot answer; the NameNode will learn that it is down
             self.heap.after(0.0, ended, 0, "a node is down")
         else:
             self.network.carry(name, command.source, command.target, command.stored_length, ended)
+
+    def _replicated(self, command: ReplicateBlock, _: int, reason: str) -> None:
+        block, source, target = command.block, command.source, command.target
+        if not reason and target in self.down:
+            reason = f"{target} is down"
+        if not reason and not self.disks.has(block, source):
+            self.send(ReplicaFailed(block=block, node=source, reason="not there"))
+            reason = "there is nothing to copy"
+        if reason:
+            self.send(ReplicationFailed(block=block, source=source, target=target, reason=reason))
+            return
+        length = command.stored_length
+        self.disks.add(block, length, target)
+        self.send(BlockReplicated(block=block, target=target, stored_length=length))
 
 
 def _unscaled(topology: Topology) -> Topology:

@@ -148,24 +148,13 @@ class FileWrite:
         self._start(self._hops.copy())
 
     def _start(self, hops: dict[int, FlowId]) -> None:
-        """Start the flows of hops that are not given up; one that is stopped forwards later."""
-        store, added = self._store, self._added
-        assert added is not None
-        source, nodes = self._writer, added.nodes
-        for hop, flow in list(hops.items()):
-            if self._hops.get(hop) != flow:
-                return
-            if hop:
-                source = nodes[hop - 1]
-                if (stopped := store.stopped_at(source)) is not None:
-                    stopped.when_over(partial(self._start, hops))
-                    return
-            del hops[hop]
+        """Start the flows of these hops of the pipeline."""
+        assert self._added is not None
+        nodes = self._added.nodes
+        for hop, flow in hops.items():
+            source = nodes[hop - 1] if hop else self._writer
             ended = partial(self._hop_ended, hop)
-            if hop and store.down and (source in store.down or nodes[hop] in store.down):
-                self._hop_ended(hop, self._length, "it went down meanwhile")
-                return
-            store.network.carry(flow, source, nodes[hop], self._length, ended)
+            self._store.network.carry(flow, source, nodes[hop], self._length, ended)
 
     def _hop_ended(self, hop: int, _: int, reason: str) -> None:
         hops = self._hops

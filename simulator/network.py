@@ -1,18 +1,23 @@
-"""Flows of the simulated network so far, over fabrics that died and the one there is."""
+"""The simulated network: starts flows in the fabric and reports their ends in virtual time.
+
+Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, or one of its nodes
+went down.  For a cancelled flow there is no call.  Links are reported to a scheduler that wants to
+know them, as the emulator does.
+
+Never here: rates (``netemu.fabric``), and a network that dies or is stopped.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messaging.wire import Event
-from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows
 from railyard.netemu.messages import (
     CloseFlow,
@@ -24,55 +29,11 @@ from railyard.netemu.messages import (
 )
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import Finished, FlowRows, FlowSpec
-from railyard.netemu.model.network import LinkState, ObservedLinks
+from railyard.netemu.model.network import ObservedLinks
 from railyard.resourcemanager.core.shuffling.fetches import CancelFetch, StartFetches
 from railyard.resourcemanager.core.shuffling.loops import STAGE_SHIFT
 from railyard.resourcemanager.interface.recipe import LinksConfig
 from railyard.simulator.clock import EventHeap, EventPriority
-
-
-class Counts:
-    """Flows and bytes.  Flows within a node are not among them."""
-
-    def __init__(self) -> None:
-        self.opened = 0  #: flows started
-        self.finished = 0  #: flows that sent all their bytes
-        self.cancelled = 0  #: flows that were cancelled, or lost a node
-        self.arrived_bytes = 0  #: total size of the finished flows
-        self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
-        self.dead: list[Fabric] = []  #: fabrics of networks that have died
-        self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
-
-    def end(self, ended: Sequence[Finished], size_bytes: int) -> None:
-        """Flows have sent all their bytes, so many together."""
-        self.finished += len(ended)
-        self.arrived_bytes += size_bytes
-        if self._sent_before:  # what these had sent over fabrics that died is counted already
-            self.arrived_bytes -= sum(self._sent_before.pop(end.flow, 0) for end in ended)
-
-    def cancel(self, spec: FlowSpec) -> None:
-        """A flow was cancelled before it had sent all its bytes."""
-        self.cancelled += 1
-        self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
-
-    def note_sent(self, flow: FlowId, sent_bytes: int) -> None:
-        """A fabric has died when so much of a flow had been sent over it and those before."""
-        self.arrived_bytes += sent_bytes - self._sent_before.get(flow, 0)
-        self._sent_before[flow] = sent_bytes
-
-    def sent_before_bytes(self, flow: FlowId) -> int:
-        """What a flow had sent over fabrics that died."""
-        return self._sent_before.get(flow, 0)
-
-
-# The simulated network: starts flows in the fabric and reports their ends in virtual time.
-#
-# Each flow ends with exactly one call of its ``on_end``: all bytes have arrived, or one of its
-# nodes went down.  For a cancelled flow there is no call.
-#
-# Never here: a network that is stopped or dies, and daemons that are stopped
-# (``simulator.silence``).
-
 
 #: Called with the number of bytes that did not arrive and the reason; 0 and "" on success.
 OnEnd = Callable[[int, str], None]
@@ -86,16 +47,6 @@ def _call_each(ends: Iterable[OnEnd | Numbers]) -> None:
     for on_end in ends:
         assert callable(on_end), "nobody takes rows"
         on_end(0, "")
-
-
-class Carrier(Protocol):
-    """Who carries the flows: a ``Fabric``, or what stands between the network and one."""
-
-    def handle(self, order: Order | None, now_s: float) -> Sequence[Finished]:
-        """As of a ``Fabric``."""
-
-    def is_open(self, flow: FlowId) -> bool:
-        """Whether there is such a flow, and it has not finished."""
 
 
 class SimulatedNetwork:
@@ -113,15 +64,14 @@ class SimulatedNetwork:
         #: whether it matters for what flows share how they are called
         self._looks_at_names = looks_at_names
         self._numbers: dict[FlowId, int] = {}  #: if so, of open fetches
-        self.counts = Counts()
-        self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
+        self.opened = 0  #: flows started; those within a node are in none of these numbers
+        self.finished = 0  #: flows that sent all their bytes
+        self.cancelled = 0  #: flows that were cancelled, or lost a node
+        self.lost_bytes = 0  #: total size of the cancelled flows, which sent only a part
         #: calls each of the ``on_end`` of flows that have sent all their bytes, in this order
         self.call_each: Callable[[Iterator[OnEnd | Numbers]], None] = _call_each
-        #: called with flows that are about to start, if there is somebody to call
-        self.on_start: Callable[[Sequence[FlowSpec]], None] | None = None
         self._heap = heap
         self._latency_s = latency_s
-        self._carrier: Carrier = fabric
         self._flows: dict[FlowId, tuple[FlowSpec, OnEnd]] = {}
         self._coflows: dict[CoflowId, None] = {}  #: those that are open
 
@@ -136,10 +86,8 @@ class SimulatedNetwork:
 
     def _advanced(self, now_s: float) -> Sequence[Finished]:
         """Advance the fabric, and return and count the flows that have ended."""
-        before = self.fabric.finished_bytes
-        ended = self._carrier.handle(None, now_s)
-        if ended:
-            self.counts.end(ended, self.fabric.finished_bytes - before)
+        ended = self.fabric.handle(None, now_s)
+        self.finished += len(ended)
         return ended
 
     def _report(self, ended: Sequence[Finished]) -> None:
@@ -180,9 +128,7 @@ class SimulatedNetwork:
                 after(self._latency_s, self._arrived, spec.flow)
             else:
                 crossing.append(spec)
-        self.counts.opened += len(crossing)
-        if self.on_start is not None:
-            self.on_start(crossing)
+        self.opened += len(crossing)
         self._order(StartFlows(crossing))
 
     def carry_fetches(self, start: StartFetches) -> None:
@@ -194,7 +140,7 @@ class SimulatedNetwork:
         fetches, src, dst, size_bytes = (
             column[crossing] for column in (start.fetches, start.src, start.dst, start.size_bytes)
         )
-        self.counts.opened += len(fetches)
+        self.opened += len(fetches)
         numbers, stages = fetches.tolist(), fetches >> STAGE_SHIFT
         names: list[FlowId | int] = numbers
         if self._looks_at_names:
@@ -242,13 +188,8 @@ class SimulatedNetwork:
         """Give a link another capacity."""
         self._order(SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
-    def hears(self, call: Callable[[], object]) -> None:
-        """Have this called when the network hears of it, which is now."""
-        call()
-
     def _order(self, order: Order) -> None:
-        """Have an order carried out when the network hears of it, which is now."""
-        self._carrier.handle(order, self.fabric.now_s)
+        self.fabric.handle(order, self.fabric.now_s)
 
     def end_flows_of(
         self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
@@ -259,11 +200,12 @@ class SimulatedNetwork:
             if known is None:
                 continue  # the end of another flow has cancelled this one
             spec, on_end = known
-            sent_bytes = self.counts.sent_before_bytes(flow)
-            if self.fabric.is_open(flow):
-                sent_bytes = self.fabric.sent_bytes(flow)
+            sent_bytes = self._sent_bytes(flow)
             self._close(spec)
             on_end(spec.size_bytes - sent_bytes, reason)
+
+    def _sent_bytes(self, flow: FlowId) -> int:
+        return self.fabric.sent_bytes(flow) if self.fabric.is_open(flow) else 0
 
     def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
         return [
@@ -280,34 +222,16 @@ class SimulatedNetwork:
         """The coflows that are open."""
         return list(self._coflows)
 
-    @property
-    def deaths(self) -> int:
-        """How many times the network has died."""
-        return len(self.counts.dead)
-
-    def bytes_by_category(self) -> dict[str, int]:
-        """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
-        return _sums([each.bytes_by_category() for each in self._fabrics()])
-
-    def bytes_by_link(self) -> dict[str, int]:
-        """The same for each link."""
-        return _sums([each.bytes_by_link() for each in self._fabrics()])
-
     def stats(self) -> NetworkStats:
         """The network's counters, in the format of the emulator's."""
-        counts, parts = self.counts, [each.stats() for each in self.counts.dead]
-        parts.append(self.fabric.stats(counts.opened, counts.finished, counts.cancelled))
-        return reduce(plus, parts)
-
-    def _fabrics(self) -> list[Fabric]:
-        """Those of networks that have died, and the one there is."""
-        return [*self.counts.dead, self.fabric]
+        return self.fabric.stats(self.opened, self.finished, self.cancelled)
 
     def _close(self, spec: FlowSpec) -> None:
         """Cancel a flow in the fabric, if it is open there, and count it."""
-        if self._carrier.is_open(spec.flow):
-            self._carrier.handle(CloseFlow(flow=spec.flow), self.fabric.now_s)
-            self.counts.cancel(spec)
+        if self.fabric.is_open(spec.flow):
+            self.fabric.handle(CloseFlow(flow=spec.flow), self.fabric.now_s)
+            self.cancelled += 1
+            self.lost_bytes += spec.size_bytes
 
     def _arrived(self, flow: FlowId) -> None:
         known = self._flows.pop(flow, None)
@@ -315,19 +239,11 @@ class SimulatedNetwork:
             known[1](0, "")
 
 
-def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
-    """The sums of the values of each key."""
-    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}
-
-
-# Reports the links between racks to the core, as the emulator does, if its scheduler asks.
-#
-# They are looked at every so often, as long as rates change: after all else of that time, so that
-# the rates are those that hold from then on.
-
-
 class LinkWatch:
-    """Looks at the links each ``period_s`` in which rates were set."""
+    """Reports the links between racks to the core each ``period_s`` in which rates were set.
+
+    It looks after all else of that time, so that the rates are those that hold from then on.
+    """
 
     def __init__(
         self,
@@ -339,42 +255,20 @@ class LinkWatch:
         self._network = network
         self._heap = heap
         self._period_s = config.period_s
-        self._report = report
         self._change = config.change
+        self._report = report
         self._observed = ObservedLinks(network.fabric.network, config.change)
         self._periods = 0  #: the last look was, or is to be, so many periods from the start
         self._looking = False  #: whether it is to be
-        self._decided = self._fabrics  #: as of the last look
-        self._not_before_s = 0.0  #: of the next look
-        self._asked = 0  #: how often a ResourceManager that was restarted has asked
+        self._decided = self._rates_set()  #: as of the last look
 
-    def begin_again(self, known: Mapping[str, LinkState]) -> None:
-        """Report what differs from what a ResourceManager that was restarted knows."""
-        self._asked += 1
-        self._answer(known, self._asked)
-
-    def _answer(self, known: Mapping[str, LinkState], asked: int) -> None:
-        if self._network.is_stopped:  # it hears later what it was asked
-            self._network.hears(partial(self._heap.after, 0.0, self._answer, known, asked))
-            return
-        if asked != self._asked:
-            return  # whoever asked is dead
-        self._observed = ObservedLinks(self._network.fabric.network, self._change)
-        self._observed.look(self._network.fabric)
-        links = self._observed.all()
-        changed = {name: link for name, link in links.items() if known.get(name) != link}
-        self._not_before_s = self._heap.now_s + self._period_s
-        if changed:
-            self._report(LinksObserved(links=changed))
-
-    @property
-    def _fabrics(self) -> tuple[int, int]:
-        """How many networks have died, and how many times this one has set rates."""
-        return self._network.deaths, self._network.fabric.decided
+    def _rates_set(self) -> object:
+        """A number that is another one once rates have been set."""
+        return self._network.fabric.decided
 
     def review(self) -> None:
         """Plan to look, if rates were set since the last time; to be called before time passes."""
-        if self._looking or self._fabrics == self._decided or self._network.is_stopped:
+        if self._looking or self._rates_set() == self._decided:
             return
         self._looking = True
         self._periods = max(self._periods + 1, math.ceil(self._heap.now_s / self._period_s))
@@ -383,11 +277,7 @@ class LinkWatch:
 
     def _look(self) -> None:
         self._looking = False
-        if self._network.is_stopped:
-            return  # so is who looks: it does so when it goes on
-        if self._heap.now_s < self._not_before_s:
-            return  # it was asked for in between
         changed = self._observed.look(self._network.fabric)
-        self._decided = self._fabrics
+        self._decided = self._rates_set()
         if changed:
             self._report(LinksObserved(links=changed))

@@ -1,11 +1,11 @@
-"""Nodes that may be down, late or refuse: each fetch is reported by itself, as on a cluster.
+"""Fetches of simulated nodes: in batches if no node is down or late, else one by one.
 
-Not here: NodeManagers that die or are stopped (``simulator.deaddaemons``).
+Not here: NodeManagers that die or are stopped (``railyard.oracles.faults``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,7 @@ import numpy as np
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import (
     AttemptId,
-    FlowId,
     NodeId,
-    RackId,
     TaskId,
     job_of,
     stage_of,
@@ -47,26 +45,18 @@ class Fetch(msgspec.Struct, eq=False):
         if reader is None:
             return  # the reader's node is down, or it is being killed
         if reason:
-            gone = command.src in self.workers.unserved
-            lost = () if gone else command.outputs
-            failed = FlowFailed(flow=command.flow, reason=reason, lost=lost, gone=gone)
-            self.workers.report(failed)
+            self.workers.report_failure(command, reason)
         else:
             outputs, size_bytes = self.workers.news_of(command)
             reader.fetched(command.flow, outputs, size_bytes, self.began_s)
 
 
 class NodeManagers(Workers):
-    """The attempts of all nodes, and their fetches, which have names."""
+    """Nodes that may be down, late or refuse: each fetch is reported by itself, as on a cluster."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.down = Outages()  #: nodes whose NodeManager is down now
-        #: of these, those where only the NodeManager is gone: the next one finds their map output
-        self.unserved: set[NodeId] = set()
-        #: racks whose NodeManager has died, until the next one has registered
-        self.unregistered: set[RackId] = set()
-        self._waiting: dict[FlowId, StartFlow] = {}  #: fetches that wait for a NodeManager
         #: whether orders may come again: {attempt: tasks whose output it has}, of all that were
         #: ever launched; None if none does
         self._fetched_by: dict[AttemptId, set[TaskId]] | None = None
@@ -99,55 +89,31 @@ class NodeManagers(Workers):
 
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches, in this order."""
-        down, now_s = self.down, self.heap.now_s
-        commands = self.accepted(commands)
+        down = self.down
         if not down:
             self.carry(commands)
             return
         for command in commands:
             if command.dst in down:
                 continue  # its reader is gone
-            ended = Fetch(self, command, now_s)
-            if command.src in self.unserved:
-                self._waiting[command.flow] = command
-            elif command.src in down:
+            if command.src in down:
+                ended = Fetch(self, command, self.heap.now_s)
                 self.heap.after(0.0, ended, command.size_bytes, f"{command.src} is down")
             else:
-                self.network.carry_all(((flow_of(command), ended),))
-
-    def accepted(self, commands: Sequence[StartFlow]) -> Sequence[StartFlow]:
-        """Those that the NodeManagers of the sources do not refuse."""
-        if not self.outputs.any_damaged:
-            return commands
-        return [each for each in commands if not self._is_refused(each)]
+                self.carry((command,))
 
     def carry(self, commands: Sequence[StartFlow]) -> None:
         """Start the flows of fetches between nodes that are up."""
         now_s = self.heap.now_s
         self.network.carry_all([(flow_of(each), Fetch(self, each, now_s)) for each in commands])
 
-    def _is_refused(self, command: StartFlow) -> bool:
-        """Whether the NodeManager of a fetch's source finds that output is damaged, and says so."""
-        damaged = self.outputs.damaged_among(command.outputs)
-        if not damaged or command.src in self.down or command.dst in self.down:
-            return False
-        self.cancel(command.flow)
-        self.heap.after(0.0, self._refused, command, damaged)
-        return True
-
-    def _refused(self, command: StartFlow, damaged: tuple[AttemptId, ...]) -> None:
-        if command.reader in self.running:
-            reason = f"damaged on {command.src}"
-            self.report(FlowFailed(flow=command.flow, reason=reason, lost=damaged))
-
     def cancel_flow(self, command: CancelFlow) -> None:
         """Cancel the flow of a fetch."""
-        self._waiting.pop(command.flow, None)
-        self.cancel(command.flow)
+        self.network.cancel(command.flow)
 
-    def cancel(self, flow: FlowId) -> None:
-        """Cancel a flow."""
-        self.network.cancel(flow)
+    def report_failure(self, command: StartFlow, reason: str) -> None:
+        """Report that a fetch has failed, and so its source's output is lost."""
+        self.report(FlowFailed(flow=command.flow, reason=reason, lost=command.outputs))
 
     def news_of(self, command: StartFlow) -> tuple[int, int]:
         """How many outputs a fetch has brought that its reader lacked, and their bytes.
@@ -171,24 +137,9 @@ class NodeManagers(Workers):
 
     # Nodes ---------------------------------------------------------------------------------------
     def go_down(self, node: NodeId) -> None:
-        """Drop a node's attempts, output and flows, without a report."""
+        """Drop a node's attempts and flows, without a report."""
         self.end_attempts(node)
-        self.outputs.lose(node)
-        self.end_flows(node, f"{node} is down")
-
-    def end_work(self, node: NodeId) -> None:
-        """Drop a node's attempts and fetches, as its NodeManager is gone.
-
-        Flows of its blocks go on.  Readers elsewhere report that the source of a fetch is gone.
-        """
-        self.end_attempts(node)
-        self.end_flows(node, f"the NodeManager of {node} is gone", is_fetch)
-
-    def end_flows(
-        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
-    ) -> None:
-        """End flows from or to a node; see ``SimulatedNetwork.end_flows_of``."""
-        self.network.end_flows_of(node, reason, which)
+        self.network.end_flows_of(node, f"{node} is down")
 
     def end_attempts(self, node: NodeId) -> None:
         """Drop a node's attempts, without a report."""
@@ -197,26 +148,6 @@ class NodeManagers(Workers):
             attempt.stop()
         for name in [name for name, at in self.dying.items() if at == node]:
             del self.dying[name]
-        for flow in [flow for flow, each in self._waiting.items() if each.dst == node]:
-            del self._waiting[flow]
-
-    def serve_again(self, nodes: Sequence[NodeId]) -> None:
-        """There is a NodeManager again: fetches that have waited for it start."""
-        self.unserved.difference_update(nodes)
-        ready = [each for each in self._waiting.values() if each.src in nodes]
-        coflows = self.network.coflows()
-        for each in ready:
-            del self._waiting[each.flow]
-        self.start_flows([each for each in ready if each.coflow in coflows or each.src == each.dst])
-
-    def outputs_on(self, node: NodeId) -> tuple[AttemptId, ...]:
-        """The attempts whose output is on a node, of jobs that are not discarded."""
-        return tuple([name for name in self.outputs.on(node) if job_of(name) in self.jobs])
-
-
-def is_fetch(on_end: OnEnd) -> bool:
-    """Whether that is called at the end of a fetch, and not of a flow of the block store."""
-    return isinstance(on_end, Fetch)
 
 
 def flow_of(command: StartFlow) -> FlowSpec:
@@ -233,13 +164,8 @@ def flow_of(command: StartFlow) -> FlowSpec:
     )
 
 
-# Nodes of which none is down or late, as in most simulations: fetches are reported in batches.
-#
-# Not here: nodes that may fail (``nodemanagers``).
-
-
 class IdealWorkers(Workers):
-    """The attempts of all nodes, and their fetches, which have numbers."""
+    """Nodes of which none is down or late: their fetches have numbers."""
 
     def __init__(self, *args: Any, driver: BatchDriver) -> None:
         super().__init__(*args)

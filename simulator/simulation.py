@@ -1,19 +1,17 @@
-"""Notices that nothing in a simulation can change any more, and says what each job waits for.
+"""A cluster in virtual time: the real core and the real fabric, with simulated nodes and disks.
 
-Nothing goes on by itself once no flow sends and nothing is planned but looks and timers: no task
-computes, no fault begins or ends, no job is to come.  Something may still follow from a look or a
-timer: an attempt reports its last progress, a policy tires of waiting for a better slot.  So each
-attempt looks once more, and each timer fires; policies that ask to be woken again and again are
-woken some more.  If all that leads to nothing, the simulation stands still for good.
+    run = Simulation(config, workload)
+    run.run()
+    summary = run.summary()
 
-Never here: what becomes of the jobs.
+Time jumps from event to event.  All actions of one time run before the network sets new rates.
+Never here: decisions, the wall clock, and daemons that die (``railyard.oracles.faults``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from railyard.cluster.config import ClusterConfig
@@ -44,18 +42,14 @@ from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.driving.report import add_figures, add_network, report
 from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.resourcemanager.interface.events import JobKilled
-from railyard.resourcemanager.interface.recipe import Recipe
+from railyard.resourcemanager.interface.recipe import LinksConfig, Recipe
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour, fetches
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
-from railyard.simulator.daemons import DaemonFault, Fault
-from railyard.simulator.deaddaemons import DaemonFaults, FaultyWorkers, Settling
-from railyard.simulator.deadnetwork import FaultyNetwork
-from railyard.simulator.faults import Faults
+from railyard.simulator.faults import Fault, Faults
 from railyard.simulator.network import LinkWatch, SimulatedNetwork
 from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
-from railyard.simulator.restarts import RestartableDriver
 from railyard.simulator.submissions import Submissions
 from railyard.simulator.workers import Workers
 
@@ -66,7 +60,14 @@ _NAMED = 3
 
 
 class Standstill:
-    """Of one simulation."""
+    """Notices that nothing in a simulation can change any more, and says what each job waits for.
+
+    Nothing goes on by itself once no flow sends and nothing is planned but looks and timers: no
+    task computes, no fault begins or ends, no job is to come.  Something may still follow from a
+    look or a timer: an attempt reports its last progress, a policy tires of waiting for a better
+    slot.  So each attempt looks once more, and each timer fires; policies that ask to be woken
+    again and again are woken some more.  If all that leads to nothing, it stands still for good.
+    """
 
     def __init__(
         self, topology: Topology, heap: EventHeap, driver: VirtualDriver, workers: Workers
@@ -166,16 +167,6 @@ def _some(found: list[str], rest: str) -> list[str]:
     return found[:_NAMED] + more
 
 
-# A cluster in virtual time: the real core and the real fabric, with simulated nodes and disks.
-#
-#     run = Simulation(config, workload)
-#     run.run()
-#     summary = run.summary()
-#
-# Time jumps from event to event.  All actions of one time run before the network sets new rates.
-# Never here: decisions, and the wall clock.
-
-
 _IDEAL = Behaviour()
 #: With so many fetches in a stage on average, compiled loops are cheaper; with so many in all, the
 #: network need not wait until it has seen them.
@@ -213,57 +204,42 @@ class Simulation:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
         recipe = recipe or recipe_named(config.scheduler)
-        self.config = config
-        self.workload = workload
+        self.config, self.workload, self.behaviour = config, workload, behaviour
+        self.chance = chance
         self.heap = EventHeap()
-
         many = fetches(workload)
         if compiled is None:
             compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
+        if compiled_from is None:
+            compiled_from = 0 if sum(many) >= _MANY_FETCHES else MANY_FLOWS
 
         def make_core() -> Core:
             options = config.scheduler_options
             return Core(topology, recipe, options, seed, compile_loops=compiled)
 
-        has_restarts = any(isinstance(fault, DaemonFault) for fault in faults)
-        self.driver: VirtualDriver
-        if has_restarts:
-            self.driver = RestartableDriver(make_core, self.heap, log, stopwatch)
-        elif faults or log or one_by_one or not behaviour.is_prompt:
-            self.driver = VirtualDriver(make_core(), self.heap, log, stopwatch)
-        else:
-            self.driver = BatchDriver(make_core(), self.heap, stopwatch)
-        self.network = self._make_network(behaviour, compiled_from, sum(many))
-        self.store = BlockStore(topology, chance, self.heap, self.network, has_journal=has_restarts)
-        feed, block_bytes = self.driver.feed, topology.storage.block
-        common = (self.heap, self.network, self.store, behaviour, seed, chance, block_bytes, feed)
-        if isinstance(self.driver, BatchDriver):
-            self.workers: Workers = IdealWorkers(*common, driver=self.driver)
-        else:
-            self.workers = (FaultyWorkers if has_restarts else NodeManagers)(*common)
-            if faults:
-                self.workers.expect_repeats()
-        self.jobs = Submissions(topology, self.driver, self.store, self.workers)
+        def make_fabric() -> Fabric:
+            return Fabric(
+                topology,
+                flow_scheduler(config.flow_scheduler),
+                compiled_from=compiled_from,
+                together_s=behaviour.together_s,
+            )
+
+        in_batches = behaviour.is_prompt and not (faults or log or one_by_one)
+        self.driver = self._make_driver(make_core, log, stopwatch, in_batches)
+        self.network = self._make_network(make_fabric)
+        self.store = self._make_store()
+        self.workers = self._make_workers()
+        self.jobs = self._make_submissions()
         for node in topology.nodes():
             joined = NodeJoined(node=node.id, rack=node.rack, slots=node.slots)
-            self.heap.at(0.0, feed, joined, priority=EventPriority.FAULT)
-        daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
-        other_faults = [fault for fault in faults if not isinstance(fault, DaemonFault)]
+            self.heap.at(0.0, self.driver.feed, joined, priority=EventPriority.FAULT)
         if isinstance(self.workers, NodeManagers):
-            self.faults = Faults(other_faults, topology, self.heap, self.workers, daemon_faults)
+            if faults:
+                self.workers.expect_repeats()
+            self.faults = self._plan_faults(self.workers, faults)
         links = self.core.state.policies.links
-        self._links = None if links is None else LinkWatch(self.network, self.heap, links, feed)
-        if isinstance(self.workers, FaultyWorkers):
-            assert isinstance(self.driver, RestartableDriver)
-            Settling(topology, self.heap, self.driver, self.workers, self.jobs, self._links)
-            DaemonFaults(
-                daemon_faults,
-                topology,
-                self.heap,
-                self.driver,
-                self.workers,
-                self.faults.slots_of,
-            )
+        self._links = None if links is None else self._make_link_watch(links)
         self._standstill = Standstill(topology, self.heap, self.driver, self.workers)
         self._take_commands()
         # After the nodes have joined, and before the first job is submitted.
@@ -275,18 +251,6 @@ class Simulation:
     def core(self) -> Core:
         """The core of the ResourceManager that is there now, or was last."""
         return self.driver.core
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all daemons and nodes are up, and have said what they have."""
-        driver, network = self.driver, self.network
-        if isinstance(driver, RestartableDriver) and (
-            driver.is_down or driver.away or driver.stopped
-        ):
-            return False
-        if isinstance(network, FaultyNetwork) and network.is_down:
-            return False
-        return not (self.store.is_down or self.store.stopped)
 
     def run(self, watch: Callable[[Simulation], None] = lambda _: None) -> None:
         """Run until all jobs have ended; ``watch`` is called after each step.
@@ -338,25 +302,47 @@ class Simulation:
         add_network(summary, self.network.stats(), self.network.fabric.network)
         return summary
 
-    def _make_network(
-        self, behaviour: Behaviour, compiled_from: int | None, fetches: int
-    ) -> SimulatedNetwork:
-        scheduler = partial(flow_scheduler, self.config.flow_scheduler)
-        usual = 0 if fetches >= _MANY_FETCHES else MANY_FLOWS
+    # Parts, which a simulation with more kinds of faults makes otherwise -------------------------
+    def _make_driver(
+        self,
+        make_core: Callable[[], Core],
+        log: Log | None,
+        stopwatch: Callable[[], float] | None,
+        in_batches: bool,
+    ) -> VirtualDriver:
+        if in_batches:
+            return BatchDriver(make_core(), self.heap, stopwatch)
+        return VirtualDriver(make_core(), self.heap, log, stopwatch)
 
-        def make_fabric() -> Fabric:
-            return Fabric(
-                self.config.topology,
-                scheduler(),
-                compiled_from=usual if compiled_from is None else compiled_from,
-                together_s=behaviour.together_s,
-            )
+    def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
+        by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES
+        fetch_s = self.behaviour.fetch_s
+        return SimulatedNetwork(make_fabric(), self.heap, fetch_s, looks_at_names=by_name)
 
-        if isinstance(self.driver, RestartableDriver):
-            return FaultyNetwork(make_fabric, self.heap, behaviour.fetch_s)
-        by_name = scheduler().serves is Serves.PRIORITIES
-        return SimulatedNetwork(make_fabric(), self.heap, behaviour.fetch_s, looks_at_names=by_name)
+    def _make_store(self) -> BlockStore:
+        return BlockStore(self.config.topology, self.chance, self.heap, self.network)
 
+    def _make_workers(self) -> Workers:
+        if isinstance(self.driver, BatchDriver):
+            return IdealWorkers(*self._for_workers(), driver=self.driver)
+        return NodeManagers(*self._for_workers())
+
+    def _for_workers(self) -> tuple[Any, ...]:
+        """What all kinds of workers take."""
+        seed, block_bytes = self.config.seed, self.config.topology.storage.block
+        where = (self.heap, self.network, self.store)
+        return (*where, self.behaviour, seed, self.chance, block_bytes, self.driver.feed)
+
+    def _make_submissions(self) -> Submissions:
+        return Submissions(self.config.topology, self.driver, self.store, self.workers)
+
+    def _make_link_watch(self, config: LinksConfig) -> LinkWatch:
+        return LinkWatch(self.network, self.heap, config, self.driver.feed)
+
+    def _plan_faults(self, workers: NodeManagers, faults: Sequence[Fault]) -> Faults:
+        return Faults(faults, self.config.topology, self.heap, workers)
+
+    # Inside --------------------------------------------------------------------------------------
     def _plan_submissions(self) -> dict[JobId, list[JobId]]:
         """Have all jobs submitted; {first step of a job: all its steps}."""
         steps: dict[JobId, list[JobId]] = {}
@@ -397,13 +383,6 @@ class Simulation:
             driver.on(CancelFlow, workers.cancel_flow)
         driver.on(OpenCoflow, workers.open_coflow)
         driver.on(CloseCoflow, workers.close_coflow)
-        if isinstance(driver, RestartableDriver) and isinstance(workers, FaultyWorkers):
-            driver.halves = {
-                StartFlow: (workers.network_opens, workers.reader_fetches),
-                CancelFlow: (workers.network_closes, workers.reader_forgets),
-                OpenCoflow: (workers.open_coflow, None),
-                CloseCoflow: (workers.close_coflow, None),
-            }
 
     def _fail_waiting_jobs(self) -> None:
         """Nothing can change any more: all jobs fail with what they wait for."""

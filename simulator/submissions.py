@@ -17,7 +17,6 @@ from railyard.dfs.messages import BlockId, GetStatus, PlacementHint, Remove, Rep
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.jobs.workloads.transforms import rack_of_each
 from railyard.resourcemanager.core.files import commit_of, commit_refused, success_file
-from railyard.resourcemanager.core.joblife import commit_order
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.orders import move_ended, move_request, report_data
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, PlaceData
@@ -95,9 +94,6 @@ class Submissions:
 
     def submit(self, job: JobId, wanted: WorkloadJob) -> None:
         """Submit a job.  Raises ``UsageError`` if the scheduler refuses it."""
-        if self._store.is_down:  # it is to say where the input is
-            self._store.when_back(partial(self.submit, job, wanted))
-            return
         for file in wanted.files:
             self._report_data(file.path)
         self._workers.jobs[job] = JobWork(wanted, self._topology, self._files)
@@ -115,29 +111,6 @@ class Submissions:
                 forecast=forecast_of(wanted),
             )
         )
-
-    def resume(self) -> None:
-        """Have done what a ResourceManager that died may not have done any more.
-
-        As ``resourcemanager.process.main`` has: jobs are committed and discarded again, blocks
-        moved again, and clients told of the ends of jobs.
-        """
-        core = self._driver.core
-        state = core.state
-        for job in list(self._workers.jobs):
-            record = state.records.get(job)
-            if record is None or job in state.jobs:
-                continue
-            if job not in self._over:
-                ok, path = bool(record.ok), self._outputs.get(job, "")
-                self._end(EndJob(job=job, ok=ok, reason=record.reason, output_path=path))
-            if job not in state.draining:
-                self._discard(DiscardJob(job=job))
-        for known in list(state.jobs.values()):
-            if known.state == "committing":
-                self._commit(commit_order(known))
-        for order in core.moves:
-            self._move(order)
 
     # Input ---------------------------------------------------------------------------------------
     def _put(self, file: InputFile, hint: PlacementHint | None) -> Blocks:
@@ -191,28 +164,24 @@ class Submissions:
             offset += size_bytes
 
     def _move(self, order: MoveBlock) -> None:
-        epoch = self._driver.epoch
-
         def ended(answer: ReplicaMoved | Refusal) -> None:
-            if self._driver.epoch == epoch:
-                self._driver.feed(move_ended(order, answer))
+            self._driver.feed(move_ended(order, answer))
 
         self._store.move(move_request(order), ended)
 
     # The core's commands -------------------------------------------------------------------------
     def _commit(self, command: CommitJob) -> None:
         """Move the winning attempts' files into the output folder, as the ResourceManager does."""
-        folder, epoch = command.output_path, self._driver.epoch
+        folder = command.output_path
 
         def looked(refused: Refusal, answer: Message | Refusal | None) -> None:
-            if self._driver.epoch == epoch:
-                self._driver.feed(commit_refused(command.job, refused, answer))
+            self._driver.feed(commit_refused(command.job, refused, answer))
 
         def ended(answer: Message | Refusal | None) -> None:
             if isinstance(answer, Refusal):  # it may have been done, if it was asked for before
                 success = GetStatus(path=success_file(folder))
                 self._store.ask(success, partial(looked, answer))
-            elif self._driver.epoch == epoch:
+            else:
                 self._driver.feed(JobCommitted(job=command.job))
 
         if folder:

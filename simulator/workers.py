@@ -1,11 +1,24 @@
-"""The map output on simulated nodes' disks, of which some may be damaged."""
+"""The simulated nodes: they carry out the core's commands and report the resulting events.
+
+An attempt goes the way of ``nodemanager.attempt`` in virtual time:
+
+    launched -> started -> reads its block, or waits for all its fetches -> computes
+             -> writes its output -> ended
+
+It computes once all its input has arrived, for as long as the stage's rate demands; see
+``nodemanager.attempt.umbilical``.  The core starts the fetches, and each ends with ``fetched``.
+One that was launched without a slot reads just so; then it is ready, and waits until it is to
+begin.
+
+Not here: fetches, reported in batches or one by one (``nodemanagers``).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -31,7 +44,6 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, OpenCoflow
 from railyard.simulator.behaviour import (
     NO_DEVIATION,
     Behaviour,
-    Deviation,
     JobWork,
     StageWork,
     draw_deviation,
@@ -40,54 +52,6 @@ from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.filewrite import FileWrite
 from railyard.simulator.network import SimulatedNetwork
-
-
-class MapOutputs:
-    """Which attempts' output for readers is on which node."""
-
-    def __init__(self) -> None:
-        self._nodes: dict[AttemptId, NodeId] = {}  #: {attempt: where its output is}
-        self._damaged: set[AttemptId] = set()
-
-    def keep(self, attempt: AttemptId, node: NodeId) -> None:
-        """What an attempt has made is on its node's disk."""
-        self._nodes[attempt] = node
-
-    def lose(self, node: NodeId) -> None:
-        """All on a node is gone."""
-        self._nodes = {name: at for name, at in self._nodes.items() if at != node}
-
-    def damage(self, node: NodeId, many: int) -> None:
-        """The last outputs on a node are damaged, so ``many`` at most."""
-        here = self.on(node)
-        for name in here[max(0, len(here) - many) :]:
-            del self._nodes[name]
-            self._damaged.add(name)
-
-    def on(self, node: NodeId) -> list[AttemptId]:
-        """The attempts whose output is whole on a node."""
-        return [name for name, at in self._nodes.items() if at == node]
-
-    @property
-    def any_damaged(self) -> bool:
-        """Whether any is damaged."""
-        return bool(self._damaged)
-
-    def damaged_among(self, attempts: Sequence[AttemptId]) -> tuple[AttemptId, ...]:
-        """Those of these attempts whose output is damaged."""
-        return tuple([name for name in attempts if name in self._damaged])
-
-
-# A simulated attempt: the steps of ``nodemanager.attempt`` in virtual time.
-#
-#     launched -> started -> reads its block, or waits for all its fetches -> computes
-#              -> writes its output -> ended
-#
-# It computes once all its input has arrived, for as long as the stage's rate demands; see
-# ``nodemanager.attempt.umbilical``.  The core starts the fetches, and each ends with ``fetched``.
-# One that was launched without a slot reads just so; then it is ready, and waits until it is to
-# begin.
-
 
 #: Share of the fetches in a reduce's progress, as in ``jobs.operators``.
 _FETCHED_SHARE = 1 / 3
@@ -98,39 +62,16 @@ _NOTHING: _Read = (0, 0, 0)
 _RETRY_S = (0.1, 0.5, 2.0)
 
 
-class AttemptContext(Protocol):
-    """What a simulated attempt uses of the cluster."""
-
-    heap: EventHeap
-    network: SimulatedNetwork
-    store: BlockStore
-    behaviour: Behaviour
-    seed: int  #: of the topology's stragglers
-    chance: int  #: the seed of deviations
-    deviation: Deviation | None  #: the same for all attempts; None = drawn for each
-    block_bytes: int  #: block size of the files that attempts write
-    slowness: dict[NodeId, float]  #: {slow node: factor of its computing times}
-    outputs: MapOutputs
-    report: Callable[[Event], None]  #: gives the core an event
-
-    def rounded_s(self, time_s: float) -> float:
-        """A time rounded to a multiple of ``together_s``, so that more events share a time."""
-
-    def expect_progress(self, attempt: SimulatedAttempt) -> None:
-        """Have an attempt report its progress from time to time."""
-
-    def forget(self, attempt: SimulatedAttempt) -> None:
-        """Remove an attempt that is over."""
-
-
 class SimulatedAttempt(msgspec.Struct, eq=False):
     """One attempt, from its launch until it is over: ended, killed, or lost with its node."""
+
+    write_class: ClassVar[type[FileWrite]] = FileWrite
 
     id: AttemptId
     node: NodeId
     task: TaskSpec
     missing: int  #: outputs of other tasks that have not arrived yet
-    _workers: AttemptContext
+    _workers: Workers
     _work: StageWork
     _begins: bool = True  #: whether it has a slot, and so may compute
     over: bool = False
@@ -240,24 +181,20 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         """Read the rest of the block from the nearest replica."""
         if self.over:
             return
-        workers = self._workers
-        if workers.store.is_down:
-            workers.store.when_back(partial(self._read_rest, rest_bytes))
-            return
         block, _ = self._work.blocks[self.task.index]
-        source = workers.store.nearest(block, self.node)
+        source = self._workers.store.nearest(block, self.node)
         if source is None:
             self._retry_read(rest_bytes)
-            return
-        if source == self.node:
-            workers.heap.after(workers.behaviour.fetch_s, self._read_here, rest_bytes)
-            return
-        if (stopped := workers.store.stopped_at(source)) is not None:
-            stopped.when_over(partial(self._read_rest, rest_bytes))
-            return
+        elif source == self.node:
+            self._workers.heap.after(self._workers.behaviour.fetch_s, self._read_here, rest_bytes)
+        else:
+            self._read_from(source, rest_bytes)
+
+    def _read_from(self, source: NodeId, size_bytes: int) -> None:
+        workers = self._workers
         self._reading = workers.store.new_name("read")
-        ended = partial(self._read_ended, source, rest_bytes)
-        workers.network.carry(self._reading, source, self.node, rest_bytes, ended)
+        ended = partial(self._read_ended, source, size_bytes)
+        workers.network.carry(self._reading, source, self.node, size_bytes, ended)
 
     def _read_here(self, size_bytes: int) -> None:
         if not self.over:
@@ -307,7 +244,7 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         if not task.output_path:
             self._finish("")
             return
-        self._write = FileWrite(
+        self._write = self.write_class(
             workers.store,
             task,
             self._work.output_bytes[task.index],
@@ -331,7 +268,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
         task, work = self.task, self._work
         local_bytes, rack_bytes, remote_bytes = self._read
         self._workers.forget(self)
-        self._workers.outputs.keep(self.id, self.node)
         self._workers.report(
             AttemptSucceeded(
                 attempt=self.id,
@@ -377,16 +313,13 @@ def _and_read(read: _Read, source: NodeId, reader: NodeId, size_bytes: int) -> _
     return local_bytes, rack_bytes, remote_bytes + size_bytes
 
 
-# The simulated nodes: carry out the core's commands and report the resulting events.
-#
-# Not here: fetches, reported in batches (``idealworkers``) or one by one (``nodemanagers``).
-
-
 class Workers:
     """The attempts of all nodes.  ``report`` gives the core an event.
 
     ``seed`` draws the topology's stragglers, as in an emulation; ``chance`` the behaviour's.
     """
+
+    attempt_class: type[SimulatedAttempt] = SimulatedAttempt
 
     def __init__(
         self,
@@ -415,14 +348,13 @@ class Workers:
         self.running: dict[AttemptId, SimulatedAttempt] = {}  #: attempts that are not over
         #: {attempt that was asked to end, and has not reported it: its node}
         self.dying: dict[AttemptId, NodeId] = {}
-        self.outputs = MapOutputs()
 
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
         """Launch an attempt."""
         work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
         name, task = command.attempt, command.task
-        attempt = SimulatedAttempt(
+        attempt = self.attempt_class(
             name, command.node, task, task.inputs, self, work, command.begins
         )
         self.running[name] = attempt

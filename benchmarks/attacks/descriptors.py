@@ -20,7 +20,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import CENTRAL, require_verified
-from railyard.chaos.targets import pid_of, replicas
+from railyard.chaos.targets import replicas
 
 #: With fewer Python itself does not start.
 _LIMITS = (20, 24, 32, 40, 48, 64, 96, 128, 256)
@@ -133,7 +133,7 @@ def _wait_until_up(home: Home, row: dict[str, Any]) -> int:
         return [now for now in home.rows(row["role"]) if now["name"] == row["name"]]
 
     home.wait_for(f"{row['name']} to be up", same)
-    return pid_of(same()[-1])
+    return same()[-1]["pid"]
 
 
 def _daemon(role: str, home: Home) -> None:
@@ -141,7 +141,7 @@ def _daemon(role: str, home: Home) -> None:
     job = home.start_job()
     time.sleep(home.dice.uniform(0.5, 4.0))
     row = home.dice.choice(home.rows(role))
-    with _without_descriptors(pid_of(row), 0):
+    with _without_descriptors(row["pid"], 0):
         time.sleep(_SHORTAGE_S)
     ran = job.end()
     if ran.status != 0:

@@ -21,7 +21,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Command, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks.kills import kill_process, require_verified
-from railyard.chaos.targets import NewLines, pid_of
+from railyard.chaos.targets import NewLines
 from railyard.cluster.machine import process_stat
 from railyard.cluster.runfolder import RunFolder
 
@@ -158,7 +158,7 @@ class _Attempts:
             daemons = self._home.rows("NodeManager") + self._home.rows("DataNode")
             pids = [row for row in daemons if row["name"] in names]
         for row in pids:
-            kill_process(pid_of(row))
+            kill_process(row["pid"])
 
     def _look(self) -> None:
         """Read new events, and note in which racks attempts run.
@@ -169,10 +169,10 @@ class _Attempts:
             self._log = NewLines(RunFolder(folders[0]).events)
         if self._log is not None:
             self._events += map(json.loads, self._log.read())
-        helpers = {pid_of(row): row["name"] for row in self._home.rows("JobHelper")}
+        helpers = {row["pid"]: row["name"] for row in self._home.rows("JobHelper")}
         for row in self._home.rows("Attempt"):
             if row["name"] not in self._racks:
-                found = process_stat(pid_of(row))
+                found = process_stat(row["pid"])
                 helper = helpers.get(found.parent, "") if found is not None else ""
                 if helper:
                     self._racks[row["name"]] = helper.split("-")[1]

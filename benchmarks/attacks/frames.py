@@ -20,7 +20,6 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Broken, Grounds, Home
 from railyard.benchmarks.attacks._grounds.trials import SEED, say, tally
 from railyard.benchmarks.attacks._hostile.sender import BATCH, Sender, Target, shown
-from railyard.chaos.targets import pid_of
 from railyard.cluster.topology import load_topology
 
 FRAMES = 1_000_000
@@ -73,7 +72,7 @@ class Attack:
         home.up()
         kept = home.random_file("kept", _KEPT_BYTES)
         home.run("fs", "put", kept, "/kept").require_ok()
-        daemons = {pid_of(row): row["name"] for role in _ROLES for row in home.rows(role)}
+        daemons = {row["pid"]: row["name"] for role in _ROLES for row in home.rows(role)}
         sender = Sender(home.run_folder() / "sockets", load_topology(str(SMALL)), self._seed)
         beside = [
             threading.Thread(target=self._run_jobs),
@@ -90,7 +89,7 @@ class Attack:
             for thread in beside:
                 thread.join()
             sender.close()
-        living = {pid_of(row) for role in _ROLES for row in home.rows(role)}
+        living = {row["pid"] for role in _ROLES for row in home.rows(role)}
         gone = [name for pid, name in daemons.items() if pid not in living]
         megabytes = max((_resident_bytes(pid) for pid in living), default=0) / 1e6
         return [

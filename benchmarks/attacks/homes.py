@@ -17,7 +17,6 @@ from pathlib import Path
 from railyard.benchmarks._common.rows import Row
 from railyard.benchmarks.attacks._grounds.home import SMALL, Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
-from railyard.chaos.targets import pid_of
 
 _THESIS = "the only copy\n"
 
@@ -91,7 +90,7 @@ def _use(home: Home, theirs: list[Path]) -> None:
     for step in steps:
         if step == ("kill",):
             for row in home.rows("Supervisor"):
-                os.kill(pid_of(row), signal.SIGKILL)
+                os.kill(row["pid"], signal.SIGKILL)
             home.wait_for("the cluster to die", lambda: not home.living(), 10)
         else:
             home.run(*step).require_words()

@@ -25,7 +25,6 @@ from railyard.benchmarks.attacks._grounds.home import Broken, Grounds, Home, req
 from railyard.benchmarks.attacks._grounds.trials import SEED, again, say, tally
 from railyard.benchmarks.attacks._hostile.httprequest import FOLDER, HostileRequest
 from railyard.benchmarks.attacks._hostile.requests import hostile_request
-from railyard.chaos.targets import pid_of
 from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import known_url
 
@@ -100,7 +99,7 @@ class _Attack:
         home.run("fs", "put", kept, "/kept").require_ok()
         url = known_url(RunFolder(home.run_folder()))
         assert url is not None, "railyard up starts a gateway"
-        gateway = psutil.Process(pid_of(home.rows("Gateway")[0]))
+        gateway = psutil.Process(home.rows("Gateway")[0]["pid"])
         jobs = threading.Thread(target=self._run_jobs)
         jobs.start()
         try:

@@ -18,7 +18,6 @@ from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.attacks._grounds.home import Command, Home, Ran, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks._grounds.webclients import WebClients
-from railyard.chaos.targets import pid_of
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Done
@@ -106,7 +105,7 @@ def kill_one(home: Home, job: Command, role: str) -> None:
     """Kill a process of this role, a random one; one that ends meanwhile does not count."""
     while job.running:
         rows = home.rows(role)
-        if rows and kill_process(pid_of(home.dice.choice(rows))):
+        if rows and kill_process(home.dice.choice(rows)["pid"]):
             return
         time.sleep(0.005)
 
@@ -215,7 +214,7 @@ def _central(role: str, home: Home) -> None:
     home.wait_for(role, lambda: home.rows(role) or not job.running)
     time.sleep(home.dice.uniform(0, _MOMENT_S_MAX))
     rows = home.rows(role)
-    if rows and kill_process(pid_of(rows[0])):
+    if rows and kill_process(rows[0]["pid"]):
         ran = job.end(30)
         if ran.status != 0:  # 0: it had all that it needed
             ran.require_clear_failure(role, rows[0]["name"])
@@ -227,7 +226,7 @@ def _central(role: str, home: Home) -> None:
 def _all(role: str, home: Home) -> None:
     job = _job_at_work(home)
     for row in home.rows(role):
-        kill_process(pid_of(row))
+        kill_process(row["pid"])
     ran = job.end(_NO_NODES_TIMEOUT_S)
     if ran.status == 0:
         ran.require(b"verified" in ran.stdout, "was not verified")

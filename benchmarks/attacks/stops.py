@@ -18,7 +18,6 @@ from railyard.benchmarks.attacks._grounds.home import Home, require
 from railyard.benchmarks.attacks._grounds.trials import SEED, Trial, run_trials
 from railyard.benchmarks.attacks._grounds.webclients import WebClients
 from railyard.benchmarks.attacks.kills import require_verified
-from railyard.chaos.targets import pid_of
 from railyard.cluster.messaging.access import Epochs
 from railyard.cluster.runfolder import RunFolder
 
@@ -61,7 +60,7 @@ def _stop(role: str, stop_s: float, home: Home) -> None:
     time.sleep(home.dice.uniform(0.5, 3.0))
     home.wait_for(role, lambda: home.rows(role) or not job.running)
     if rows := home.rows(role):
-        pid = pid_of(home.dice.choice(rows))
+        pid = home.dice.choice(rows)["pid"]
         with WebClients(home) if role == "Gateway" else nullcontext():
             _stop_process(pid, stop_s, partial(_require_one_of_each, home))
     require_verified(job)

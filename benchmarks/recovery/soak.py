@@ -13,7 +13,7 @@ import psutil
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
 from railyard.chaos.plan import DEADLY, Fault, plan_faults
-from railyard.chaos.targets import Processes, pid_of
+from railyard.chaos.targets import Processes
 from railyard.cluster.topology import Topology
 from railyard.runs.clusters import DAEMONS, Session
 
@@ -138,7 +138,7 @@ def _looked_at(processes: Processes) -> Iterator[tuple[str, psutil.Process]]:
     for role in (*DAEMONS, "Supervisor"):
         for row in processes.living(role):
             with suppress(psutil.Error):
-                process = psutil.Process(pid_of(row))
+                process = psutil.Process(row["pid"])
                 yield row["name"], process
                 if role == "Supervisor":
                     yield from (("standby", p) for p in process.children() if _is_standby(p))

@@ -54,6 +54,6 @@ def one_run(jobs: str, topology: str, scheduler: str, flows: str, *settings: str
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
         "jobs": len(made.jobs),
         "tasks": made.tasks,
-        "flows": done.network.counts.opened,
+        "flows": done.network.opened,
         "load": os.getloadavg()[0],
     }

@@ -1,4 +1,8 @@
-"""Takes the one stream of a fetch apart into map outputs."""
+"""What a reduce attempt fetches: map output of its own node from the disk, the rest by flows.
+
+Each ``FetchOutput`` that the NodeManager passes on ends in one ``FlowFinished`` or ``FlowFailed``.
+What a broken fetch had brought already is dropped: the ResourceManager asks for it again.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,9 @@ from railyard.nodemanager.shuffle import (
 
 
 class Assembly:
-    """Puts together the parts of a stream, which comes in pieces of any size, and checks them.
+    """Takes the one stream of a fetch apart into map outputs.
+
+    It puts together the parts of a stream, which comes in pieces of any size, and checks them.
 
     ``seeds`` are what the parts' checksums start from.
     """
@@ -89,13 +95,6 @@ class Assembly:
             self._checksums.append(self._seeds[number])
             number += 1
         self._checksum = self._seeds[number] if number < len(self._seeds) else 0
-
-
-# What a reduce attempt fetches: map output of its own node from the disk, the rest by flows.
-#
-# Each ``FetchOutput`` that the NodeManager passes on ends in one ``FlowFinished`` or
-# ``FlowFailed``. What a broken fetch had brought already is dropped: the ResourceManager asks for
-# it again.
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,13 @@
-"""A file of the block store as a task reads it: its split at once, a few bytes around it."""
+"""A task attempt's own process, from its first instruction to its exit status.
+
+Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
+its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
+for what is to be fetched there.  Launched without a slot, it gets all that its task reads and then
+waits for one: no code of the job runs before.
+
+All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
+traceback is on stderr.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +45,9 @@ from railyard.nodemanager.shuffle import output_path, write_output
 
 
 class BlockFile:
-    """Reads are served from the split that they lie in, which is read as a whole, as one stream.
+    """A file of the block store as a task reads it: its split at once, a few bytes around it.
+
+    Reads are served from the split that they lie in, which is read as a whole, as one stream.
 
     A ``jobs.taskio.FileReader``.  ``before_read`` is called whenever a split is about to be read,
     ``after_read`` when it was.
@@ -85,17 +96,6 @@ class BlockFile:
         self._clock.leave_out(self._file.waited_s - waited_s)
         self._after_read()
         return data
-
-
-# A task attempt's own process, from its first instruction to its exit status.
-#
-# Forked of its job's helper, it makes a ZeroMQ context of its own and links as they are needed: to
-# its NodeManager at once, to the block store for the first byte, to other racks' shuffle services
-# for what is to be fetched there.  Launched without a slot, it gets all that its task reads and
-# then waits for one: no code of the job runs before.
-#
-# All that user code may do ends here in an ``AttemptFailed``: the exception in one line; the
-# traceback is on stderr.
 
 
 def run_attempt(daemon: Daemon, job: Job, order: LaunchAttempt) -> int:

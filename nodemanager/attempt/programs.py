@@ -1,8 +1,12 @@
-"""Brings files of a job to a node: once, for all of its attempts there.
+"""Runs the programs of a task: bytes go in and come out by pipes, in a working directory.
 
-Whoever needs a file first fetches it, under a lock; the others wait for it.  Files can be run, as
-Hadoop makes them; archives are unpacked, their files keep their modes.  Links are kept, too, but
-nothing is written through one.
+Files of a job are brought to a node once, for all of its attempts there.  Whoever needs one first
+fetches it, under a lock; the others wait for it.  Files can be run, as Hadoop makes them; archives
+are unpacked, their files keep their modes.  Links are kept, too, but nothing is written through
+one.
+
+A program may write much before it reads anything, stop reading before the end of its input, or
+leave children that keep its pipes open; none of these keeps the attempt waiting.
 """
 
 from __future__ import annotations
@@ -158,12 +162,6 @@ def _check_way(folder: Path, name: str, is_link: bool) -> None:
         if path.is_symlink() and not (is_link and number == len(names)):
             through = path.relative_to(folder)
             raise OSError(f"{name}: would be written through the link {through}")
-
-
-# Runs the programs of a task: bytes go in and come out by pipes, in a working directory.
-#
-# A program may write much before it reads anything, stop reading before the end of its input, or
-# leave children that keep its pipes open; none of these keeps the attempt waiting.
 
 
 #: The folder, within an attempt's own, in which its programs run.

@@ -1,4 +1,8 @@
-"""How long an attempt computes: as long as the code needs, or at the model's rate.
+"""An attempt's link to its NodeManager, and how long the attempt computes.
+
+Orders come in over the link, progress and the outcome go out.  It is also how the attempt gets its
+permits to compute (``nodemanager.permits``): it has one from its start until it waits for the first
+time.  An attempt that was launched without a slot hears here that it has one.
 
 A task's duration is
 
@@ -9,9 +13,6 @@ fetches; waiting for other nodes' bytes in between does not count.  So what this
 start a process, to find a block and to read it from the own disk is no part of the model's time;
 nor is what it needs to end one, see ``ENDING_S``.  An attempt that was launched without a slot, and
 had all that it reads before it had one, begins to compute with the order to begin.
-What it reads or fetches is ``bytes``, times the topology's scale; ``rate`` is compute.map_rate, or
-compute.reduce_rate for a task that fetches; with compute.skew it differs from task to task,
-with compute.stragglers from attempt to attempt.
 With compute.mode = "real" there is no rate, and nothing to make up for the start of the process or
 a wait for a permit: neither counts, nor does the time in which output is written as it is made.
 """
@@ -78,13 +79,6 @@ def paced_s(topology: Topology, task: TaskSpec, stored_bytes: int, straggle: flo
         return 0.0
     rate = compute.reduce_rate if task.reads else compute.map_rate
     return stored_bytes * topology.scale / rate * compute.stretch(task.index) * straggle
-
-
-# An attempt's link to its NodeManager: orders come in, progress and the outcome go out.
-#
-# It is also how the attempt gets its permits to compute (``nodemanager.permits``): it has one from
-# its start until it waits for the first time.  And an attempt that was launched without a slot
-# hears here that it has one.
 
 
 #: Progress is reported about this often.

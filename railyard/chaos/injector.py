@@ -16,8 +16,8 @@ from typing import Any
 
 from railyard.chaos import targets
 from railyard.chaos.plan import KILLS, Fault, nodes_to_lose, replica_to_damage
-from railyard.chaos.targets import Processes, fill_disk_of, free_disk_of, pid_of
-from railyard.chaos.watches import Asked, InTurn, Journal, NewProcess, Replicas, TaskAgain, Watch
+from railyard.chaos.targets import Processes, limit_files
+from railyard.chaos.watches import Another, Asked, InTurn, Journal, Replicas, Watch
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.transport import Describe, Description
@@ -37,7 +37,7 @@ _FOLDER = "/runs"
 _DAMAGES = (targets.flip, targets.overwrite, targets.delete)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Effect:
     """What a fault did.
 
@@ -47,6 +47,9 @@ class Effect:
     what: str  #: "kill -9 of datanode-r1"
     watch: Callable[[], Watch]
     mend: Callable[[], object] = lambda: None
+    at_s: float = 0.0  #: when it was done, on the plan's clock
+    mended_s: float | None = None
+    watching: Watch | None = None  #: once it is mended
 
 
 class Faults:
@@ -89,23 +92,22 @@ class Faults:
         row = self._one(role, name, fault.draw)
         if row is None or not self._signal(row, signal.SIGKILL):
             return None
-        what = f"kill -9 of {row['name']}"
+        is_needless: Callable[[], bool] = bool  # never: it is always replaced
         if role == "Attempt":
-            what = f"kill -9 of attempt {row['name']}"
-            is_over = partial(self._is_over, row)
-            return Effect(
-                what=what, watch=partial(TaskAgain, self._processes, row["name"], is_over)
-            )
+            what, another = f"attempt {row['name']}", partial(_is_of_same_task, row)
+            is_needless = partial(self._is_over, row)
+        else:
+            what, another = row["name"], partial(_replaces, row)
         if role == "JobHelper":
-            is_over = partial(self._needs_no_helper, row, self._manager_of(row))
-            return Effect(what=what, watch=partial(NewProcess, self._processes, row, is_over))
-        if role == "Helper":
-            return Effect(what=what, watch=partial(NewProcess, self._processes, row, lambda: False))
-        return Effect(what=what, watch=partial(self._back_at_work, role, row["name"], pid_of(row)))
+            is_needless = partial(self._needs_no_helper, row, self._manager_of(row))
+        watch: Callable[[], Watch] = partial(Another, self._processes, role, another, is_needless)
+        if role not in ("Attempt", "JobHelper", "Helper"):
+            watch = partial(self._back_at_work, role, row["name"], row["pid"])
+        return Effect(what=f"kill -9 of {what}", watch=watch)
 
     def _signal(self, row: dict[str, Any], number: signal.Signals) -> bool:
         """Whether there still was such a process of this cluster."""
-        return signal_member(self._cluster, pid_of(row), number)
+        return signal_member(self._cluster, row["pid"], number)
 
     def _one(self, role: str, name: str, draw: float) -> dict[str, Any] | None:
         rows = self._processes.living(role, name)
@@ -186,12 +188,12 @@ class Faults:
     # Disks -----------------------------------------------------------------------------------
     def _fill(self, fault: Fault) -> Effect | None:
         row = self._one("DataNode", fault.target, fault.draw)
-        if row is None or not fill_disk_of(pid_of(row)):
+        if row is None or not limit_files(row["pid"], 0):
             return None
         return Effect(
             what=f"the disks of {fault.target} full for {format_duration(fault.lasts_s)}",
             watch=partial(self._answers, fault.target),
-            mend=partial(free_disk_of, pid_of(row)),
+            mend=partial(limit_files, row["pid"], None),
         )
 
     def _corrupt(self, fault: Fault) -> Effect | None:
@@ -249,8 +251,7 @@ class Faults:
         wanted: dict[str, tuple[int, bytes | None]],
         notice: Callable[[], None] = lambda: None,
     ) -> Watch:
-        self._wanting.update(wanted)
-        return _Wanting(Replicas(self._folder, wanted, notice), self._wanting, set(wanted))
+        return Replicas(self._folder, wanted, self._wanting, notice)
 
     def _kill_those_on(self, node: NodeId, status: object, _: memoryview | None) -> None:
         if not isinstance(status, ClusterStatus):
@@ -261,18 +262,13 @@ class Faults:
                 self._signal(row, signal.SIGKILL)
 
 
-class _Wanting:
-    """Replicas that are made anew; until then their blocks are spared."""
+def _replaces(dead: dict[str, Any], row: dict[str, Any]) -> bool:
+    return bool(row["name"] == dead["name"] and row["pid"] != dead["pid"])
 
-    def __init__(self, replicas: Replicas, wanting: set[str], names: set[str]) -> None:
-        self._replicas, self._all, self._names = replicas, wanting, names
 
-    def is_well(self) -> bool:
-        return self._replicas.is_well()
-
-    def close(self) -> None:
-        if self._replicas.is_well():
-            self._all -= self._names
+def _is_of_same_task(dead: dict[str, Any], row: dict[str, Any]) -> bool:
+    name, task = str(row["name"]), dead["name"].rpartition(".")[0]
+    return name != dead["name"] and name.startswith(f"{task}.")
 
 
 def _by_node(found: dict[str, list[Path]]) -> dict[str, list[NodeId]]:
@@ -282,9 +278,6 @@ def _by_node(found: dict[str, list[Path]]) -> dict[str, list[NodeId]]:
 def _node_of(path: Path) -> NodeId:
     """Of the file of a block."""
     return NodeId(path.parent.parent.name)
-
-
-# A plan of faults as it is carried out: each at its time, mended, and watched until recovery.
 
 
 #: For how long a fault waits for something that it can be done to.
@@ -305,15 +298,6 @@ class Recovered:
     took_s: float | None  #: from the fault, or from its end, to recovery; None = none was seen
 
 
-@dataclass(kw_only=True)
-class _UnderWay:
-    fault: Fault
-    effect: Effect
-    at_s: float
-    mended_s: float | None = None
-    watch: Watch | None = None
-
-
 class Injector:
     """Carries out a plan on the cluster of a session; ``tell`` is called as each fault is over."""
 
@@ -326,75 +310,70 @@ class Injector:
         self.begun_s = time.monotonic()  #: when the plan's clock was 0
         self._to_come = deque(plan)
         self._waiting: list[Fault] = []  #: those that are due, and have found nothing yet
-        self._under_way: list[_UnderWay] = []
+        self._under_way: list[tuple[Fault, Effect]] = []
         self._tell = tell
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Go on until all faults are over, and ``is_over``; or until that raises an error."""
         try:
-            while not is_over() or self._is_busy:
+            while not is_over() or self._to_come or self._waiting or self._under_way:
                 self._reactor.run_until(lambda: False, _PERIOD_S)
                 self._turn()
         finally:
-            self._mend_all()
+            for (
+                _,
+                effect,
+            ) in self._under_way:  # nothing stays stopped or limited, however this ended
+                if effect.mended_s is None:
+                    effect.mend()
 
     @property
     def now_s(self) -> float:
         """The time on the plan's clock."""
         return time.monotonic() - self.begun_s
 
-    @property
-    def _is_busy(self) -> bool:
-        return bool(self._to_come or self._waiting or self._under_way)
-
     def _turn(self) -> None:
         while self._to_come and self._to_come[0].at_s <= self.now_s:
             self._waiting.append(self._to_come.popleft())
         self._waiting = [fault for fault in self._waiting if not self._begin(fault)]
-        self._under_way = [one for one in self._under_way if not self._look_at(one)]
+        self._under_way = [one for one in self._under_way if not self._is_over(*one)]
 
     def _begin(self, fault: Fault) -> bool:
         """Whether it need not be tried again."""
         now_s = self.now_s
         effect = self._faults.begin(fault)
         if effect is not None:
-            one = _UnderWay(fault=fault, effect=effect, at_s=now_s)
-            self._under_way.append(one)
+            effect.at_s = now_s
+            self._under_way.append((fault, effect))
             if not fault.lasts_s:
-                self._mend(one, now_s)
+                self._mend(effect, now_s)
             return True
         if now_s < fault.at_s + _TARGET_PATIENCE_S:
             return False
         self._end(Recovered(fault=fault, what="", at_s=now_s, took_s=None))
         return True
 
-    def _mend(self, one: _UnderWay, now_s: float) -> None:
-        one.effect.mend()
-        one.mended_s = now_s
-        one.watch = one.effect.watch()
+    def _mend(self, effect: Effect, now_s: float) -> None:
+        effect.mend()
+        effect.mended_s = now_s
+        effect.watching = effect.watch()
 
-    def _look_at(self, one: _UnderWay) -> bool:
+    def _is_over(self, fault: Fault, effect: Effect) -> bool:
         """Mend it if it is time; whether it is over."""
         now_s = self.now_s
-        if one.watch is None or one.mended_s is None:
-            if now_s >= one.at_s + one.fault.lasts_s:
-                self._mend(one, now_s)
+        if effect.watching is None or effect.mended_s is None:
+            if now_s >= effect.at_s + fault.lasts_s:
+                self._mend(effect, now_s)
             return False
-        is_well = one.watch.is_well()
-        took_s = self.now_s - one.mended_s
+        is_well = effect.watching.is_well()
+        took_s = self.now_s - effect.mended_s
         if not is_well and took_s < RECOVERY_TIMEOUT_S:
             return False
-        one.watch.close()
+        effect.watching.close()
         found_s = took_s if is_well else None
-        self._end(Recovered(fault=one.fault, what=one.effect.what, at_s=one.at_s, took_s=found_s))
+        self._end(Recovered(fault=fault, what=effect.what, at_s=effect.at_s, took_s=found_s))
         return True
 
     def _end(self, recovered: Recovered) -> None:
         self.done.append(recovered)
         self._tell(recovered)
-
-    def _mend_all(self) -> None:
-        """Leave nothing stopped or limited, however this ended."""
-        for one in self._under_way:
-            if one.mended_s is None:
-                one.effect.mend()

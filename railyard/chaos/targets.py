@@ -1,4 +1,7 @@
-"""A file that grows by lines, read as it grows."""
+"""The processes and files of a live cluster, as faults find them, and what is done to them.
+
+Not here: which are hit when (``plan``), and the rest that faults do (``injector``).
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,14 @@ class NewLines:
 
     def read(self) -> list[bytes]:
         """These lines, without their ends; none if there is no such file."""
-        if self._size_bytes <= self._read_bytes:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read_bytes)
+                whole, newline, _ = file.read().rpartition(b"\n")
+        except OSError:
             return []
-        with self._path.open("rb") as file:
-            file.seek(self._read_bytes)
-            whole, newline, _ = file.read().rpartition(b"\n")
         self._read_bytes += len(whole) + len(newline)
         return whole.splitlines()
-
-    @property
-    def _size_bytes(self) -> int:
-        try:
-            return self._path.stat().st_size
-        except OSError:
-            return 0
-
-
-# The processes of a cluster as its run folder lists them, and what is done to them.
 
 
 class Processes:
@@ -61,22 +55,11 @@ class Processes:
         ]
 
 
-def pid_of(row: dict[str, Any]) -> int:
-    """The process of a row of a run folder's list."""
-    return int(row["pid"])
+def limit_files(pid: int, size_bytes: int | None) -> bool:
+    """Have a process find that no file may grow above a size, as on a full disk; None: undo that.
 
-
-def fill_disk_of(pid: int) -> bool:
-    """Have a process find that no file may grow, as on a full disk; whether there was one."""
-    return _limit_files(pid, 0)
-
-
-def free_disk_of(pid: int) -> bool:
-    """Let its files grow again."""
-    return _limit_files(pid, None)
-
-
-def _limit_files(pid: int, size_bytes: int | None) -> bool:
+    Returns whether there was such a process.
+    """
     try:
         _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         soft = hard if size_bytes is None else size_bytes
@@ -86,9 +69,7 @@ def _limit_files(pid: int, size_bytes: int | None) -> bool:
     return True
 
 
-# Block files and map outputs as they lie on a cluster's disks, and what damages them.
-
-
+# Block files and map outputs as they lie on a cluster's disks, and what damages them
 Damage = Callable[[random.Random, list[Path]], None]
 
 

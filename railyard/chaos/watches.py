@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from railyard.chaos.targets import NewLines, Processes, pid_of
+from railyard.chaos.targets import NewLines, Processes
 from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.transport import Transport
 from railyard.cluster.messaging.wire import Message, Refusal
@@ -25,17 +25,18 @@ _NOTICE_AGAIN_S = 1.0
 _ENDS = (b'"attempt-succeeded"', b'"job-committed"', b'"job-killed"', b'"job-commit-failed"')
 
 
-class Watch(Protocol):
+class Watch:
     """Looks for a recovery."""
 
     def is_well(self) -> bool:
         """Whether it has recovered."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop looking."""
 
 
-class Asked(Generic[M]):
+class Asked(Watch, Generic[M]):
     """A daemon answers, and its answer is right; until then it is asked again."""
 
     def __init__(
@@ -71,7 +72,7 @@ class Asked(Generic[M]):
             self._reactor.call_later(_ASK_AGAIN_S, self._ask)
 
 
-class InTurn:
+class InTurn(Watch):
     """One thing is well, then another, which is looked at only from then on."""
 
     def __init__(self, *watches: Callable[[], Watch]) -> None:
@@ -90,36 +91,24 @@ class InTurn:
         self._now.close()
 
 
-class NewProcess:
-    """Another process of this role and name lives, or ``is_needless`` says that none will."""
+class Another(Watch):
+    """Another process of a role lives, or ``is_needless`` says that none will.
+
+    ``is_it`` says of each process of the role whether it comes in place of the dead one.
+    """
 
     def __init__(
-        self, processes: Processes, dead: dict[str, Any], is_needless: Callable[[], bool]
+        self,
+        processes: Processes,
+        role: str,
+        is_it: Callable[[dict[str, Any]], bool],
+        is_needless: Callable[[], bool],
     ) -> None:
-        self._processes, self._dead, self._is_needless = processes, dead, is_needless
+        self._processes, self._role = processes, role
+        self._is_it, self._is_needless = is_it, is_needless
 
     def is_well(self) -> bool:
-        rows = self._processes.living(self._dead["role"], self._dead["name"])
-        return any(pid_of(row) != pid_of(self._dead) for row in rows) or self._is_needless()
-
-    def close(self) -> None:
-        return
-
-
-class TaskAgain:
-    """The task of an attempt that was killed has another one, or needs none."""
-
-    def __init__(self, processes: Processes, attempt: str, is_needless: Callable[[], bool]) -> None:
-        self._processes, self._attempt, self._is_needless = processes, attempt, is_needless
-        self._task = attempt.rpartition(".")[0] + "."
-
-    def is_well(self) -> bool:
-        names = [row["name"] for row in self._processes.living("Attempt")]
-        others = [name for name in names if name.startswith(self._task)]
-        return any(name != self._attempt for name in others) or self._is_needless()
-
-    def close(self) -> None:
-        return
+        return any(map(self._is_it, self._processes.living(self._role))) or self._is_needless()
 
 
 class Journal:
@@ -139,23 +128,27 @@ class Journal:
         return job in self._ended or (task != "" and task in self._ended)
 
 
-class Replicas:
+class Replicas(Watch):
     """Each of these blocks has so many sound replicas again, or is no longer wanted.
 
     ``wanted``: {file: (number, sound content; None if all that there are count)}.  ``notice`` is
-    called now and again until then, as a reader would come upon the damage.
+    called now and again until then, as a reader would come upon the damage.  ``spared`` has the
+    names of all blocks that lack replicas.
     """
 
     def __init__(
         self,
         folder: RunFolder,
         wanted: Mapping[str, tuple[int, bytes | None]],
+        spared: set[str],
         notice: Callable[[], None] = lambda: None,
     ) -> None:
         self._blocks = [path / "blocks" for path in sorted((folder.path / "nodes").iterdir())]
-        self._missing = dict(wanted)
+        self._names, self._missing = set(wanted), dict(wanted)
+        self._spared = spared
         self._notice = notice
         self._looked_s = self._noticed_s = float("-inf")
+        spared |= self._names
 
     def is_well(self) -> bool:
         now_s = time.monotonic()
@@ -172,7 +165,8 @@ class Replicas:
         return not self._missing
 
     def close(self) -> None:
-        return
+        if not self._missing:
+            self._spared -= self._names
 
     def _number(self, name: str, content: bytes | None) -> int:
         return sum(_is_sound(folder / name, content) for folder in self._blocks)

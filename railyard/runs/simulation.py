@@ -39,8 +39,7 @@ from railyard.runs.workloads import (
 )
 from railyard.simulator.behaviour import Behaviour, Coarse, coarsened
 from railyard.simulator.clock import few_collections
-from railyard.simulator.daemons import Fault
-from railyard.simulator.faults import parse_faults
+from railyard.simulator.faults import Fault, parse_faults
 from railyard.simulator.simulation import Simulation
 from railyard.terminal.notices import State, Watch, notice, watching
 

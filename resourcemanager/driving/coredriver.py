@@ -37,7 +37,6 @@ class CoreDriver(ABC):
 
     def __init__(self, core: Core, log: Log | None, stopwatch: Callable[[], float] | None) -> None:
         self.core = core
-        self.epoch = 1  #: one more after each restart; answers to an earlier one are lost
         self.event_s = 0.0  #: when the event happened that is being handled, by the core's clock
         self.deciding_s = 0.0  #: seconds spent in the core, if there is a stopwatch
         self.deciding_s_max = 0.0  #: of these, the most for one event

@@ -13,13 +13,13 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.fabric.fabric import Fabric, StartFlows
 from railyard.netemu.model.flows import FlowSpec
 from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped, daemons_of, sender_of
+from railyard.oracles.faults.driver import Journaled, RestartableDriver
+from railyard.oracles.faults.network import FaultyNetwork
 from railyard.oracles.faults.scenarios import Scenario
+from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.daemons import DaemonDown, DaemonStopped, Fault, daemons_of, sender_of
-from railyard.simulator.deaddaemons import FaultyWorkers
-from railyard.simulator.deadnetwork import FaultyNetwork
-from railyard.simulator.faults import NodeDown
-from railyard.simulator.restarts import Journaled, RestartableDriver
+from railyard.simulator.faults import Fault
 from tests.faults.test_stopped_daemons import seen, shuffling, with_faults
 from tests.netemu.topologies import network_of
 
@@ -38,7 +38,7 @@ class World:
         self.ended: dict[str, tuple[float, int, str]] = {}
         if stops:
             stop = DaemonStopped(
-                daemon="network", at_s=STOP_S, lasts_s=LASTS_S, hears_first=hears_first
+                target="network", at_s=STOP_S, lasts_s=LASTS_S, hears_first=hears_first
             )
             self.heap.at(STOP_S, lambda: self.network.stop(stop))
 
@@ -112,7 +112,7 @@ def test_a_flow_that_is_cancelled_meanwhile_holds_its_rate_until_that_is_heard()
     world.heap.at(0.6, lambda: world.network.cancel(FlowId("other")))
     assert world.run() == pytest.approx({"one": 1.75})
     assert world.carried_bytes() == pytest.approx(17.5 * MB)
-    assert world.network.counts.cancelled == 1
+    assert world.network.cancelled == 1
 
 
 def test_a_coflow_that_is_opened_and_closed_meanwhile_comes_to_nothing():
@@ -143,7 +143,7 @@ def test_one_that_dies_while_it_is_stopped_has_granted_nothing_since():
 
 
 def test_nobody_hears_of_the_network_while_it_is_stopped():
-    stop = DaemonStopped(daemon="network", at_s=0.5, lasts_s=0.5)
+    stop = DaemonStopped(target="network", at_s=0.5, lasts_s=0.5)
     carried = 0
     for seed in range(120):
         scenario = Scenario(with_faults(seed, stop))
@@ -162,8 +162,8 @@ def test_nobody_hears_of_the_network_while_it_is_stopped():
 def test_laws_are_kept_where_it_dies_while_it_is_stopped():
     for seed in range(40):
         for hears_first in (False, True):
-            stop = DaemonStopped(daemon="network", at_s=0.6, lasts_s=0.8, hears_first=hears_first)
-            death = DaemonDown(daemon="network", at_s=0.9, lasts_s=0.2)
+            stop = DaemonStopped(target="network", at_s=0.6, lasts_s=0.8, hears_first=hears_first)
+            death = DaemonDown(target="network", at_s=0.9, lasts_s=0.2)
             Scenario(with_faults(seed, stop, death)).go()
             Scenario(with_faults(seed, stop)).go()
 
@@ -171,13 +171,13 @@ def test_laws_are_kept_where_it_dies_while_it_is_stopped():
 def test_a_fault_begins_with_the_flows_that_it_waits_for():
     begun = 0
     for seed in range(60):
-        stop = DaemonStopped(daemon="network", at_s=0.2, lasts_s=0.3, flows=1, lag_s=0.05)
+        stop = DaemonStopped(target="network", at_s=0.2, lasts_s=0.3, flows=1, lag_s=0.05)
         scenario = Scenario(with_faults(seed, stop))
         run, opened, begins_s = scenario.run, 0, 1.2  # if no flow starts
         while run.jobs.ended < len(scenario.jobs.jobs) and not run.network.is_stopped:
             if run.heap.now_s < 0.2:
-                opened = run.network.counts.opened
-            elif run.network.counts.opened > opened and begins_s == 1.2:
+                opened = run.network.opened
+            elif run.network.opened > opened and begins_s == 1.2:
                 begins_s = run.heap.now_s + 0.05
             run.step()
         if run.network.is_stopped:
@@ -277,12 +277,12 @@ def test_what_is_cancelled_before_it_is_told_is_never_told():
     world.at(1.5, lambda: world.network.cancel(READ.flow))
     world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5})
-    assert (world.network.counts.cancelled, world.network.counts.lost_bytes) == (1, 5 * MB)
+    assert (world.network.cancelled, world.network.lost_bytes) == (1, 5 * MB)
 
 
 def test_a_sender_that_is_stopped_tells_when_it_goes_on():
     world = RestartedWorld()
-    stop = DaemonStopped(daemon="nodemanager-r0", at_s=0.8, lasts_s=2.2)
+    stop = DaemonStopped(target="nodemanager-r0", at_s=0.8, lasts_s=2.2)
     told = []
     world.at(0.8, lambda: world.network.daemon_stops(stop, lambda: told.append(world.heap.now_s)))
     world.at(1.0, world.network.come_back, world.resume)
@@ -299,7 +299,7 @@ def test_one_that_dies_before_it_knows_all_loses_nothing():
     world.at(2.0, world.network.come_back, world.resume)
     world.at(2.0, world.tells("nodemanager-r0"), world.tells("datanode-r1"))
     assert world.run() == pytest.approx({FETCH.flow: 2.5, READ.flow: 2.3})
-    assert world.network.counts.arrived_bytes == 20 * MB
+    assert world.network.arrived_bytes == 20 * MB
 
 
 def test_a_flow_that_goes_on_from_less_than_it_was_granted_is_noticed(monkeypatch):
@@ -324,8 +324,8 @@ def test_who_holds_the_ends_of_a_flow():
 
 
 def test_fetches_go_on_late_if_their_sender_is_stopped_when_the_network_is_back():
-    death = DaemonDown(daemon="network", at_s=0.8, lasts_s=0.1)
-    stop = DaemonStopped(daemon="nodemanager-r0", at_s=0.75, lasts_s=1.5)
+    death = DaemonDown(target="network", at_s=0.8, lasts_s=0.1)
+    stop = DaemonStopped(target="nodemanager-r0", at_s=0.75, lasts_s=1.5)
     runs = [seen(shuffling(death)), seen(shuffling(death, stop))]
     ends_s = [max(at_s for at_s, _ in log.told) for log in runs]
     assert ends_s[1] > 2.25 + 0.9 * (ends_s[0] - 0.9)
@@ -334,8 +334,8 @@ def test_fetches_go_on_late_if_their_sender_is_stopped_when_the_network_is_back(
 def test_a_resourcemanager_that_is_dead_tells_it_when_it_is_back():
     kept = 0
     for seed in range(60):
-        away = DaemonDown(daemon="resourcemanager", at_s=0.6, lasts_s=1.2)
-        death = DaemonDown(daemon="network", at_s=0.8, lasts_s=0.1)
+        away = DaemonDown(target="resourcemanager", at_s=0.6, lasts_s=1.2)
+        death = DaemonDown(target="network", at_s=0.8, lasts_s=0.1)
         scenario = Scenario(with_faults(seed, away, death))
         scenario.go()
         kept += scenario.run.network.deaths
@@ -350,7 +350,7 @@ def test_a_resourcemanager_that_is_dead_tells_it_when_it_is_back():
 #: All orders of an event; how long there is no ResourceManager; from when on it may die.
 ALL, DOWN_S, DIES_FROM_S = 100, 10.0, 0.001
 #: It dies much later than anything that is looked at.
-LATE = DaemonDown(daemon="resourcemanager", at_s=900.0)
+LATE = DaemonDown(target="resourcemanager", at_s=900.0)
 
 
 # In the network ----------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ class Died:
             if any(is_about_fetch(order, kind) for order in commands)
         )
         fault = DaemonDown(
-            daemon="resourcemanager",
+            target="resourcemanager",
             at_s=DIES_FROM_S,
             after=after,
             lasts_s=DOWN_S,
@@ -490,7 +490,9 @@ def test_cancelled_fetches_are_so_for_both_in_the_end(sent, to_network, monkeypa
                 heard(workers, order),
             ),
         )
-    died = Died(CancelFlow, sent, to_network, NodeDown(node="r0n0", at_s=2.0, lasts_s=5.0))
+    died = Died(
+        CancelFlow, sent, to_network, Fault(kind="node", target="r0n0", at_s=2.0, lasts_s=5.0)
+    )
     run = died.scenario.go()
     assert not run.workers.has_half_heard
     assert not run.network.flows()

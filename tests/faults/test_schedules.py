@@ -31,6 +31,7 @@ from railyard.jobs.workloads.model import WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.network import LinkState
 from railyard.oracles.faults import toys
+from railyard.oracles.faults.daemons import DaemonDown
 from railyard.oracles.faults.laws import Laws, TimerAccount, touched_jobs
 from railyard.oracles.faults.planted import planted
 from railyard.oracles.faults.scenarios import (
@@ -49,7 +50,6 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Stage
 from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
-from railyard.simulator.daemons import DaemonDown
 from railyard.simulator.workers import SimulatedAttempt
 
 SCHEDULES = 2_000
@@ -114,7 +114,7 @@ def sound_scenario() -> Scenario:
 
 def test_the_unbroken_scenario_keeps_all_rules():
     run = sound_scenario().go()
-    assert run.network.counts.opened > 20
+    assert run.network.opened > 20
 
 
 def test_links_over_their_capacity_are_found(monkeypatch: pytest.MonkeyPatch):
@@ -192,7 +192,7 @@ def test_input_that_was_not_read_is_found(monkeypatch: pytest.MonkeyPatch):
 
 def test_bytes_out_of_nowhere_are_found():
     scenario = sound_scenario()
-    scenario.run.network.counts.arrived_bytes += 10**9
+    scenario.run.network.fabric.finished_bytes += 10**9
     with pytest.raises(InvariantError, match="bytes were carried: need"):
         scenario.go()
 

@@ -26,12 +26,12 @@ from railyard.cluster.topologyfile import Compute, Links, Liveness, RackShape, S
 from railyard.jobs.workloads.model import InputFile, WorkloadJob, WorkStage
 from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.schedulers import flow_scheduler
+from railyard.oracles.faults.blockstore import FaultyBlockStore
+from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped
 from railyard.oracles.faults.scenarios import Scenario, broken_law, named
 from railyard.oracles.faults.schedules import Schedule, small_schedule
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.daemons import DaemonDown, DaemonStopped
 from railyard.simulator.network import SimulatedNetwork
 
 NAME = "nodemanager-r0"
@@ -102,7 +102,7 @@ def rack_for(order: Command) -> str:
 def test_what_it_has_to_tell_is_told_when_it_goes_on():
     end_s, told, late = STOP_S + LASTS_S, 0, 0
     for seed in range(60):
-        log = seen(with_faults(seed, DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
+        log = seen(with_faults(seed, DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
         facts = of_rack(log, "r0")
         assert not [event for at_s, event in facts if STOP_S < at_s < end_s]
         told += len(facts)
@@ -113,7 +113,7 @@ def test_what_it_has_to_tell_is_told_when_it_goes_on():
 def test_its_orders_are_heard_when_it_goes_on():
     end_s, launched = STOP_S + LASTS_S, 0
     for seed in range(60):
-        log = seen(with_faults(seed, DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
+        log = seen(with_faults(seed, DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)))
         ordered = [o for at_s, o in log.ordered if STOP_S < at_s < end_s and rack_for(o) == "r0"]
         launches = {order.attempt for order in ordered if isinstance(order, LaunchAttempt)}
         started_s = {e.attempt: at_s for at_s, e in log.told if isinstance(e, AttemptStarted)}
@@ -151,7 +151,7 @@ def test_its_map_output_is_fetched_when_it_goes_on():
     end_s = {e.flow: at_s for at_s, e in without.told if isinstance(e, FlowFinished)}
     first = next(iter(begin_s))
     assert end_s[first] > begin_s[first] + 0.3
-    stop = DaemonStopped(daemon=NAME, at_s=begin_s[first] + 0.1, lasts_s=1.5)
+    stop = DaemonStopped(target=NAME, at_s=begin_s[first] + 0.1, lasts_s=1.5)
     log, goes_on_s = seen(shuffling(stop)), stop.at_s + stop.lasts_s
     ends_s = {e.flow: at_s for at_s, e in log.told if isinstance(e, FlowFinished)}
     assert ends_s[first] == goes_on_s
@@ -162,7 +162,7 @@ def test_its_attempts_go_on_meanwhile():
     ended = 0
     for seed in range(60):
         without = seen(with_faults(seed))
-        stop = DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)
+        stop = DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)
         log, end_s = seen(with_faults(seed, stop)), STOP_S + LASTS_S
         first = {
             event.attempt: at_s
@@ -183,8 +183,8 @@ def test_its_attempts_go_on_meanwhile():
 
 
 def test_one_that_dies_while_it_is_stopped_takes_all_with_it():
-    stop = DaemonStopped(daemon=NAME, at_s=STOP_S, lasts_s=LASTS_S)
-    death = DaemonDown(daemon=NAME, at_s=STOP_S + 0.2, lasts_s=0.1)
+    stop = DaemonStopped(target=NAME, at_s=STOP_S, lasts_s=LASTS_S)
+    death = DaemonDown(target=NAME, at_s=STOP_S + 0.2, lasts_s=0.1)
     for seed in range(60):
         log = seen(with_faults(seed, stop, death))
         assert not [at_s for at_s, _ in of_rack(log, "r0") if STOP_S < at_s < STOP_S + 0.3]
@@ -196,7 +196,7 @@ def test_an_attempt_of_a_job_that_ended_meanwhile_is_ended_too():
 
 def test_a_stop_is_shorter_than_what_counts_as_lost():
     with pytest.raises(UsageError, match="after which it counts as lost"):
-        seen(with_faults(0, DaemonStopped(daemon=NAME, at_s=1.0, lasts_s=60.0)))
+        seen(with_faults(0, DaemonStopped(target=NAME, at_s=1.0, lasts_s=60.0)))
 
 
 # What a NodeManager finds of map output when it is started again: all, or what was not damaged.
@@ -215,7 +215,7 @@ def maps_run(log: Seen) -> list[str]:
 
 def test_what_it_finds_is_not_run_again_and_what_was_damaged_is():
     for lost in (0, 1, 5):
-        down = DaemonDown(daemon=NAME, at_s=first_fetch_s() + 0.1, lasts_s=0.3, lost=lost)
+        down = DaemonDown(target=NAME, at_s=first_fetch_s() + 0.1, lasts_s=0.3, lost=lost)
         log = seen(shuffling(down))
         [back] = [event for _, event in log.told if isinstance(event, NodeRestarted)]
         again = [task for task in set(maps_run(log)) if maps_run(log).count(task) > 1]
@@ -227,8 +227,8 @@ def test_what_it_finds_is_not_run_again_and_what_was_damaged_is():
 def test_who_asks_for_damaged_output_is_told():
     """The ResourceManager, which would have cancelled the fetch, is stopped meanwhile."""
     at_s = first_fetch_s() + 0.1
-    down = DaemonDown(daemon=NAME, at_s=at_s, lasts_s=0.3, lost=1)
-    stopped = DaemonStopped(daemon="resourcemanager", at_s=at_s + 0.1, lasts_s=1.0)
+    down = DaemonDown(target=NAME, at_s=at_s, lasts_s=0.3, lost=1)
+    stopped = DaemonStopped(target="resourcemanager", at_s=at_s + 0.1, lasts_s=1.0)
     log = seen(shuffling(down, stopped))
     damaged = [
         output for _, event in log.told if isinstance(event, FlowFailed) for output in event.lost
@@ -299,7 +299,7 @@ def ends(of: Schedule) -> list[tuple[str, float]]:
 
 
 def stop(daemon: str, at_s: float = BEGAN_S) -> DaemonStopped:
-    return DaemonStopped(daemon=daemon, at_s=at_s, lasts_s=DATANODE_LASTS_S)
+    return DaemonStopped(target=daemon, at_s=at_s, lasts_s=DATANODE_LASTS_S)
 
 
 def test_blocks_are_read_from_it_when_it_goes_on():
@@ -319,7 +319,7 @@ def test_a_read_that_begins_meanwhile_is_heard_when_it_goes_on():
 
 
 def test_a_read_goes_elsewhere_if_it_dies_instead():
-    death = DaemonDown(daemon="datanode-r0", at_s=0.5, lasts_s=0.3)
+    death = DaemonDown(target="datanode-r0", at_s=0.5, lasts_s=0.3)
     late = [at_s for rack, at_s in ends(reading(stop("datanode-r0", 0.05), death)) if rack == "r1"]
     assert late
     assert max(late) < 0.05 + DATANODE_LASTS_S + 2.0
@@ -336,24 +336,24 @@ def test_a_pipeline_stands_still_with_each_of_its_nodes(daemon: str):
 def test_it_hears_orders_and_registers_when_it_goes_on():
     heap = EventHeap()
     network = SimulatedNetwork(Fabric(topology(2), flow_scheduler("maxmin")), heap)
-    store = BlockStore(topology(2), 1, heap, network)
+    store = FaultyBlockStore(topology(2), 1, heap, network)
     store.stop_datanode(RackId("r0"))
     [block] = store.put("/one", [BLOCK_BYTES], at=[(NodeId("r0n0"),)])
     store.tick()  # the order to copy it goes to the DataNode of r0
-    assert network.counts.opened == 0
+    assert network.opened == 0
     store.down.begin(NodeId("r0n0"))
     store.send_heartbeat(RackId("r0"))
     assert store.locate(block) == ("r0n0",)  # the NameNode has not heard of it
     store.down.end(NodeId("r0n0"))
     store.datanode_goes_on(RackId("r0"))
-    assert network.counts.opened == 1
+    assert network.opened == 1
     assert store.locate(block) == ("r0n0",)
 
 
 def test_one_that_was_silent_for_too_long_registers_again():
     heap = EventHeap()
     network = SimulatedNetwork(Fabric(topology(1), flow_scheduler("maxmin")), heap)
-    store = BlockStore(topology(1), 1, heap, network)
+    store = FaultyBlockStore(topology(1), 1, heap, network)
     [block] = store.put("/one", [BLOCK_BYTES], at=[(NodeId("r0n0"),)])
     store.stop_datanode(RackId("r0"))
     heap.now_s = 5.0  # as its NameNode was stopped, too

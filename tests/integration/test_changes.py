@@ -31,7 +31,7 @@ from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.resourcemanager.interface.events import DataStored, InputMoved
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
 from railyard.runs.config import Pair, cluster_config
-from railyard.simulator.faults import CapacityDrop, SlotsChange
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.command_line import SMALL, command_line, up
 from tests.integration.processes import folder_of, restart
@@ -444,9 +444,9 @@ def simulated(scheduler, folder):
     mix = read_mix(["wordcount,skew=0"], Defaults(size_bytes=BLOCKS * 64_000_000), seed=1)
     log = EventLog(folder / f"{scheduler}.jsonl", config, buffered=True)
     faults = (
-        SlotsChange(node="r0n0", share=0.5, at_s=2.0, lasts_s=math.inf),
-        CapacityDrop(link="r0.up", share=0.5, at_s=2.0, lasts_s=math.inf),
-        CapacityDrop(link="r0.down", share=0.5, at_s=2.0, lasts_s=math.inf),
+        Fault(kind="slots", target="r0n0", amount=0.5, at_s=2.0, lasts_s=math.inf),
+        Fault(kind="link", target="r0.up", amount=0.5, at_s=2.0, lasts_s=math.inf),
+        Fault(kind="link", target="r0.down", amount=0.5, at_s=2.0, lasts_s=math.inf),
     )
     workload = measured_workload(mix, config.topology, seed=1)
     simulation = Simulation(config, workload, faults=faults, log=log)

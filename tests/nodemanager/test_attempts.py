@@ -542,11 +542,6 @@ class Only(Job):
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(start_cluster):
-    return start_cluster()
-
-
 @pytest.mark.parametrize(
     ("work", "output"),
     [

@@ -39,8 +39,7 @@ from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.simulator.behaviour import Behaviour, StageWork
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.daemons import Fault
-from railyard.simulator.faults import NodeDown
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import ReservesReduces, reserving
 from tests.workloads import MB, job_of, topology, workload
@@ -380,7 +379,7 @@ def test_a_map_reads_its_block_before_it_has_a_slot():
 )
 def test_nodes_are_lost_for_a_while(at_s: float, node: str, ends_s: float):
     """With r1n0, the long job begins anew, too; with r0n0, the map, and then the fetch."""
-    events, fault = Events(), NodeDown(at_s=at_s, node=NodeId(node), lasts_s=5.0)
+    events, fault = Events(), Fault(kind="node", at_s=at_s, target=NodeId(node), lasts_s=5.0)
     run = simulation(reserving(Far), faults=(fault,), log=events)
     run.run(lambda run: run.core.check_invariants())
     assert [record.ok for record in run.core.records.values()] == [True, True]
@@ -390,7 +389,7 @@ def test_nodes_are_lost_for_a_while(at_s: float, node: str, ends_s: float):
 def test_reservations_by_dice_among_faults_replay(tmp_path: Path, monkeypatch):
     path, seen, outcomes = tmp_path / "events.jsonl", Counter[str](), Counter[str]()
     jobs = tuple(job(f"j{n}", "r0n1", shuffle_bytes=50 * MB) for n in range(4))
-    fault = NodeDown(at_s=2.0, node=NodeId("r0n1"), lasts_s=3.0)
+    fault = Fault(kind="node", at_s=2.0, target=NodeId("r0n1"), lasts_s=3.0)
     behaviour = Behaviour(variance=0.3, progress_s=1.0, launch_s=0.2)
     monkeypatch.setattr(
         "railyard.resourcemanager.driving.coredriver.recipe_named", lambda _: toys.RECIPE

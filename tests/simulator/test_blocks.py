@@ -21,8 +21,7 @@ from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.simulator.blockstore import Disks
-from railyard.simulator.daemons import Fault
-from railyard.simulator.faults import NodeDown
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import moving
 from tests.workloads import MB, job_of, topology, workload
@@ -136,7 +135,7 @@ def test_a_node_that_is_lost_during_a_move_leaves_the_block_where_it_was(lost: s
         def input_not_moved(self, path: str, block: int) -> None:
             heard.append("not moved")
 
-    faults = (NodeDown(at_s=0.5, node=NodeId(lost), lasts_s=2.0),)
+    faults = (Fault(kind="node", at_s=0.5, target=NodeId(lost), lasts_s=2.0),)
     wanted = job(nodes=(("r0n0", "r0n1"),), submit_s=4.0)
     run = simulation(moving(Once), wanted, faults=faults, topology=place(replication=2))
     run.run()
@@ -162,7 +161,7 @@ def test_moves_by_dice_among_faults_replay(tmp_path, monkeypatch, seed: int):
     config = ClusterConfig(topology=doubled, seed=seed)
     events = EventLog(log, config)
     jobs = tuple(job(submit_s=at, blocks=8) for at in (0.0, 3.0, 6.0))
-    faults = (NodeDown(at_s=2.0, node=NodeId("r0n1"), lasts_s=3.0),)
+    faults = (Fault(kind="node", at_s=2.0, target=NodeId("r0n1"), lasts_s=3.0),)
     run = Simulation(config, workload(*jobs), faults=faults, log=events, recipe=recipe)
     run.run()
     events.close()

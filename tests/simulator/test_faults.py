@@ -12,14 +12,8 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
 from railyard.cluster.topologyfile import Links, Storage
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.simulator.daemons import Fault
 from railyard.simulator.faults import (
-    BlocksLost,
-    CapacityDrop,
-    NodeDown,
-    NodeSlow,
-    RackDown,
-    SlotsChange,
+    Fault,
     parse_faults,
 )
 from railyard.simulator.simulation import Simulation
@@ -36,7 +30,7 @@ def test_what_a_lost_node_ran_runs_again_once_that_is_noticed():
     # r0n1 goes down at 1 s; after a heartbeat of 0.5 s its map is pending; the slot of r0n0 is free
     # at 2 s; the block has a replica there.
     place = topology(storage=Storage(block=100 * MB, replication=2))
-    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=math.inf)
+    down = Fault(kind="node", target="r0n1", at_s=1.0, lasts_s=math.inf)
     run = simulation(job(maps=2), place=place, faults=(down,))
     assert ended_s(run) == pytest.approx(4.0)
     assert run.summary()["tasks"]["killed"] == 1
@@ -44,7 +38,7 @@ def test_what_a_lost_node_ran_runs_again_once_that_is_noticed():
 
 
 def test_a_node_that_comes_back_has_its_disk():
-    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=0.7)
+    down = Fault(kind="node", target="r0n1", at_s=1.0, lasts_s=0.7)
     run = simulation(job(maps=2), faults=(down,))
     assert ended_s(run) == pytest.approx(1.7 + 2.0)
     assert run.summary()["locality"]["node"] == 3
@@ -52,7 +46,7 @@ def test_a_node_that_comes_back_has_its_disk():
 
 def test_output_of_a_lost_node_is_made_again():
     # r0n1 is lost while its output is being fetched: its map runs on r0n0 once that is noticed.
-    down = NodeDown(node="r0n1", at_s=2.25, lasts_s=math.inf)
+    down = Fault(kind="node", target="r0n1", at_s=2.25, lasts_s=math.inf)
     place = topology(slots=2, storage=Storage(block=100 * MB, replication=2))
     run = simulation(job(maps=2, reduces=1, shuffle=100 * MB), place=place, faults=(down,))
     ended_s(run)
@@ -61,13 +55,13 @@ def test_output_of_a_lost_node_is_made_again():
 
 def test_a_rack_is_missed_only_after_the_expiry():
     place = topology(racks=2, nodes=1, storage=Storage(block=100 * MB, replication=2))
-    down = RackDown(rack="r1", at_s=1.0, lasts_s=math.inf)
+    down = Fault(kind="rack", target="r1", at_s=1.0, lasts_s=math.inf)
     run = simulation(job(maps=2), place=place, faults=(down,))
     assert ended_s(run) == pytest.approx(1.0 + place.liveness.expiry_s + 2.0)
 
 
 def test_a_slow_node_computes_longer_as_long_as_it_is_slow():
-    slow = NodeSlow(node="r0n1", factor=3.0, at_s=0.0, lasts_s=5.0)
+    slow = Fault(kind="slow", target="r0n1", amount=3.0, at_s=0.0, lasts_s=5.0)
     run = simulation(job(maps=2), job(name="b", maps=2, submit_s=7.0), faults=(slow,))
     run.run()
     assert [row["jct_s"] for row in run.summary()["jobs"]] == pytest.approx([6.0, 2.0])
@@ -75,7 +69,7 @@ def test_a_slow_node_computes_longer_as_long_as_it_is_slow():
 
 def test_a_node_with_half_its_slots_runs_half_as_many_tasks_at_once():
     """4 maps of 2 s hold the slots of r0n0; of the next 4, two run there at once, then all."""
-    drop = SlotsChange(node="r0n0", share=0.5, at_s=1.0, lasts_s=4.0)
+    drop = Fault(kind="slots", target="r0n0", amount=0.5, at_s=1.0, lasts_s=4.0)
     place = topology(nodes=1, slots=4, storage=Storage(block=100 * MB, replication=1))
     run = simulation(job(maps=12), place=place, faults=(drop,))
     assert ended_s(run) == pytest.approx(2.0 + 2.0 + 1.0 + 2.0 + 1.0)
@@ -87,7 +81,9 @@ def test_a_node_with_half_its_slots_runs_half_as_many_tasks_at_once():
     [((0.5,), 2), ((0.3,), 1), ((0.01,), 1), ((0.0,), 0), ((2.0,), 6), ((0.5, 0.5), 1)],
 )
 def test_slots_are_rounded_to_the_nearest_and_at_least_one_is_left(shares, slots):
-    faults = [SlotsChange(node="r0n1", share=s, at_s=1.0 + i) for i, s in enumerate(shares)]
+    faults = [
+        Fault(kind="slots", target="r0n1", amount=s, at_s=1.0 + i) for i, s in enumerate(shares)
+    ]
     forever = [msgspec.structs.replace(fault, lasts_s=math.inf) for fault in faults]
     run = simulation(job(maps=12, submit_s=5.0), place=topology(slots=3), faults=forever)
     run.run()
@@ -95,9 +91,10 @@ def test_slots_are_rounded_to_the_nearest_and_at_least_one_is_left(shares, slots
 
 
 def test_a_node_that_was_down_has_the_slots_that_are_left_to_it():
-    down = NodeDown(node="r0n1", at_s=1.0, lasts_s=3.0)
+    down = Fault(kind="node", target="r0n1", at_s=1.0, lasts_s=3.0)
     drops = [
-        SlotsChange(node="r0n1", share=s, at_s=2.0, lasts_s=t) for s, t in ((0.5, 9.0), (0, 1))
+        Fault(kind="slots", target="r0n1", amount=s, at_s=2.0, lasts_s=t)
+        for s, t in ((0.5, 9.0), (0, 1))
     ]
     run = simulation(job(maps=12), place=topology(slots=4), faults=(down, *drops))
     while run.heap.now_s < 4.5:
@@ -107,7 +104,7 @@ def test_a_node_that_was_down_has_the_slots_that_are_left_to_it():
 
 
 def test_a_link_with_half_its_capacity_carries_half_as_fast():
-    drop = CapacityDrop(link="r1.down", share=0.5, at_s=0.0, lasts_s=0.5)
+    drop = Fault(kind="link", target="r1.down", amount=0.5, at_s=0.0, lasts_s=0.5)
     place = topology(racks=2, nodes=1)
     run = simulation(job(maps=2, shares=(1.0, 0.0)), place=place, faults=(drop,))
     assert ended_s(run) == pytest.approx(0.5 + 0.75 + 2.0)
@@ -115,7 +112,7 @@ def test_a_link_with_half_its_capacity_carries_half_as_fast():
 
 def test_a_block_whose_replica_is_lost_is_read_elsewhere():
     place = topology(nodes=3, storage=Storage(block=100 * MB, replication=2))
-    lost = BlocksLost(node="r0n0", at_s=0.5)
+    lost = Fault(kind="blocks", target="r0n0", at_s=0.5)
     run = simulation(job(maps=3, submit_s=1.0), place=place, faults=(lost,))
     ended_s(run)
     summary = run.summary()
@@ -124,7 +121,7 @@ def test_a_block_whose_replica_is_lost_is_read_elsewhere():
 
 
 def test_blocks_that_nobody_has_fail_the_job():
-    faults = tuple(BlocksLost(node=node, at_s=0.5) for node in ("r0n0", "r0n1"))
+    faults = tuple(Fault(kind="blocks", target=node, at_s=0.5) for node in ("r0n0", "r0n1"))
     run = simulation(job(maps=1, submit_s=1.0), faults=faults)
     run.run()
     assert "no replica of its block can be read" in run.core.records["j1"].reason
@@ -136,12 +133,12 @@ def test_the_text_of_faults_is_parsed():
     text = "node:r0n1@10s+20s,rack:r2@30s,slow:r1n0*4@5+1min,link:r3.up*0.2@1s+1s,blocks:r0n0/3@2s"
     text += ",slots:r3n0*0.5@1s+9s"
     assert parse_faults(text, place, 60.0) == [
-        NodeDown(node="r0n1", at_s=10.0, lasts_s=20.0),
-        RackDown(rack="r2", at_s=30.0, lasts_s=math.inf),
-        NodeSlow(node="r1n0", factor=4.0, at_s=5.0, lasts_s=60.0),
-        CapacityDrop(link="r3.up", share=0.2, at_s=1.0, lasts_s=1.0),
-        BlocksLost(node="r0n0", every=3, at_s=2.0),
-        SlotsChange(node="r3n0", share=0.5, at_s=1.0, lasts_s=9.0),
+        Fault(kind="node", target="r0n1", at_s=10.0, lasts_s=20.0),
+        Fault(kind="rack", target="r2", at_s=30.0, lasts_s=math.inf),
+        Fault(kind="slow", target="r1n0", amount=4.0, at_s=5.0, lasts_s=60.0),
+        Fault(kind="link", target="r3.up", amount=0.2, at_s=1.0, lasts_s=1.0),
+        Fault(kind="blocks", target="r0n0", amount=3, at_s=2.0),
+        Fault(kind="slots", target="r3n0", amount=0.5, at_s=1.0, lasts_s=9.0),
     ]
 
 
@@ -168,12 +165,12 @@ def test_what_is_no_fault_is_refused(text: str):
 @pytest.mark.parametrize(
     ("fault", "right"),
     [
-        (NodeDown(node="r9n9", at_s=1.0), "a node of the topology"),
-        (RackDown(rack="r9", at_s=1.0), "a rack of the topology"),
-        (CapacityDrop(link="r9.up", share=0.5, at_s=1.0), 'unknown link "r9.up"'),
-        (NodeSlow(node="r0n0", factor=0.5, at_s=1.0), "a number >= 1"),
-        (SlotsChange(node="r9n9", share=0.5, at_s=1.0), "a node of the topology"),
-        (SlotsChange(node="r0n0", share=101.0, at_s=1.0), "a number from 0 to 100"),
+        (Fault(kind="node", target="r9n9", at_s=1.0), "a node of the topology"),
+        (Fault(kind="rack", target="r9", at_s=1.0), "a rack of the topology"),
+        (Fault(kind="link", target="r9.up", amount=0.5, at_s=1.0), 'unknown link "r9.up"'),
+        (Fault(kind="slow", target="r0n0", amount=0.5, at_s=1.0), "a number >= 1"),
+        (Fault(kind="slots", target="r9n9", amount=0.5, at_s=1.0), "a node of the topology"),
+        (Fault(kind="slots", target="r0n0", amount=101.0, at_s=1.0), "a number from 0 to 100"),
     ],
 )
 def test_faults_of_what_is_not_there_are_refused(fault: Fault, right: str):
@@ -189,7 +186,7 @@ def test_a_seed_gives_the_same_faults_all_over_in_time():
 
 
 def test_links_without_a_limit_stay_so():
-    drop = CapacityDrop(link="r0.up", share=0.5, at_s=0.0, lasts_s=0.5)
+    drop = Fault(kind="link", target="r0.up", amount=0.5, at_s=0.0, lasts_s=0.5)
     place = topology(racks=2, nodes=1, links=Links(nic=100e6, uplink=math.inf))
     assert ended_s(simulation(job(maps=2, shares=(1.0, 0.0)), place=place, faults=(drop,))) > 0
 
@@ -203,11 +200,15 @@ SHUFFLES = job(maps=2, reduces=2, shuffle=400 * MB)
 
 
 def stopped(*links: str, at_s: float = 0.0, lasts_s: float = math.inf) -> tuple[Fault, ...]:
-    return tuple(CapacityDrop(link=link, share=0.0, at_s=at_s, lasts_s=lasts_s) for link in links)
+    return tuple(
+        Fault(kind="link", target=link, amount=0.0, at_s=at_s, lasts_s=lasts_s) for link in links
+    )
 
 
 def without_slots(*nodes: str, at_s: float = 0.5, lasts_s: float = math.inf) -> tuple[Fault, ...]:
-    return tuple(SlotsChange(node=node, share=0.0, at_s=at_s, lasts_s=lasts_s) for node in nodes)
+    return tuple(
+        Fault(kind="slots", target=node, amount=0.0, at_s=at_s, lasts_s=lasts_s) for node in nodes
+    )
 
 
 def reasons(*jobs, faults: tuple[Fault, ...], place=PLACE, **behaviour: float) -> list[str]:
@@ -263,7 +264,7 @@ def test_slots_that_come_back_are_waited_for():
 
 
 def test_a_rack_is_lost_and_the_others_have_no_slots():
-    faults = (RackDown(rack="r1", at_s=0.5, lasts_s=math.inf), *without_slots("r0n0"))
+    faults = (Fault(kind="rack", target="r1", at_s=0.5, lasts_s=math.inf), *without_slots("r0n0"))
     [reason] = reasons(job(maps=6), faults=faults)
     assert "no node has a slot" in reason
     assert "r1n0 is lost" in reason
@@ -271,7 +272,7 @@ def test_a_rack_is_lost_and_the_others_have_no_slots():
 
 def test_no_replica_is_left():
     # as before: the read is retried, then the attempt fails, and the job with the fourth
-    fault = NodeDown(node="r0n0", at_s=0.1, lasts_s=math.inf)
+    fault = Fault(kind="node", target="r0n0", at_s=0.1, lasts_s=math.inf)
     [reason] = reasons(job(maps=4, shares=(1.0, 0.0)), faults=(fault,))
     assert "no replica of its block can be read" in reason
 

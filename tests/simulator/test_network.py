@@ -27,7 +27,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import CapacityDrop
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import FREEST
 from tests.simulator.test_simulation import job
@@ -48,7 +48,7 @@ class ReportedLinks:
 def watched(
     wanted: WorkloadJob,
     place: Topology,
-    faults: Sequence[CapacityDrop] = (),
+    faults: Sequence[Fault] = (),
     recipe: Recipe | None = FREEST,
     **options: float,
 ) -> tuple[Simulation, ReportedLinks]:
@@ -64,8 +64,8 @@ def link(capacity: float, free: float) -> LinkState:
     return LinkState(capacity_bytes_per_s=capacity, free_bytes_per_s=free)
 
 
-def drop(at_s: float, lasts_s: float, share: float = 0.5, name: str = "r1.up") -> CapacityDrop:
-    return CapacityDrop(link=name, share=share, at_s=at_s, lasts_s=lasts_s)
+def drop(at_s: float, lasts_s: float, share: float = 0.5, name: str = "r1.up") -> Fault:
+    return Fault(kind="link", target=name, amount=share, at_s=at_s, lasts_s=lasts_s)
 
 
 PLACE = topology(racks=2, nodes=1)

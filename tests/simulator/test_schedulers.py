@@ -21,8 +21,7 @@ from railyard.cluster.topologyfile import Links, Storage
 from railyard.jobs.workloads.model import Recurrence, WorkloadJob
 from railyard.resourcemanager.core.policies import figures_of
 from railyard.resourcemanager.driving.coredriver import Log
-from railyard.simulator.daemons import Fault
-from railyard.simulator.faults import RackDown
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.harness import tiny_cluster
 from tests.simulator.test_simulation import job
@@ -156,7 +155,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
     world = before.core.state
     planned = {each.id: world.policies.order.bound.racks_of(each) for each in world.jobs.values()}
     hit, [lost] = next((name, list(racks)) for name, racks in planned.items() if len(racks) == 1)
-    down = RackDown(rack=lost, at_s=1.0, lasts_s=math.inf)
+    down = Fault(kind="rack", target=lost, at_s=1.0, lasts_s=math.inf)
     launched = Launches()
     run = simulated("corral", jobs, faults=(down,), log=launched)
     expiry_s = run.config.topology.liveness.expiry_s

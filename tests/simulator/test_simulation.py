@@ -37,8 +37,7 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.behaviour import Behaviour, draw_deviation
-from railyard.simulator.daemons import Fault
-from railyard.simulator.faults import NodeDown
+from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.workloads import MB, job_of, topology, workload
 
@@ -140,7 +139,7 @@ def test_output_in_larger_blocks_is_as_much_in_fewer_flows():
     jobs = job(maps=1, output=250 * MB, files=False)
     blocks, one = (simulation(jobs, place=place, output_block=size) for size in (0, 300 * MB))
     assert ended_s(blocks) == pytest.approx(ended_s(one)) == pytest.approx(1.0 + 2.5)
-    assert (blocks.network.counts.opened, one.network.counts.opened) == (3, 1)
+    assert (blocks.network.opened, one.network.opened) == (3, 1)
     written = [run.summary()["jobs"][0]["output_bytes"] for run in (blocks, one)]
     assert written == [250 * MB, 250 * MB]
 
@@ -235,7 +234,7 @@ def write_run(path: Path) -> Simulation:
         for n in range(4)
     ]
     log = EventLog(path, config, buffered=True)
-    faults = (NodeDown(node="r1n0", at_s=3.0, lasts_s=4.0),)
+    faults = (Fault(kind="node", target="r1n0", at_s=3.0, lasts_s=4.0),)
     behaviour = Behaviour(variance=0.4, failures=0.05, launch_s=0.1)
     run = Simulation(config, workload(*jobs), behaviour, faults, log)
     run.run()
@@ -290,7 +289,7 @@ def test_jobs_that_will_never_end_are_reported():
 
 def test_jobs_fail_when_all_nodes_are_lost_for_good():
     nodes = ("r0n0", "r0n1")
-    faults = tuple(NodeDown(node=node, at_s=1.0, lasts_s=math.inf) for node in nodes)
+    faults = tuple(Fault(kind="node", target=node, at_s=1.0, lasts_s=math.inf) for node in nodes)
     run = simulation(job(maps=2), job(name="b", submit_s=30.0), faults=faults)
     run.run()
     ends = [(row["finished_s"], row["ok"]) for row in run.summary()["jobs"]]
@@ -416,7 +415,9 @@ def test_the_numbers_of_steps_are_added_up():
 
 
 def test_steps_after_one_that_failed_are_never_submitted():
-    faults = tuple(NodeDown(node=f"r0n{n}", at_s=1.0, lasts_s=math.inf) for n in range(2))
+    faults = tuple(
+        Fault(kind="node", target=f"r0n{n}", at_s=1.0, lasts_s=math.inf) for n in range(2)
+    )
     run = simulation(*steps(3), job(name="b", submit_s=500.0), faults=faults)
     run.run()
     assert [*run.core.records] == ["j1", "j4"]

@@ -34,6 +34,8 @@ from railyard.cluster.messaging.wire import Command, Event
 from railyard.dfs.messages import GetStatus, GetUsage, Status, Usage
 from railyard.jobs.workloads.model import Workload, WorkloadJob
 from railyard.netemu.messages import LinksObserved
+from railyard.oracles.faults.blockstore import FaultyBlockStore
+from railyard.oracles.faults.network import FaultyNetwork
 from railyard.oracles.faults.schedules import CIRCUITS
 from railyard.resourcemanager.core.files import success_file
 from railyard.resourcemanager.interface.commands import CloseCoflow, CommitJob, OpenCoflow, SetTimer
@@ -262,7 +264,8 @@ class Laws:
 
     def _is_committed(self, job: JobId) -> bool:
         store = self._run.store
-        answer = None if store.is_down else store.send(GetStatus(path=success_file(f"/out/{job}")))
+        is_down = isinstance(store, FaultyBlockStore) and store.is_down
+        answer = None if is_down else store.send(GetStatus(path=success_file(f"/out/{job}")))
         return isinstance(answer, Status) and answer.status is not None
 
     def _check_observed(self) -> None:
@@ -286,7 +289,8 @@ class Laws:
     def check_step(self) -> None:
         """After each step: of the network."""
         self._steps += 1
-        if self._run.network.is_stopped:
+        network = self._run.network
+        if isinstance(network, FaultyNetwork) and network.is_stopped:
             self._was_stopped = True
         elif self._has_circuits:
             self._check_circuits()
@@ -322,7 +326,8 @@ class Laws:
         before_s, before, capacities = self._last_check
         if self._was_stopped:  # it has heard of other capacities at any time since then
             self._was_stopped, capacities = False, {}
-        carried = self._run.network.bytes_by_link()
+        network = self._run.network
+        carried = (network if isinstance(network, FaultyNetwork) else fabric).bytes_by_link()
         for name, bytes_per_s in capacities.items():
             most = bytes_per_s * (fabric.now_s - before_s) * (1 + 1e-6) + _ROUNDING_BYTES
             new = carried[name] - before[name]
@@ -360,13 +365,16 @@ class Laws:
 
     def _check_bytes(self) -> None:
         network = self._run.network
-        bytes_ = network.bytes_by_category()
+        fabric, deaths = network.fabric, 0
+        bytes_, least = fabric.bytes_by_category(), fabric.finished_bytes
+        if isinstance(network, FaultyNetwork):
+            bytes_, least = network.bytes_by_category(), network.arrived_bytes
+            deaths = network.deaths
         carried = bytes_["rack"] + bytes_["cross_rack"]
         open_ = network.fabric.rates_bytes_per_s()
         under_way = sum(network.flows()[flow][0].size_bytes for flow in open_)
-        least = network.counts.arrived_bytes
-        most = least + network.counts.lost_bytes + under_way
-        slack = network.counts.opened * (1 + network.deaths) + 1  # one byte of rounding per flow
+        most = least + network.lost_bytes + under_way
+        slack = network.opened * (1 + deaths) + 1  # one byte of rounding per flow
         if not least - slack <= carried <= most + slack:
             raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
 

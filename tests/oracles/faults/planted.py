@@ -19,13 +19,13 @@ from railyard.dfs.namenode.blockmap import BlockMap
 from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.netemu.fabric.fabric import Fabric, Order, TakeUpFlow
 from railyard.netemu.messages import SetCapacity
+from railyard.oracles.faults import simulation as settling
+from railyard.oracles.faults.driver import RestartableDriver
+from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.interface.events import JobCommitFailed
-from railyard.simulator import deaddaemons as settling
-from railyard.simulator.deaddaemons import FaultyWorkers
 from railyard.simulator.nodemanagers import NodeManagers
-from railyard.simulator.restarts import RestartableDriver
 
 Patch = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
 
@@ -176,14 +176,14 @@ PLANTED: dict[str, Patch] = {
         _commit_not_looked_up,
     ),
     "timers that are forgotten": (
-        "railyard.simulator.restarts",
+        "railyard.oracles.faults.driver",
         "follow_timers",
         _timers_forgotten,
     ),
     "a link that carries too much": (Fabric, "handle", _link_too_wide),
     "a journal that lacks an entry": (MemoryJournal, "commit", _journal_entry_lost),
     "output of a lost node": (Attempts, "_lose_outputs_on", _output_of_lost_node),
-    "other random numbers": ("railyard.simulator.restarts", "rebuilt", _other_dice),
+    "other random numbers": ("railyard.oracles.faults.driver", "rebuilt", _other_dice),
 }
 
 

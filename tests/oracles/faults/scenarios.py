@@ -13,11 +13,13 @@ from railyard.cluster.errors import InvariantError
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.jobs.workloads.model import Workload
 from railyard.oracles.faults import toys
+from railyard.oracles.faults.daemons import DaemonFault
+from railyard.oracles.faults.driver import Journaled
 from railyard.oracles.faults.laws import Laws
 from railyard.oracles.faults.schedules import Schedule, large_schedule, recipe_of, small_schedule
+from railyard.oracles.faults.simulation import FaultySimulation
 from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.simulator.restarts import Journaled, RestartableDriver
 from railyard.simulator.simulation import Simulation
 
 #: Jobs must end within so many seconds after the last fault.
@@ -31,7 +33,8 @@ class Scenario:
         self.schedule = schedule
         self.jobs = Workload(name=schedule.name, source="", jobs=schedule.jobs)
         self.log: Log | None = None  #: also gets all events, if set
-        self.run = Simulation(
+        has_deaths = any(isinstance(fault, DaemonFault) for fault in schedule.faults)
+        self.run = (FaultySimulation if has_deaths else Simulation)(
             schedule.config,
             self.jobs,
             schedule.behaviour,
@@ -40,8 +43,8 @@ class Scenario:
             recipe=recipe_of(schedule.config.scheduler),
         )
         self.laws = Laws(self.run, self.jobs)
-        driver = self.run.driver
-        if isinstance(driver, RestartableDriver):
+        if isinstance(self.run, FaultySimulation):
+            driver = self.run.driver
             driver.on_rebuilt = self._rebuilt
             self.laws.is_late = lambda: driver.hears_late
 
@@ -54,7 +57,7 @@ class Scenario:
             laws.check_step()
             if run.heap.now_s > until_s:
                 raise InvariantError(f"jobs go on at {run.heap.now_s:.0f} s")
-        while run.core.state.draining or not run.is_whole:
+        while run.core.state.draining or (isinstance(run, FaultySimulation) and not run.is_whole):
             run.step()
         laws.check_end()
         return run
@@ -118,7 +121,7 @@ def in_words(schedule: Schedule) -> list[str]:
         lines.append(f"{job.submit_s:.3f} s: {job.name} of {job.user}, tasks {stages}")
     for fault in sorted(schedule.faults, key=lambda fault: fault.at_s):
         row = msgspec.to_builtins(fault)
-        at_s, lasts_s, kind = row.pop("at_s"), row.pop("lasts_s"), row.pop("type")
+        at_s, lasts_s, kind = row.pop("at_s"), row.pop("lasts_s"), row.pop("kind")
         words = " ".join(f"{name}={value}" for name, value in row.items() if value)
         lines.append(f"{at_s:.3f} s: {kind} for {lasts_s:g} s, {words}")
     return lines

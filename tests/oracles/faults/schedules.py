@@ -25,13 +25,18 @@ from railyard.cluster.topologyfile import (
 from railyard.jobs.workloads.model import InputFile, Recurrence, WorkloadJob, WorkStage
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.oracles.faults import toys
+from railyard.oracles.faults.daemons import (
+    DATA_NODE,
+    NODE_MANAGER,
+    DaemonDown,
+    DaemonStopped,
+)
 from railyard.resourcemanager.interface.policies import CopyPolicy
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.daemons import DATA_NODE, NODE_MANAGER, DaemonDown, DaemonStopped, Fault
-from railyard.simulator.faults import random_fault, random_faults
+from railyard.simulator.faults import Fault, random_fault, random_faults
 
 #: Flow schedulers that use circuits.
 CIRCUITS = ("sunflow",)
@@ -299,7 +304,7 @@ def small_schedule(scheduler: str, seed: int) -> Schedule:
     toss = random.Random(f"{scheduler} {seed} flows")
     faults = [
         _among_flows(toss, fault)
-        if isinstance(fault, DaemonDown) and fault.daemon == "network"
+        if isinstance(fault, DaemonDown) and fault.target == "network"
         else fault
         for fault in faults
     ]
@@ -335,9 +340,9 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
     )[0]
     daemon = f"{kind}-{dice.choice(racks)}" if kind in ("nodemanager", "datanode") else kind
     if kind in ("resourcemanager", "namenode") and dice.random() < 0.2:
-        return DaemonStopped(daemon=daemon, at_s=at_s, lasts_s=lasts_s)
+        return DaemonStopped(target=daemon, at_s=at_s, lasts_s=lasts_s)
     return DaemonDown(
-        daemon=daemon,
+        target=daemon,
         at_s=at_s,
         lasts_s=lasts_s,
         after=dice.randrange(4),
@@ -350,7 +355,7 @@ def _fault(dice: random.Random, topology: Topology) -> Fault:
 
 def _half_heard(dice: random.Random, fault: Fault) -> Fault:
     """The network may hear more or less of a dying ResourceManager's last orders than others do."""
-    if not isinstance(fault, DaemonDown) or fault.daemon != "resourcemanager":
+    if not isinstance(fault, DaemonDown) or fault.target != "resourcemanager":
         return fault
     if (fault.lost and not fault.sent) or dice.random() < 0.5:
         return fault
@@ -370,7 +375,7 @@ def _other_stops(dice: random.Random, topology: Topology) -> list[Fault]:
     if dice.random() < _STOPPED_NETWORK:
         at_s, lasts_s = dice.uniform(0.001, 1.8), dice.choice((0.01, 0.1, 0.4, 1.2))
         hears_first = dice.random() < 0.5
-        stop = DaemonStopped(daemon="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
+        stop = DaemonStopped(target="network", at_s=at_s, lasts_s=lasts_s, hears_first=hears_first)
         stops.append(_among_flows(dice, stop))
     if dice.random() < _STOPPED_DATA_NODE:
         stops.append(_among_flows(dice, _stopped_in_rack(dice, topology, DATA_NODE)))
@@ -389,7 +394,7 @@ def _stopped_in_rack(dice: random.Random, topology: Topology, kind: str) -> Daem
     rack = dice.choice(topology.rack_list()).id
     lasts_s = topology.liveness.expiry_s * dice.choice((0.02, 0.2, 0.5, 0.9))
     at_s = dice.uniform(0.001, 1.8)
-    return DaemonStopped(daemon=kind + rack, at_s=at_s, lasts_s=lasts_s)
+    return DaemonStopped(target=kind + rack, at_s=at_s, lasts_s=lasts_s)
 
 
 def _suited(jobs: list[WorkloadJob], recipe: Recipe, seed: int, racks: int) -> list[WorkloadJob]:

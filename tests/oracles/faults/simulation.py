@@ -1,48 +1,55 @@
-"""The simulated nodes where daemons may die: orders that only the network or a reader has heard.
+"""A simulation whose daemons die at a chosen message and are restarted, or are stopped for a while.
 
-An order about a fetch goes to the network and to the reader's NodeManager, over connections of
-their own.  So when the ResourceManager dies, one of them may have heard more of its last orders;
-one that is stopped or has yet to register hears them later.
+    resourcemanager   its successor replays its journal, and settles the rest with all others
+    namenode          its successor has its journal's files; DataNodes register with their blocks
+    network           flows stop where they are, and go on once those who send have told them
+    nodemanager-r0    its attempts are gone, its successor finds its map output, or most of it;
+                      blocks on its disks stay readable
+    datanode-r0       its blocks can't be read; attempts go on
 
-    network alone       the flow is granted bytes, and nobody sends: it ends once the NodeManager
-                        has heard of it, too
-    NodeManager alone   the fetch waits until the network hears of the flow
+One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
+NodeManager that is stopped go on; what they tell is told later, and fetches from it end then.  A
+network that is stopped grants nothing, and then all at once that it would have granted.  Blocks
+stand still that a DataNode sends or receives which is stopped.
 
-Not here: who hears what (``simulator.restarts``).
+As ``resourcemanager.process`` does, a restarted ResourceManager settles the difference between what
+its core knows and what the others say that they have.
+
+Not here: faults of nodes, disks and links (``railyard.simulator.faults``).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from railyard.cluster.errors import require, unknown_name
-from railyard.cluster.ids import FlowId, NodeId, RackId, job_of, rack_of
+from railyard.cluster.ids import JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages import (
     BeginAttempt,
     CancelFlow,
+    DiscardJob,
     FetchOutput,
-    HeldAttempt,
     KillAttempt,
     LaunchAttempt,
     NodeJoined,
     NodeLost,
-    NodeManagerHolds,
     NodeRestarted,
     SlotsChanged,
     StartFlow,
 )
-from railyard.cluster.messaging.wire import Command
+from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
+from railyard.dfs.messages import MoveReplica
+from railyard.jobs.workloads.model import WorkloadJob
+from railyard.netemu.fabric.fabric import Fabric
 from railyard.netemu.model.flows import FlowSpec
-from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.driving.orders import settle_with
-from railyard.simulator.clock import EventHeap, EventPriority
-from railyard.simulator.daemons import (
+from railyard.oracles.faults.blockstore import FaultyBlockStore
+from railyard.oracles.faults.daemons import (
     DATA_NODE,
     NODE_MANAGER,
     DaemonDown,
@@ -50,158 +57,21 @@ from railyard.simulator.daemons import (
     DaemonStopped,
     daemons_of,
 )
-from railyard.simulator.deadnetwork import FaultyNetwork
-from railyard.simulator.network import LinkWatch, OnEnd
-from railyard.simulator.nodemanagers import Fetch, NodeManagers, flow_of, is_fetch
-from railyard.simulator.restarts import RestartableDriver
+from railyard.oracles.faults.driver import RestartableDriver
+from railyard.oracles.faults.network import FaultyLinkWatch, FaultyNetwork
+from railyard.oracles.faults.workers import FaultyWorkers, is_fetch
+from railyard.resourcemanager.core.core import Core
+from railyard.resourcemanager.core.joblife import commit_order
+from railyard.resourcemanager.driving.coredriver import Log
+from railyard.resourcemanager.driving.orders import settle_with
+from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, OpenCoflow
+from railyard.resourcemanager.interface.recipe import LinksConfig
+from railyard.simulator.blockstore import OnMoved
+from railyard.simulator.clock import EventHeap, EventPriority
+from railyard.simulator.faults import Fault, Faults
+from railyard.simulator.nodemanagers import NodeManagers, flow_of
+from railyard.simulator.simulation import Simulation
 from railyard.simulator.submissions import Submissions
-
-
-class FaultyWorkers(NodeManagers):
-    """The attempts of all nodes, and their fetches, some of which are known to one of the two."""
-
-    network: FaultyNetwork
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._unopened: dict[FlowId, StartFlow] = {}  #: known to the NodeManager alone
-
-    @property
-    def has_half_heard(self) -> bool:
-        """Whether one of the two alone knows of any fetch."""
-        return bool(self._unopened or self.network.has_held)
-
-    # What the network alone hears ----------------------------------------------------------------
-    def network_opens(self, order: StartFlow) -> None:
-        """The network hears of a fetch; one that is down hears of it when the NodeManager does."""
-        if self._unopened.pop(order.flow, None) is not None:
-            self.start_flow(order)
-            return
-        if _crosses(order) and self._has_ends(order) and not self.network.is_down:
-            self.carry((order,))
-            self.network.hold(order.flow)
-
-    def network_closes(self, order: CancelFlow) -> None:
-        """The network hears that a fetch is cancelled: nothing more comes."""
-        fetch = self._fetch_order(order.flow)
-        if fetch is None or not _crosses(fetch) or self.network.is_down:
-            return
-        if not self.network.is_held(order.flow):
-            self._unopened[order.flow] = fetch
-        self.network.cancel(order.flow)
-
-    # What the NodeManager alone hears ------------------------------------------------------------
-    def reader_fetches(self, order: StartFlow) -> None:
-        """The NodeManager hears of a fetch; it finds out by itself that the source is gone."""
-        if _crosses(order) and self._has_ends(order) and not self.network.is_held(order.flow):
-            self._unopened[order.flow] = order
-        else:
-            self.start_flow(order)
-
-    def reader_forgets(self, order: CancelFlow) -> None:
-        """The NodeManager hears that a fetch is cancelled."""
-        fetch = self._fetch_order(order.flow)
-        if fetch is not None and _crosses(fetch):
-            self.network.hold(order.flow)
-        else:
-            self.cancel_flow(order)
-
-    # What both have heard, in the end ------------------------------------------------------------
-    def start_flows(self, commands: Sequence[StartFlow]) -> None:
-        """Start the flows of fetches, of which the network may know some."""
-        commands = self.accepted(commands)
-        if self.has_half_heard:
-            commands = [each for each in commands if not self._completes(each)]
-        super().start_flows(commands)
-
-    def _completes(self, order: StartFlow) -> bool:
-        """Whether an order for both is the NodeManager's to a fetch that the network knows."""
-        self._unopened.pop(order.flow, None)
-        if not self.network.is_held(order.flow):
-            return False
-        if self._has_ends(order):
-            self.network.release(order.flow)
-            return True
-        self.network.cancel(order.flow)  # nobody will send
-        return False
-
-    def cancel(self, flow: FlowId) -> None:
-        """Both hear that a fetch is cancelled."""
-        self._unopened.pop(flow, None)
-        super().cancel(flow)
-
-    # What happens meanwhile ----------------------------------------------------------------------
-    def open_all(self, orders: Iterable[StartFlow]) -> None:
-        """Register the open fetches with the network again."""
-        for order in [order for order in orders if order.flow in self._unopened]:
-            self.network_opens(order)
-
-    def end_flows(
-        self, node: NodeId, reason: str, which: Callable[[OnEnd], bool] = lambda _: True
-    ) -> None:
-        """A node's NodeManager is gone, with what it knows; readers elsewhere notice."""
-        for flow in [flow for flow, order in self._unopened.items() if order.dst == node]:
-            del self._unopened[flow]
-        super().end_flows(node, reason, which)
-        for order in [order for order in self._unopened.values() if order.src == node]:
-            del self._unopened[order.flow]
-            Fetch(self, order, self.heap.now_s)(order.size_bytes, reason)
-
-    def holds(self, rack: RackId) -> NodeManagerHolds:
-        """What a rack's NodeManager has, as it would say after a restart of the ResourceManager."""
-        attempts = [
-            HeldAttempt(attempt=one.id, node=one.node, has_slot=one.has_slot, killed=False)
-            for one in self.running.values()
-            if rack_of(one.node) == rack
-        ]
-        attempts += [
-            HeldAttempt(attempt=name, node=node, has_slot=True, killed=True)
-            for name, node in self.dying.items()
-            if rack_of(node) == rack
-        ]
-        flows = [
-            flow
-            for flow, (spec, on_end) in self.network.flows().items()
-            if isinstance(on_end, Fetch)
-            and rack_of(spec.dst) == rack
-            and not self.network.is_held(flow)
-        ]
-        flows += [flow for flow, each in self._unopened.items() if rack_of(each.dst) == rack]
-        flows += [flow for flow, each in self._waiting.items() if rack_of(each.dst) == rack]
-        flows += [
-            flow for one in self.running.values() if rack_of(one.node) == rack for flow in one.early
-        ]
-        return NodeManagerHolds(rack=rack, attempts=tuple(attempts), flows=tuple(flows), jobs=())
-
-    def fetches(self) -> list[FlowId]:
-        """The flows between two nodes that jobs have in the network."""
-        return [
-            flow
-            for flow, (spec, on_end) in self.network.flows().items()
-            if isinstance(on_end, Fetch) and spec.src != spec.dst
-        ]
-
-    def _fetch_order(self, flow: FlowId) -> StartFlow | None:
-        """The order for a fetch that has a flow; None if there is none."""
-        _, on_end = self.network.flows().get(flow, (None, None))
-        return on_end.command if isinstance(on_end, Fetch) else None
-
-    def _has_ends(self, order: StartFlow) -> bool:
-        return {order.src, order.dst}.isdisjoint(self.down)
-
-
-def _crosses(order: StartFlow) -> bool:
-    """Whether the network has any part in a fetch."""
-    return order.src != order.dst and order.size_bytes > 0
-
-
-# What a restarted ResourceManager settles with the network, NodeManagers, NameNode and clients.
-#
-# As ``resourcemanager.process`` does: all that is ever settled is the difference between what the
-# core knows and what the others say that they have.
-#
-# Never here: how it dies, and what others keep for it meanwhile; see ``driver.py``.
-
 
 #: How long a NodeManager waits before it registers again with one that does not answer.
 _AGAIN_S = 0.1
@@ -215,6 +85,82 @@ def tell_network(core: Core, workers: FaultyWorkers) -> None:
     workers.open_all(orders)
 
 
+class ForResourceManager:
+    """The block store as a ResourceManager asks it: what is answered to a dead one is lost."""
+
+    def __init__(self, store: FaultyBlockStore, driver: RestartableDriver) -> None:
+        self._store, self._driver = store, driver
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def ask(self, message: Message, then: Callable[[Message | Refusal | None], None]) -> None:
+        """As of the block store."""
+        self._store.ask(message, self._if_alive(then))
+
+    def move(self, wanted: MoveReplica, on_end: OnMoved) -> None:
+        """As of the block store."""
+        self._store.move(wanted, self._if_alive(on_end))
+
+    def _if_alive(self, then: Callable[[Any], None]) -> Callable[[Any], None]:
+        epoch = self._driver.epoch
+
+        def answered(answer: object) -> None:
+            if self._driver.epoch == epoch:
+                then(answer)
+
+        return answered
+
+
+class FaultySubmissions(Submissions):
+    """Submits, commits and ends jobs, for a ResourceManager that may die."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        driver: RestartableDriver,
+        store: FaultyBlockStore,
+        workers: FaultyWorkers,
+    ) -> None:
+        super().__init__(topology, driver, cast("Any", ForResourceManager(store, driver)), workers)
+        self._over: dict[JobId, None] = {}  #: jobs that have ended
+
+    def submit(self, job: JobId, wanted: WorkloadJob) -> None:
+        """Submit a job, once the NameNode can say where the input is."""
+        store = cast("FaultyBlockStore", self._store)
+        if store.is_down:
+            store.when_back(partial(self.submit, job, wanted))
+        else:
+            super().submit(job, wanted)
+
+    def resume(self) -> None:
+        """Have done what a ResourceManager that died may not have done any more.
+
+        As ``resourcemanager.process.main`` has: jobs are committed and discarded again, blocks
+        moved again, and clients told of the ends of jobs.
+        """
+        core = self._driver.core
+        state = core.state
+        for job in list(self._workers.jobs):
+            record = state.records.get(job)
+            if record is None or job in state.jobs:
+                continue
+            if job not in self._over:
+                ok, path = bool(record.ok), self._outputs.get(job, "")
+                self._end(EndJob(job=job, ok=ok, reason=record.reason, output_path=path))
+            if job not in state.draining:
+                self._discard(DiscardJob(job=job))
+        for known in list(state.jobs.values()):
+            if known.state == "committing":
+                self._commit(commit_order(known))
+        for order in core.moves:
+            self._move(order)
+
+    def _end(self, command: EndJob) -> None:
+        self._over[command.job] = None
+        super()._end(command)
+
+
 class Settling:
     """Settles what was on its way when a ResourceManager died."""
 
@@ -224,8 +170,8 @@ class Settling:
         heap: EventHeap,
         driver: RestartableDriver,
         workers: FaultyWorkers,
-        jobs: Submissions,
-        links: LinkWatch | None,
+        jobs: FaultySubmissions,
+        links: FaultyLinkWatch | None,
     ) -> None:
         self._racks = {rack.id: tuple(n.id for n in rack.nodes) for rack in topology.rack_list()}
         self._heap = heap
@@ -290,23 +236,6 @@ class Settling:
         driver.tell(differences.events)
 
 
-# Faults of daemons: they die at a chosen message and are restarted, or are stopped for a while.
-#
-#     resourcemanager   its successor replays its journal, and settles the rest with all others
-#     namenode          its successor has its journal's files; DataNodes register with their blocks
-#     network           flows stop where they are, and go on once those who send have told them
-#     nodemanager-r0    its attempts are gone, its successor finds its map output, or most of it;
-#                       blocks on its disks stay readable
-#     datanode-r0       its blocks can't be read; attempts go on
-#
-# One that is stopped (SIGSTOP) hears what was said meanwhile when it goes on.  Attempts of a
-# NodeManager that is stopped go on; what they tell is told later, and fetches from it end then.  A
-# network that is stopped grants nothing, and then all at once that it would have granted.  Blocks
-# stand still that a DataNode sends or receives which is stopped.
-#
-# Not here: faults of nodes, disks and links; see ``faults.py``.
-
-
 _CENTRAL = ("resourcemanager", "namenode", "network")
 #: How long a NodeManager waits before it registers again with a ResourceManager that is dead.
 
@@ -322,9 +251,9 @@ def check_daemon_faults(faults: Sequence[DaemonFault], topology: Topology) -> No
     of_racks = [kind + rack for kind in (NODE_MANAGER, DATA_NODE) for rack in racks]
     known = [*_CENTRAL, *of_racks]
     for fault in faults:
-        if fault.daemon not in known:
-            raise unknown_name("daemon", fault.daemon, known)
-        if isinstance(fault, DaemonStopped) and fault.daemon in of_racks:
+        if fault.target not in known:
+            raise unknown_name("daemon", fault.target, known)
+        if isinstance(fault, DaemonStopped) and fault.target in of_racks:
             expiry_s = topology.liveness.expiry_s
             right = f"less than {expiry_s} s, after which it counts as lost"
             require(fault.lasts_s < expiry_s, "DaemonStopped: lasts_s", fault.lasts_s, right)
@@ -395,13 +324,13 @@ class DaemonFaults:
         for armed in list(self._armed):
             fault = armed.fault
             armed.flows_left -= sum(
-                fault.daemon == "network" or fault.daemon in daemons_of(spec) for spec in flows
+                fault.target == "network" or fault.target in daemons_of(spec) for spec in flows
             )
             if armed.flows_left <= 0:
                 self._fire(armed, fault.lag_s)
 
     def _begin(self, fault: DaemonFault) -> None:
-        dies, stops = self._kinds[fault.daemon.split("-")[0]]
+        dies, stops = self._kinds[fault.target.split("-")[0]]
         if isinstance(fault, DaemonStopped):
             stops(fault)
         else:
@@ -440,7 +369,7 @@ class DaemonFaults:
 
     def _node_manager_down(self, fault: DaemonDown) -> None:
         """Its attempts, and what it had to tell, die with it; see ``nodemanager.process``."""
-        workers, nodes = self._workers, self._nodes_of(fault.daemon)
+        workers, nodes = self._workers, self._nodes_of(fault.target)
         rack = rack_of(nodes[0])
         if not workers.unserved.isdisjoint(nodes):
             return  # it is dead already
@@ -453,12 +382,12 @@ class DaemonFaults:
         for node in nodes:
             workers.end_work(node)
             workers.outputs.damage(node, fault.lost)
-        self._network.daemon_is_gone(fault.daemon)
+        self._network.daemon_is_gone(fault.target)
         self._heap.after(self._expiry_s, self._notice, nodes)
         self._heap.after(fault.lasts_s, self._node_manager_back, nodes)
 
     def _node_manager_stopped(self, fault: DaemonStopped) -> None:
-        driver, rack = self._driver, rack_of(self._nodes_of(fault.daemon)[0])
+        driver, rack = self._driver, rack_of(self._nodes_of(fault.target)[0])
         if rack not in driver.stopped and rack not in self._workers.unregistered:
             driver.stop_manager(rack)
             goes_on = partial(driver.manager_goes_on, rack, self._is_wanted)
@@ -515,20 +444,20 @@ class DaemonFaults:
                 workers.report(NodeJoined(node=node, rack=rack, slots=slots))
 
     def _data_node_stopped(self, fault: DaemonStopped) -> None:
-        store, nodes = self._workers.store, self._nodes_of(fault.daemon)
+        store, nodes = self._workers.store, self._nodes_of(fault.target)
         rack = rack_of(nodes[0])
         if rack not in store.stopped and not all(n in store.down for n in nodes):
             store.stop_datanode(rack)
             self._network.daemon_stops(fault, partial(store.datanode_goes_on, rack))
 
     def _data_node_down(self, fault: DaemonDown) -> None:
-        store, nodes = self._workers.store, self._nodes_of(fault.daemon)
+        store, nodes = self._workers.store, self._nodes_of(fault.target)
         for node in nodes:
             store.down.begin(node)
         for node in nodes:
             reason = f"the DataNode of {node} is gone"
             self._network.end_flows_of(node, reason, lambda end: not is_fetch(end))
-        self._network.daemon_is_gone(fault.daemon)
+        self._network.daemon_is_gone(fault.target)
         store.datanode_is_gone(rack_of(nodes[0]))
         self._heap.after(fault.lasts_s, self._data_node_back, nodes)
 
@@ -541,3 +470,70 @@ class DaemonFaults:
     def _nodes_of(self, daemon: str) -> list[NodeId]:
         rack = daemon.split("-", 1)[1]
         return [node for node in self._nodes if rack_of(node) == rack]
+
+
+class FaultySimulation(Simulation):
+    """A simulation with faults of daemons, among others."""
+
+    driver: RestartableDriver
+    network: FaultyNetwork
+    store: FaultyBlockStore
+    workers: FaultyWorkers
+    jobs: FaultySubmissions
+    _links: FaultyLinkWatch | None
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        """Raises ``UsageError`` as ``check_daemon_faults`` does."""
+        super().__init__(*args, **settings)
+        driver, workers, topology = self.driver, self.workers, self.config.topology
+        driver.halves = {
+            StartFlow: (workers.network_opens, workers.reader_fetches),
+            CancelFlow: (workers.network_closes, workers.reader_forgets),
+            OpenCoflow: (workers.open_coflow, None),
+            CloseCoflow: (workers.close_coflow, None),
+        }
+        Settling(topology, self.heap, driver, workers, self.jobs, self._links)
+        slots_of = self.faults.slots_of
+        DaemonFaults(self._daemon_faults, topology, self.heap, driver, workers, slots_of)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all daemons and nodes are up, and have said what they have."""
+        driver, store = self.driver, self.store
+        return not (
+            driver.is_down
+            or driver.away
+            or driver.stopped
+            or self.network.is_down
+            or store.is_down
+            or store.stopped
+        )
+
+    def _make_driver(
+        self,
+        make_core: Callable[[], Core],
+        log: Log | None,
+        stopwatch: Callable[[], float] | None,
+        in_batches: bool,
+    ) -> RestartableDriver:
+        return RestartableDriver(make_core, self.heap, log, stopwatch)
+
+    def _make_network(self, make_fabric: Callable[[], Fabric]) -> FaultyNetwork:
+        return FaultyNetwork(make_fabric, self.heap, self.behaviour.fetch_s)
+
+    def _make_store(self) -> FaultyBlockStore:
+        return FaultyBlockStore(self.config.topology, self.chance, self.heap, self.network)
+
+    def _make_workers(self) -> FaultyWorkers:
+        return FaultyWorkers(*self._for_workers())
+
+    def _make_submissions(self) -> FaultySubmissions:
+        return FaultySubmissions(self.config.topology, self.driver, self.store, self.workers)
+
+    def _make_link_watch(self, config: LinksConfig) -> FaultyLinkWatch:
+        return FaultyLinkWatch(self.network, self.heap, config, self.driver.feed)
+
+    def _plan_faults(self, workers: NodeManagers, faults: Sequence[Fault]) -> Faults:
+        self._daemon_faults = [fault for fault in faults if isinstance(fault, DaemonFault)]
+        others = [fault for fault in faults if not isinstance(fault, DaemonFault)]
+        return Faults(others, self.config.topology, self.heap, workers, self._daemon_faults)

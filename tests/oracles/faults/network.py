@@ -1,31 +1,47 @@
-"""A network in place of one that died, until it has been told what there is.
+"""A simulated network that may be stopped or die, as may daemons that hold ends of its flows.
 
-As on a cluster (``netemu.client``), each sender tells its own flows and what it was granted
-of them, at its own moment; the ResourceManager says which coflows and flows of jobs there are.
-A flow of a job goes on once both have.  Until then nothing of it is granted.  What comes of what
-they say is decided by the emulator's own ledger.
+the network is stopped   It hears its orders when it goes on.  Its clock has gone on, so what
+                         would have been granted is so then (``netemu.emulator.process``).
+the network dies         Its flows stop where they are.  As on a cluster (``netemu.client``), each
+                         sender tells its successor its own flows and what it was granted of them,
+                         at its own moment; the ResourceManager says which coflows and flows of
+                         jobs there are.  A flow of a job goes on once both have; until then nothing
+                         of it is granted.  What comes of what they say is decided by the emulator's
+                         own ledger.
+a daemon is stopped      It moves no bytes: a flow of which it holds an end is granted, and ends
+                         when it goes on.
 
-Not here: when they do so; see ``simulator.deaddaemons``.
+Not here: when that happens; see ``simulation``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import msgspec
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.netemu.emulator.grants import Ledger
+from railyard.netemu.emulator.statistics import plus
 from railyard.netemu.fabric.fabric import Fabric, Order, StartFlows
-from railyard.netemu.messages import CloseFlow, FinishCoflow, RegisterCoflow, SetCapacity
+from railyard.netemu.messages import (
+    CloseFlow,
+    FinishCoflow,
+    LinksObserved,
+    NetworkStats,
+    RegisterCoflow,
+    SetCapacity,
+)
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.flows import CoflowPast, Finished, FlowRows, FlowSpec
+from railyard.netemu.model.network import LinkState, ObservedLinks
+from railyard.oracles.faults.daemons import DaemonStopped, Mailbox, daemons_of, is_fetch, sender_of
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.daemons import DaemonStopped, Mailbox, daemons_of, is_fetch, sender_of
-from railyard.simulator.network import OnEnd, SimulatedNetwork
+from railyard.simulator.network import LinkWatch, OnEnd, SimulatedNetwork
 
 
 class Untold(msgspec.Struct, frozen=True):
@@ -156,16 +172,6 @@ class Successor:
         ledger.attach(spec.flow, peer, again=each.is_known, sent_bytes=each.sent_bytes)
 
 
-# A simulated network that may be stopped or die, as may daemons that hold ends of its flows.
-#
-# the network is stopped   It hears its orders when it goes on.  Its clock has gone on, so what
-#                          would have been granted is so then (``netemu.emulator.process``).
-# the network dies         Its flows stop where they are, and are told to its successor by those
-#                          who send, with what they have sent (``successor.py``).
-# a daemon is stopped      It moves no bytes: a flow of which it holds an end is granted, and ends
-#                          when it goes on.
-
-
 #: A network that was late by so much counts orders within this share of it as given together, as
 #: ``netemu.emulator.process`` does.
 _TOGETHER_LATE = 0.1
@@ -174,19 +180,62 @@ _TOGETHER_LATE = 0.1
 class FaultyNetwork(SimulatedNetwork):
     """The network, or what there is of it."""
 
-    fabric: Fabric
-
     def __init__(
         self, make_fabric: Callable[[], Fabric], heap: EventHeap, latency_s: float = 0.0
     ) -> None:
         super().__init__(make_fabric(), heap, latency_s)
         self._make_fabric = make_fabric
+        self._carrier: Fabric | Successor = self.fabric
+        self.is_stopped = False  #: whether it hears and grants nothing just now, and goes on later
+        #: called with flows that are about to start, if there is somebody to call
+        self.on_start: Callable[[Sequence[FlowSpec]], None] | None = None
+        self._dead: list[Fabric] = []  #: fabrics of networks that have died
+        self._sent_before: dict[FlowId, int] = {}  #: {flow: bytes it had sent over dead fabrics}
+        self._arrived_bytes = 0
         self._mail = Mailbox()  #: of the network, since it was stopped last
         self._closing: set[FlowId] = set()  #: flows that it has yet to hear are cancelled
         #: of daemons that are stopped; by a flow's name, of its reader's NodeManager, which has
         #: not heard of that flow
         self._stopped: dict[str, Mailbox] = {}
 
+    # Counted over all fabrics ---------------------------------------------------------------------
+    @property
+    def deaths(self) -> int:
+        """How many times the network has died."""
+        return len(self._dead)
+
+    @property
+    def arrived_bytes(self) -> int:
+        """Total size of the flows that have finished, and what others sent over dead fabrics."""
+        return self._arrived_bytes
+
+    def stats(self) -> NetworkStats:
+        """The network's counters, in the format of the emulator's."""
+        return reduce(plus, [*(dead.stats() for dead in self._dead), super().stats()])
+
+    def bytes_by_category(self) -> dict[str, int]:
+        """Bytes carried so far, over all fabrics; see ``Fabric.bytes_by_category``."""
+        return _sums([each.bytes_by_category() for each in (*self._dead, self.fabric)])
+
+    def bytes_by_link(self) -> dict[str, int]:
+        """The same for each link."""
+        return _sums([each.bytes_by_link() for each in (*self._dead, self.fabric)])
+
+    def _advanced(self, now_s: float) -> Sequence[Finished]:
+        before = self.fabric.finished_bytes
+        ended = self._carrier.handle(None, now_s)
+        self.finished += len(ended)
+        self._arrived_bytes += self.fabric.finished_bytes - before
+        if self._sent_before:  # what these had sent over fabrics that died is counted already
+            self._arrived_bytes -= sum(self._sent_before.pop(end.flow, 0) for end in ended)
+        return ended
+
+    def _sent_bytes(self, flow: FlowId) -> int:
+        if self.fabric.is_open(flow):
+            return self.fabric.sent_bytes(flow)
+        return self._sent_before.get(flow, 0)
+
+    # Who carries flows ----------------------------------------------------------------------------
     @property
     def _successor(self) -> Successor | None:
         """Since the network died, until its successor knows all."""
@@ -238,11 +287,16 @@ class FaultyNetwork(SimulatedNetwork):
             call()
 
     def _order(self, order: Order) -> None:
+        if isinstance(order, StartFlows) and self.on_start is not None:
+            self.on_start(order.flows)
         if self.is_stopped:
             given_s = self._heap.now_s if isinstance(order, StartFlows | FlowRows) else math.inf
-            self._mail.tell(partial(super()._order, order), given_s)
+            self._mail.tell(partial(self._hear, order), given_s)
         else:
-            super()._order(order)
+            self._hear(order)
+
+    def _hear(self, order: Order) -> None:
+        self._carrier.handle(order, self.fabric.now_s)
 
     def _close(self, spec: FlowSpec) -> None:
         if self.is_stopped:
@@ -250,7 +304,10 @@ class FaultyNetwork(SimulatedNetwork):
             self._mail.tell(partial(self._close, spec))
         else:
             self._closing.discard(spec.flow)
-            super()._close(spec)
+            if self._carrier.is_open(spec.flow):
+                self._hear(CloseFlow(flow=spec.flow))
+                self.cancelled += 1
+                self.lost_bytes += spec.size_bytes - self._sent_before.pop(spec.flow, 0)
 
     def next_s(self) -> float:
         """As of a network that is up; inf while it is stopped."""
@@ -276,7 +333,7 @@ class FaultyNetwork(SimulatedNetwork):
             self.cancel(flow)  # nobody will tell its successor of these
         dead, before = self.fabric, self._successor
         self.fabric = fresh = self._make_fabric()
-        self.counts.dead.append(dead)
+        self._dead.append(dead)
         fresh.handle(None, self._heap.now_s)
         for link, bytes_per_s in dead.changed_capacities().items():
             if math.isfinite(bytes_per_s):
@@ -285,11 +342,13 @@ class FaultyNetwork(SimulatedNetwork):
         waiting = list[Untold]()
         for flow, (spec, _) in self._flows.items():
             if dead.is_open(flow):
-                self.counts.note_sent(flow, dead.sent_bytes(flow))
+                sent_bytes = dead.sent_bytes(flow)
+                self._arrived_bytes += sent_bytes - self._sent_before.get(flow, 0)
+                self._sent_before[flow] = sent_bytes
             elif before is None or not before.is_open(flow):
                 continue  # all of it was sent, or it needs no network
             is_known = flow not in untold or untold[flow].is_known
-            waiting.append(Untold(spec, self.counts.sent_before_bytes(flow), is_known))
+            waiting.append(Untold(spec, self._sent_before.get(flow, 0), is_known))
         pasts = dead.pasts() if before is None else before.pasts()
         self._carrier = Successor(fresh, pasts, waiting)
 
@@ -328,9 +387,9 @@ class FaultyNetwork(SimulatedNetwork):
 
         Then, at once, it sends or takes what was granted meanwhile.
         """
-        mail = self._stopped[fault.daemon] = Mailbox()
+        mail = self._stopped[fault.target] = Mailbox()
         mail.tell(goes_on)
-        self._heap.after(fault.lasts_s, self._daemon_goes_on, fault.daemon, mail)
+        self._heap.after(fault.lasts_s, self._daemon_goes_on, fault.target, mail)
 
     def _daemon_goes_on(self, daemon: str, mail: Mailbox) -> None:
         if self._stopped.get(daemon) is mail:  # otherwise it has died since
@@ -398,3 +457,53 @@ class FaultyNetwork(SimulatedNetwork):
     def _at_node(self, node: NodeId, which: Callable[[OnEnd], bool]) -> list[FlowId]:
         """Those that are held go on: nobody but the network has any part in them."""
         return [flow for flow in super()._at_node(node, which) if flow not in self._stopped]
+
+
+class FaultyLinkWatch(LinkWatch):
+    """Looks at the links of a network that may be stopped or die."""
+
+    _network: FaultyNetwork
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._not_before_s = 0.0  #: of the next look
+        self._asked = 0  #: how often a ResourceManager that was restarted has asked
+
+    def begin_again(self, known: Mapping[str, LinkState]) -> None:
+        """Report what differs from what a ResourceManager that was restarted knows."""
+        self._asked += 1
+        self._answer(known, self._asked)
+
+    def _answer(self, known: Mapping[str, LinkState], asked: int) -> None:
+        if self._network.is_stopped:  # it hears later what it was asked
+            self._network.hears(partial(self._heap.after, 0.0, self._answer, known, asked))
+            return
+        if asked != self._asked:
+            return  # whoever asked is dead
+        self._observed = ObservedLinks(self._network.fabric.network, self._change)
+        self._observed.look(self._network.fabric)
+        links = self._observed.all()
+        changed = {name: link for name, link in links.items() if known.get(name) != link}
+        self._not_before_s = self._heap.now_s + self._period_s
+        if changed:
+            self._report(LinksObserved(links=changed))
+
+    def _rates_set(self) -> tuple[int, int]:
+        return self._network.deaths, self._network.fabric.decided
+
+    def review(self) -> None:
+        """As of a network that is up; does nothing while it is stopped."""
+        if not self._network.is_stopped:
+            super().review()
+
+    def _look(self) -> None:
+        """Not while it is stopped: it looks when it goes on; nor if it was asked in between."""
+        if self._network.is_stopped or self._heap.now_s < self._not_before_s:
+            self._looking = False
+        else:
+            super()._look()
+
+
+def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sums of the values of each key."""
+    return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}

@@ -1,7 +1,7 @@
 """Daemons that die or are stopped: how, as data, and what becomes of messages to them meanwhile.
 
-Not here: when that happens to which (``simulator.deaddaemons``), and faults of nodes, disks
-and links (``simulator.faults``).
+Not here: when that happens to which (``simulation``), and faults of nodes, disks and links
+(``railyard.simulator.faults``).
 """
 
 from __future__ import annotations
@@ -9,37 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import msgspec
-
 from railyard.cluster.ids import rack_of
 from railyard.netemu.model.flows import FlowSpec
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault that begins at ``at_s`` and ends ``lasts_s`` later."""
-
-    at_s: float
-    lasts_s: float = 0.0
+from railyard.simulator.faults import Fault
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):
-    """A fault of one daemon, by its name.
+    """A fault of the daemon ``target``.
 
     It may begin while bytes move: ``lag_s`` after so many more ``flows`` have started, from
     ``at_s`` on, of which the daemon holds an end; any, for the network.  It waits a second at most.
     """
 
-    daemon: str
     flows: int = 0
     lag_s: float = 0.0
 
 
-class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
+class DaemonDown(DaemonFault, frozen=True, kw_only=True):
     """A daemon dies, and its successor runs ``lasts_s`` later.
 
     The ResourceManager dies at an event, the NameNode at a request: the n-th from ``at_s`` on.
     """
 
+    kind: str = "daemon-down"
     after: int = 0  #: events or requests that are handled before
     #: so many of the last event's commands go out; with none, the event may be lost, too.  Of a
     #: NameNode: whether the last request is done, and only its answer is missing
@@ -52,9 +44,10 @@ class DaemonDown(DaemonFault, frozen=True, kw_only=True, tag="daemon-down"):
     rejoin_s: float = 0.0  #: the n-th rack's NodeManager is back n times so much later
 
 
-class DaemonStopped(DaemonFault, frozen=True, kw_only=True, tag="daemon-stopped"):
+class DaemonStopped(DaemonFault, frozen=True, kw_only=True):
     """A daemon does nothing for a while.  One of a rack goes on before it counts as lost."""
 
+    kind: str = "daemon-stopped"
     #: whether the network, when it goes on, hears orders before it looks at its clock
     hears_first: bool = False
 

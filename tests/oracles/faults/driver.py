@@ -1,7 +1,10 @@
-"""A core rebuilt from its journal, and whether it is what it was.
+"""A driver of a core that can die at any event, and its journal: a ResourceManager's process.
 
-Not here: files; the journal is a list (``resourcemanager.process.driver`` has that of a
-cluster).
+While it is dead, or stopped, whoever has something to tell keeps it, as NodeManagers do
+(``nodemanager.process``) and clients.  Answers to the dead process are lost.  A core that is
+rebuilt from the journal, which is a list here, is what it was.
+
+Never here: what is settled after a restart; see ``simulation``.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from railyard.cluster.messages import (
 )
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.netemu.messages import LinksObserved
+from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Attempt, Job
 from railyard.resourcemanager.driving.coredriver import Log, follow_timers
@@ -42,7 +46,6 @@ from railyard.resourcemanager.interface.events import (
     TimerFired,
 )
 from railyard.simulator.clock import EventHeap, VirtualDriver
-from railyard.simulator.daemons import DaemonDown, DaemonStopped
 
 
 class Journaled(msgspec.Struct, frozen=True, gc=False):
@@ -99,14 +102,6 @@ def _attempt(attempt: Attempt) -> tuple[Any, ...]:
     return attempt.id, attempt.state, attempt.node.id, attempt.killing, attempt.progress, missing
 
 
-# A driver of a core that can die at any event, and its journal: a ResourceManager's process.
-#
-# While it is dead, or stopped, whoever has something to tell keeps it, as NodeManagers do
-# (``nodemanager.process``) and clients.  Answers to the dead process are lost.
-#
-# Never here: what is settled after a restart; see ``resourcemanager.py``.
-
-
 #: What nobody tells again: answers to the dead process, its timers, and what is asked for anew.
 _LOST_WITH_IT = (
     TimerFired,
@@ -139,6 +134,7 @@ class RestartableDriver(VirtualDriver):
         super().__init__(make_core(), heap, log, stopwatch)
         self._make_core = make_core
         self.journal: list[Journaled] = []
+        self.epoch = 1  #: one more after each death
         self.is_down = False
         self._is_stopped = False
         self.hears_late = False  #: whether what it is told now was said while it was stopped
