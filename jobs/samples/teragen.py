@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from railyard.cluster.errors import require
 from railyard.jobs.formats import FixedRecords
-from railyard.jobs.model import Job, Stage
-from railyard.jobs.samples.tasks import Part, generating_stages
+from railyard.jobs.samples.tasks import Generator, Part
 from railyard.jobs.taskio import Buffer, Counters
 
 RECORD_BYTES = 100
@@ -44,7 +43,7 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _RECORD = struct.Struct(f"{RECORD_BYTES}s")
 
 
-class TeraGen(Job):
+class TeraGen(Generator):
     """Generates `rows` records in `parts` files; `seed` 1 gives those of Hadoop's TeraGen."""
 
     input = RECORDS
@@ -55,14 +54,10 @@ class TeraGen(Job):
     ascii: bool = False
 
     def setup(self) -> None:
-        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
-        require(1 <= self.parts <= self.rows, "parts", self.parts, "1 to the number of rows")
         require(1 <= self.seed < 2**23, "seed", self.seed, f"1 to {2**23 - 1}")
+        super().setup()
 
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.rows, self.parts, self._blocks)
-
-    def _blocks(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         origin = (self.seed - 1) * _ROWS_PER_SEED
         counters |= {"records": 0, "checksum": 0}
         for row, count in part.pieces(_ROWS_AT_ONCE):

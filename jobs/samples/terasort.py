@@ -5,6 +5,14 @@ the input.  Maps only partition; reduces sort.
 
 Source: Hadoop's TeraSort (O'Malley, 2008).  As there, 100,000 records from up to 10 places are
 sampled.  Chosen here: records with equal keys keep the order in which they arrived.
+
+TeraValidate checks that an output is sorted, within its files and from file to file.  Each map
+checks a split, and the one reduce the borders between splits in the order of the files' names.
+Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32 values in
+hexadecimal, and "records" their number; both must equal those of the unsorted input.
+
+Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
+which is `ordered=false` here.
 """
 
 from __future__ import annotations
@@ -17,17 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import (
-    FETCHED_SHARE,
-    PairsOperator,
-    Reduce,
-    fetch,
-    split_blocks,
-    split_bytes,
-)
+from railyard.jobs.operators import FETCHED_SHARE, Fetched, PairsOperator, Reduce, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -35,11 +36,12 @@ from railyard.jobs.plan import (
     Request,
     Step,
     Verdict,
-    generating_step,
     helping_step,
     lines_of,
     output_of,
+    require_params,
 )
+from railyard.jobs.samples.tasks import generated
 from railyard.jobs.samples.teragen import (
     KEY_BYTES,
     RECORD_BYTES,
@@ -59,6 +61,9 @@ Rows = npt.NDArray[np.intp]
 
 #: Records per piece of the output, 4 MB.
 _ROWS_PER_PIECE = 40_000
+_PART, _ERROR = "part", "error"
+#: How many unsorted places of a block are listed; all are counted.
+_ERRORS_LISTED = 10
 
 
 class TeraSort(Job):
@@ -171,23 +176,24 @@ class _Distribute:
                 if end > start:
                     pieces.append(grouped[start:end].data.cast("B"))
             counters["records"] += len(records)
-        for counted in ("records_in", "pairs_out"):
-            counters[f"{task.stage}.{counted}"] = counters["records"]
-        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+        _count_all(counters, task, counters["records"])
+        return TaskResult(partitions=partitions)
 
 
 class _Sort:
     """Sorts the fetched records; they are reordered while the output is read."""
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        parts = [as_records(output) for _, output in fetch(task, io)]
+        parts = [as_records(output) for _, output in Fetched(task, io)]
         records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
         counters["records_out"] = len(records)
-        for counted in ("records_in", "pairs_out"):
-            counters[f"{task.stage}.{counted}"] = len(records)
-        return TaskResult(
-            output=_in_order(records, io), input_bytes=records.nbytes, counters=counters
-        )
+        _count_all(counters, task, len(records))
+        return TaskResult(output=_in_order(records, io), input_bytes=records.nbytes)
+
+
+def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:
+    """Count as stages do that work record by record: each record that is read is passed on."""
+    counters |= {f"{task.stage}.records_in": records, f"{task.stage}.pairs_out": records}
 
 
 def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
@@ -220,22 +226,7 @@ def padded(key: bytes) -> bytes:
     return bytes(key).ljust(KEY_BYTES, b"\0")
 
 
-# TeraValidate: checks that an output is sorted, within its files and from file to file.
-#
-# Each map checks a split, and the one reduce the borders between splits in the order of the files'
-# names.  Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32
-# values in hexadecimal, and "records" their number; both must equal those of the unsorted input.
-#
-# Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
-# which is `ordered=false` here.
-
-
-_PART, _ERROR = "part", "error"
-#: How many unsorted places of a block are listed; all are counted.
-_ERRORS_LISTED = 10
-
-
-class Part(NamedTuple):
+class Inspected(NamedTuple):
     """A map's findings about one block of its split, for the reduce."""
 
     path: str
@@ -265,7 +256,7 @@ class TeraValidate(Job):
             for error in values:
                 yield _ERROR, error
             return
-        parts = sorted(Part(*value) for value in values)
+        parts = sorted(Inspected(*value) for value in values)
         for before, after in pairwise(parts):
             if self.ordered and after.first_key < before.last_key:
                 self.count("errors")
@@ -285,7 +276,7 @@ class _Inspect(PairsOperator):
     ordered: bool
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return self.deliver(self._pairs(task, io, counters), task, counters, split_bytes(task))
+        return self.deliver(self._pairs(task, io, counters), task, counters)
 
     def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[str, Any]]:
         counters |= {"records": 0, "checksum": 0, "errors": 0}
@@ -294,7 +285,7 @@ class _Inspect(PairsOperator):
             counters["records"] += len(keys)
             counters["checksum"] = (counters["checksum"] + total) % 2**64
             place = (split.path, split.stored_offset, number)
-            yield _PART, Part(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
+            yield _PART, Inspected(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
             if self.ordered:
                 misplaced = np.flatnonzero(keys[1:] < keys[:-1])
                 counters["errors"] += len(misplaced)
@@ -303,16 +294,11 @@ class _Inspect(PairsOperator):
                     yield _ERROR, f"misorder in {split.path} between {before} and {after}"
 
 
-# The plan of the sort: records generated or given, sorted, and checked by two more jobs.
-
-
 def plan_terasort(request: Request) -> Plan:
     """Sort generated or given records."""
-    if request.input and request.params:
-        raise UsageError("terasort: has no parameters for records that are given by --input")
-    generate = None if request.input else _generate_records(request)
-    source = generate.output if generate else request.input
-    shared = generate and request.shared
+    require_params(request, "terasort", ["ascii"], "records")
+    before = () if request.input else (_generate(request),)
+    source = before[0].output if before else request.input
     output = output_of(request)
 
     def pack_sort(files: Files) -> JobPackage:
@@ -333,7 +319,7 @@ def plan_terasort(request: Request) -> Plan:
     check = helping_step(
         "terachecksum",
         source,
-        f"{source}-checksum" if shared else f"{request.folder}/checksum",
+        f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum",
         pack_job(TeraValidate, {"ordered": False}),
     )
     sort = Step(
@@ -347,30 +333,20 @@ def plan_terasort(request: Request) -> Plan:
     validate = helping_step(
         "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
-    steps = (sort, check, validate)  # the job is the first to read its input
     return Plan(
-        steps=(generate, *steps) if generate else steps,
+        steps=(*before, sort, check, validate),  # the job is the first to read its input
         input=RECORDS,
         check_sizes=lambda sizes: require_enough(sizes, request.reduces),
         verify=verify,
     )
 
 
-def _generate_records(request: Request) -> Step:
-    for name in request.params:
-        if name != "ascii":
-            raise unknown_name("parameter of terasort", name, ["ascii"])
+def _generate(request: Request) -> Step:
     rows = request.stored_bytes // RECORD_BYTES
     right = f"at least one record of {RECORD_BYTES} real bytes"
     require(rows >= 1, "size", request.stored_bytes, right)
     require_enough([request.stored_bytes], request.reduces)
-    params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
-    return generating_step(
-        "teragen",
-        request,
-        pack_job(TeraGen, params | dict(request.params)),
-        request.stored_bytes,
-    )
+    return generated("teragen", TeraGen, request, rows=rows, **request.params)
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:
