@@ -23,7 +23,7 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from railyard.cluster.errors import require, require_count
+from railyard.cluster.errors import require
 from railyard.cluster.inputfile import Duration, Size
 from railyard.jobs.workloads.model import InputFile, Recurrence, Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, merged, populate
@@ -46,13 +46,11 @@ _MB = 10**6
 class CorralOptions(Population, frozen=True, kw_only=True):
     """The common options of W1, W2 and W3."""
 
+    COUNTS: ClassVar = {"jobs": 1}
+
     jobs: int = 200  #: how many
     recurring: float = 1.0  #: share of the jobs that are predicted
     output_replication: int = 1  #: replicas of the jobs' output; 0 = the block store's default
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("jobs", self.jobs)
 
 
 class W3Options(CorralOptions, frozen=True, kw_only=True):
@@ -67,26 +65,21 @@ class W3Options(CorralOptions, frozen=True, kw_only=True):
 class W2Options(CorralOptions, frozen=True, kw_only=True):
     """W2: 400 jobs, of which two are large."""
 
+    SIZES: ClassVar = ("block",)
     REFUSED: ClassVar[Mapping[str, str]] = {"largest": "the two large jobs are the paper's"}
 
     jobs: int = 400  #: how many
     block: Size = 256_000_000  #: what a map reads
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.block >= 1, "block", self.block, "a size above 0")
-
 
 class OfW1Options(CorralOptions, frozen=True, kw_only=True):
     """The options of workloads that have jobs of W1."""
 
+    COUNTS: ClassVar = {"largest": 1001}
+    SIZES: ClassVar = ("block",)
+
     block: Size = 256_000_000  #: what a map reads, and a reduce fetches
     largest: int = 2000  #: most tasks of a job of W1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("largest", self.largest, least=1001)
-        require(self.block >= 1, "block", self.block, "a size above 0")
 
 
 class W1Options(OfW1Options, frozen=True, kw_only=True):
@@ -98,12 +91,10 @@ class W1Options(OfW1Options, frozen=True, kw_only=True):
 class MixOptions(OfW1Options, frozen=True, kw_only=True):
     """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
 
+    COUNTS: ClassVar = {"ad_hoc": 0}
+
     jobs: int = 100  #: how many are planned for; the others are ad hoc
     ad_hoc: int = 50  #: size of the batch of W1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("ad_hoc", self.ad_hoc, least=0)
 
 
 # W1 ----------------------------------------------------------------------------------------------
@@ -112,7 +103,7 @@ _SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
 
 
 def w1(options: W1Options, seed: int) -> Workload:
-    """Like Quantcast's workload, with varied job sizes and selectivities."""
+    """200 jobs, small, medium and large, selectivities 4:1 to 1:4."""
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     jobs = populate(shapes, options, seed)
     return Workload(
@@ -176,7 +167,7 @@ _W2_LEAST = 16  #: jobs, so that beside the tiny ones there are two
 
 
 def w2(options: W2Options, seed: int) -> Workload:
-    """Like SWIM's Yahoo workload: nearly all jobs are tiny, two are enormous."""
+    """400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB."""
     require(options.jobs >= _W2_LEAST, "jobs", options.jobs, f"a whole number >= {_W2_LEAST}")
     count, rng = options.jobs, dice(seed, "w2")
     tiny = round(_TINY * count)
@@ -230,7 +221,7 @@ def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 
 # W3 ----------------------------------------------------------------------------------------------
 def w3(options: W3Options, seed: int) -> Workload:
-    """Like Microsoft Cosmos' workload: the percentiles of Table 1."""
+    """200 jobs with Microsoft Cosmos' percentiles."""
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
     inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
@@ -280,7 +271,7 @@ def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 
 # The mix -----------------------------------------------------------------------------------------
 def mix(options: MixOptions, seed: int) -> Workload:
-    """Recurring jobs over an hour and a batch of ad hoc jobs, all of W1."""
+    """100 recurring jobs and 50 ad hoc ones of W1."""
     ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     planned = populate(shapes, options, seed)
@@ -356,6 +347,8 @@ _INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", 
 class TpchOptions(OfW1Options, frozen=True, kw_only=True):
     """15 queries over 25 min by default."""
 
+    COUNTS: ClassVar = {"ad_hoc": 0}
+
     jobs: int = 15  #: how many queries; the batch of W1 is beside them
     window: Duration = 1500.0  #: length of uniform arrivals
     database: Size = 200_000_000_000  #: bytes of all tables
@@ -365,7 +358,6 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.database >= 10**6, "database", self.database, "at least 1MB")
-        require_count("ad_hoc", self.ad_hoc, least=0)
 
     def without_effect(self) -> dict[str, str]:
         """As of all workloads; queries have nothing of W1."""
@@ -374,7 +366,7 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
 
 
 def tpch(options: TpchOptions, seed: int) -> Workload:
-    """Queries, and a batch of W1 in the background."""
+    """15 queries like TPC-H's on 200 GB, beside a batch of W1."""
     rng = dice(seed, "tpch")
     tables = {
         name: InputFile(
@@ -462,6 +454,9 @@ _DEVIATION = (np.pi / 2 - 1) ** 0.5  #: standard deviation of that value, relati
 class RecurringOptions(Population, frozen=True, kw_only=True):
     """Twenty jobs on one day."""
 
+    COUNTS: ClassVar = {"jobs": 1, "days": 1, "history": 1}
+    SIZES: ClassVar = ("smallest", "block")
+
     jobs: int = 20  #: how many recur
     days: int = 1  #: number of days after the history
     history: int = 10  #: at most how many earlier days of the same kind are averaged
@@ -476,10 +471,6 @@ class RecurringOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("jobs", "days", "history"):
-            require_count(name, getattr(self, name))
-        for name in ("smallest", "block"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a size above 0")
         right = f"at least smallest, {self.smallest}"
         require(self.largest >= self.smallest, "largest", self.largest, right)
 
@@ -509,7 +500,7 @@ def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
 
 
 def recurring(options: RecurringOptions, seed: int) -> Workload:
-    """Instances of recurring jobs, with forecasts from their earlier days."""
+    """20 jobs that recur each day, predicted from the days before."""
     rng = dice(seed, "history")
     levels = log_uniform(rng, options.smallest, options.largest, options.jobs)
     weekends = rng.uniform(0.4, 1.2, options.jobs)

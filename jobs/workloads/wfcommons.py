@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from railyard.cluster.errors import UsageError, require, require_count
+from railyard.cluster.errors import UsageError
 from railyard.cluster.inputfile import Size
 from railyard.cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
 from railyard.jobs.workloads.model import (
@@ -288,18 +288,16 @@ def _in_order(tasks: dict[str, WorkflowTask]) -> Iterable[WorkflowTask]:
 class WfCommonsOptions(Population, frozen=True, kw_only=True):
     """The workflow runs once by default."""
 
+    COUNTS: ClassVar = {"jobs": 1}
+    SIZES: ClassVar = ("block",)
+
     jobs: int = 1  #: runs of the workflow
     block: Size = 256_000_000  #: of the input files
     arrivals: Arrivals = "batch"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("jobs", self.jobs)
-        require(self.block >= 1, "block", self.block, "a size above 0")
-
 
 def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
-    """Runs of a workflow, which share its input files."""
+    """A scientific workflow in WfFormat: a stage for each task."""
     workflow = load_wfformat(path)
     stages, files = _stages(workflow, options.block)
     name = re.sub(r"[^\w.-]+", "_", workflow.name)
