@@ -139,13 +139,11 @@ def _skip_ahead(steps: int) -> int:
 @cache
 def _jumps() -> tuple[tuple[Words, Words], tuple[Words, Words]]:
     """Multipliers and increments of 1, 2, ... ``_ROWS_AT_ONCE`` steps at once."""
-    multipliers, increments = _words([_MULTIPLIER]), _words([_INCREMENT])
-    while len(multipliers[0]) < _ROWS_AT_ONCE:
-        # n + j steps are n steps, then j: a_j * (a_n * x + c_n) + c_j
-        a_n, c_n = _last(multipliers), _last(increments)
-        further = _times(multipliers, a_n), _add(_times(multipliers, c_n), increments)
-        multipliers, increments = _join(multipliers, further[0]), _join(increments, further[1])
-    return multipliers, increments
+    multipliers, increments = [_MULTIPLIER], [_INCREMENT]
+    for _ in range(1, _ROWS_AT_ONCE):
+        multipliers.append(multipliers[-1] * _MULTIPLIER & _MASK)
+        increments.append((increments[-1] * _MULTIPLIER + _INCREMENT) & _MASK)
+    return _words(multipliers), _words(increments)
 
 
 def _times(numbers: tuple[Words, Words], factor: int) -> tuple[Words, Words]:
@@ -173,13 +171,6 @@ def _add(left: tuple[Words, Words], right: tuple[Words, Words]) -> tuple[Words, 
 
 
 def _words(numbers: list[int]) -> tuple[Words, Words]:
-    high = np.array([number >> 64 for number in numbers], np.uint64)
-    return high, np.array([number & (2**64 - 1) for number in numbers], np.uint64)
-
-
-def _last(numbers: tuple[Words, Words]) -> int:
-    return (int(numbers[0][-1]) << 64) | int(numbers[1][-1])
-
-
-def _join(left: tuple[Words, Words], right: tuple[Words, Words]) -> tuple[Words, Words]:
-    return np.concatenate((left[0], right[0])), np.concatenate((left[1], right[1]))
+    words = np.frombuffer(b"".join([number.to_bytes(16, "big") for number in numbers]), ">u8")
+    high, low = words.astype(np.uint64).reshape(-1, 2).T
+    return high, low

@@ -20,12 +20,7 @@ from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
-from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import Fetched, split_bytes
-from railyard.jobs.records import RunReader, RunWriter
-from railyard.jobs.streaming import aggregate
-from railyard.jobs.streaming.keys import pairs_of, partitioner
-from railyard.jobs.streaming.lines import (
+from railyard.jobs.lines import (
     raw_lines,
     records_of,
     split_lines,
@@ -33,6 +28,11 @@ from railyard.jobs.streaming.lines import (
     with_lf,
     without_mark,
 )
+from railyard.jobs.model import Job, Stage, StageSpec
+from railyard.jobs.operators import Fetched, split_bytes
+from railyard.jobs.records import RunReader, RunWriter
+from railyard.jobs.streaming import aggregate
+from railyard.jobs.streaming.keys import pairs_of, partitioner
 from railyard.jobs.streaming.request import Streaming
 from railyard.jobs.streaming.settings import in_environment
 from railyard.jobs.taskio import (

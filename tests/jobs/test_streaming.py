@@ -22,10 +22,10 @@ from railyard.cluster.fileheads import NotPacked, ending_of, fault_of, unpacked
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages import Split
 from railyard.gateway.yarn.submission import line_cuts
-from railyard.jobs.streaming import lines as lines_module
+from railyard.jobs import lines as lines_module
+from railyard.jobs.lines import raw_lines, records_of, split_lines, whole_lines
 from railyard.jobs.streaming.job import hadoop_attempt_id, note_report
 from railyard.jobs.streaming.keys import pairs_of, partitioner, parts_of
-from railyard.jobs.streaming.lines import raw_lines, records_of, split_lines, whole_lines
 from railyard.jobs.streaming.request import (
     StreamingRequest,
     job_name,
@@ -421,7 +421,6 @@ class File:
 def test_each_line_belongs_to_the_split_in_which_it_begins(data, step, read_bytes):
     """However few bytes are read at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "_BLOCK_BYTES", read_bytes)
         patch.setattr(lines_module, "_TAIL_BYTES", read_bytes)
         at = 0
         begins = []
@@ -430,7 +429,7 @@ def test_each_line_belongs_to_the_split_in_which_it_begins(data, step, read_byte
             at += len(line)
         for begin in range(0, len(data), step):
             split = Split(path="/f", stored_offset=begin, stored_length=step)
-            got = b"".join(split_lines(File(data), split)).splitlines(keepends=True)
+            got = b"".join(split_lines(File(data), split, read_bytes)).splitlines(keepends=True)
             lines = zip(begins, data.splitlines(keepends=True), strict=True)
             assert got == [line for at, line in lines if begin <= at < begin + step]
 
