@@ -192,4 +192,4 @@ def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) 
     job = WorkloadJob(
         name=name, user="user", queue="default", submit_s=0.0, stages=(maps, reduce), files=files
     )
-    return Workload(name=name, source="the sample job of that name", jobs=(job,))
+    return Workload(name=name, jobs=(job,))

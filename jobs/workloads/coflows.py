@@ -198,7 +198,6 @@ def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
     shuffled = sum(job.shuffle_bytes for job in jobs)
     return Workload(
         name=trace.name,
-        source="coflow-benchmark (Chowdhury)",
         jobs=jobs,
         sites=trace.racks,
         statistics=(

@@ -38,7 +38,6 @@ from railyard.jobs.workloads.shapes import (
 )
 from railyard.jobs.workloads.statistics import mean, percentile, share, statistic
 
-_PAPER = "Corral (Jalaparti et al., SIGCOMM 2015)"
 _GB = 10**9
 _MB = 10**6
 
@@ -106,12 +105,7 @@ def w1(options: W1Options, seed: int) -> Workload:
     """200 jobs, small, medium and large, selectivities 4:1 to 1:4."""
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-w1",
-        source=f"{_PAPER}, section 6.1 (a)",
-        jobs=jobs,
-        statistics=_w1_statistics(jobs),
-    )
+    return Workload(name="corral-w1", jobs=jobs, statistics=_w1_statistics(jobs))
 
 
 def w1_shapes(
@@ -201,8 +195,7 @@ def w2(options: W2Options, seed: int) -> Workload:
             )
         )
     jobs = populate(shapes, options, seed)
-    source = f"{_PAPER}, sections 6.1 (b) and 6.2.1"
-    return Workload(name="corral-w2", source=source, jobs=jobs, statistics=_w2_statistics(jobs))
+    return Workload(name="corral-w2", jobs=jobs, statistics=_w2_statistics(jobs))
 
 
 def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
@@ -245,12 +238,7 @@ def w3(options: W3Options, seed: int) -> Workload:
             )
         )
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-w3",
-        source=f"{_PAPER}, section 6.1 (c) and Table 1",
-        jobs=jobs,
-        statistics=_w3_statistics(jobs),
-    )
+    return Workload(name="corral-w3", jobs=jobs, statistics=_w3_statistics(jobs))
 
 
 def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
@@ -277,21 +265,14 @@ def mix(options: MixOptions, seed: int) -> Workload:
     planned = populate(shapes, options, seed)
     jobs = merged(ad_hoc, planned)
     known = [job for job in jobs if job.recurrence is not None]
-    late_s = [job.submit_s for job in known]
+    last_s = max((job.submit_s for job in known), default=0.0)
     return Workload(
         name="corral-mix",
-        source=f"{_PAPER}, section 6.4",
         jobs=jobs,
         statistics=(
             statistic("recurring jobs", "", len(known), 100, note="section 6.4"),
             statistic("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
-            statistic(
-                "last recurring job",
-                "s",
-                max(late_s, default=0.0),
-                (0.0, 3600.0),
-                note="section 6.4",
-            ),
+            statistic("last recurring job", "s", last_s, (0.0, 3600.0), note="section 6.4"),
         ),
     )
 
@@ -299,11 +280,10 @@ def mix(options: MixOptions, seed: int) -> Workload:
 def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that are not predicted, all submitted at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
-    batch: Arrivals = "batch"
     plain = Population(
         users=options.users,
         queues=options.queues,
-        arrivals=batch,
+        arrivals="batch",
         output_replication=options.output_replication,
     )
     return populate(shapes, plain, seed, label="adhoc-")
@@ -385,21 +365,14 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
         shapes.append(_query(name, number, its, options.block, rng))
     queries = populate(shapes, options, seed)
     last_s = max(job.submit_s for job in queries)
+    size_bytes = sum(table.size_bytes for table in tables.values())
     return Workload(
         name="corral-tpch",
-        source="Corral (Jalaparti et al., SIGCOMM 2015), section 6.3",
         jobs=merged(ad_hoc_batch(options.ad_hoc, options, seed), queries),
         statistics=(
             statistic("queries", "", len(queries), 15, note="section 6.3"),
             statistic("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),
-            statistic(
-                "database",
-                "bytes",
-                sum(table.size_bytes for table in tables.values()),
-                200e9,
-                0.001,
-                "section 6.3",
-            ),
+            statistic("database", "bytes", size_bytes, 200e9, 0.001, "section 6.3"),
         ),
     )
 
@@ -527,12 +500,7 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
             past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
             shapes.append(shape._replace(past=past))
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-recurring",
-        source="Corral (Jalaparti et al., SIGCOMM 2015), section 2",
-        jobs=jobs,
-        statistics=(_error(jobs),),
-    )
+    return Workload(name="corral-recurring", jobs=jobs, statistics=(_error(jobs),))
 
 
 def _error(jobs: Sequence[WorkloadJob]) -> Statistic:

@@ -128,7 +128,6 @@ def joint(options: JointOptions, seed: int) -> Workload:
     jobs = populate(shapes, options, seed)
     return Workload(
         name="joint",
-        source="Joint, section V and Table 2",
         jobs=jobs,
         statistics=_statistics(jobs, options),
     )

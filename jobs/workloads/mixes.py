@@ -9,15 +9,14 @@ A mix is given in three ways, which may be combined:
 
 The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
 jobs are, and without errors; recurring=0.5,size_error=0.1,late=0.2 changes that.
+A mix's plans are the steps to run for each job, on a real cluster or in the simulator.
+
 Never here: running anything.
 """
 
 from __future__ import annotations
 
 import functools
-import glob
-import logging
-import os
 import random
 import zlib
 from collections import Counter
@@ -55,8 +54,6 @@ from railyard.jobs.samples.catalog import find
 from railyard.jobs.skew import Skew, skew_of
 from railyard.jobs.taskio import BadInput
 from railyard.jobs.workloads.model import Recurrence
-
-log = logging.getLogger(__name__)
 
 MIX = "mix"
 _PARAM = "param."
@@ -212,14 +209,10 @@ class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
             raise UsageError("size: input says what to read: need one of the two")
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """``input`` as a list of texts: "a.txt", "orders=o.csv"."""
+    def named_inputs(self) -> dict[str, list[str]]:
+        """``input`` as {name: files}; "" = it has no name."""
         named = self.input if isinstance(self.input, dict) else {"": self.input}
-        return tuple(
-            f"{name}={path}" if name else path
-            for name, paths in named.items()
-            for path in ([paths] if isinstance(paths, str) else paths)
-        )
+        return {name: [of] if isinstance(of, str) else of for name, of in named.items() if of}
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,42 +267,20 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
 
 
 def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
-    """The options of a file's table, with the files that they name where they are.
-
-    As it is usual, that is beside the file that names them.  Once it was the working folder, which
-    still does for files that are only there.
-    """
+    """The options of a file's table; files that they name are beside the file that names them."""
 
     def place(written: str) -> str:
         name, text = split_input(written)
-        is_ours = text.startswith(STORE_PREFIX) or Path(text).is_absolute() or "\0" in text
-        if is_ours or file.parent == Path():
+        is_elsewhere = text.startswith(STORE_PREFIX) or Path(text).is_absolute() or "\0" in text
+        if is_elsewhere or file.parent == Path():
             return written
-        there = str(file.parent / text)
-        if _is_there(Path(), text) and not _is_there(file.parent, text):
-            log.warning(
-                "%s: %s is looked for beside this file now: %s; in the working folder it is found "
-                "in this release only", file, text, there,
-            )  # fmt: skip
-            return written
-        return f"{name}={there}" if name else there
+        return f"{name}={file.parent / text}" if name else str(file.parent / text)
 
-    job = asked.job
-    if job.partition(":")[0].endswith(".py"):
-        name, colon, kind = job.partition(":")
-        job = f"{place(name)}{colon}{kind}"
-
-    def of(paths: str | list[str]) -> str | list[str]:
-        return place(paths) if isinstance(paths, str) else [place(path) for path in paths]
-
-    given = asked.input
-    moved = {k: of(v) for k, v in given.items()} if isinstance(given, dict) else of(given)
-    return msgspec.structs.replace(asked, job=job, input=moved)
-
-
-def _is_there(folder: Path, text: str) -> bool:
-    """Whether a file, a folder or a pattern names anything."""
-    return os.path.lexists(folder / text) or (glob.has_magic(text) and any(folder.glob(text)))
+    job, colon, kind = asked.job.partition(":")
+    given = {name: [place(path) for path in paths] for name, paths in asked.named_inputs.items()}
+    return msgspec.structs.replace(
+        asked, job=f"{place(job) if job.endswith('.py') else job}{colon}{kind}", input=given
+    )
 
 
 def _predicted(
@@ -334,6 +305,11 @@ def _predicted(
 
 
 def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
+    given = tuple(
+        f"{name}={path}" if name else path
+        for name, paths in asked.named_inputs.items()
+        for path in paths
+    )
     job = MixJob(
         name="",
         job=asked.job,
@@ -343,7 +319,7 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
         user=asked.user or defaults.user,
         queue=asked.queue or defaults.queue,
         params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
-        inputs=asked.given or (defaults.inputs if asked.size is None else ()),
+        inputs=given or (defaults.inputs if asked.size is None else ()),
     )
     return [job] * asked.times
 
@@ -396,9 +372,7 @@ def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# The plan of each job of a mix: the steps to run, on a real cluster or in the simulator.
-
-
+# Plans -------------------------------------------------------------------------------------------
 class StoredFiles(Protocol):
     """The block store of the cluster that is up."""
 

@@ -79,7 +79,6 @@ def shadow(options: ShadowOptions, seed: int) -> Workload:
     maps = max(job.stages[0].tasks for job in jobs)
     return Workload(
         name="shadow",
-        source="Shadow, section 5.3 and Table 2",
         jobs=jobs,
         statistics=(
             statistic("applications", "", len(jobs), 6, note="Table 2"),
@@ -132,7 +131,6 @@ def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Wo
     total = sum(job.input_bytes for job in jobs)
     return Workload(
         name="shadow-facebook",
-        source="Shadow, section 5.3",
         jobs=jobs,
         statistics=(
             statistic("jobs", "", len(jobs), 50, note="section 5.3"),

@@ -158,7 +158,6 @@ def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
     shapes = [shape_of(job, options, job.submit_s) for job in chosen]
     return Workload(
         name=path.name,
-        source="Chen et al., MASCOTS 2011 (SWIM)",
         jobs=populate(shapes, options, seed),
         statistics=_statistics(traced, eligible, chosen, path.name),
     )
@@ -176,8 +175,7 @@ def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload
         statistic("recurring", "share", recurring, 0.5, note=where),
         *made.statistics,
     )
-    source = f"Co-scheduler, section V-A, of {path.name}"
-    return dataclasses.replace(made, name="co-scheduler", source=source, statistics=statistics)
+    return dataclasses.replace(made, name="co-scheduler", statistics=statistics)
 
 
 def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJob]:

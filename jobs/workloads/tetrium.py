@@ -35,8 +35,6 @@ from railyard.jobs.workloads.shapes import (
 )
 from railyard.jobs.workloads.statistics import mean, statistic
 
-_PAPER = "Tetrium (Hung et al., EuroSys 2018)"
-
 
 class TetriumOptions(Population, frozen=True, kw_only=True):
     """The settings of the paper's simulation."""
@@ -110,23 +108,21 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
             file = None if read else _file(f"t{number}-{at}", maps, options, rng)
             nodes.append(StageNode(read, _selectivity(rng, first=not read), file))
         shapes.append(_shape(f"t{number}", nodes, options))
-    return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16), 50)
+    return _workload("tetrium", shapes, options, seed, (2, 16), 50, "section 6.1")
 
 
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
     """50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites."""
     shapes = _sequences("ds", options, seed)
-    return _workload(
-        "tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16), (8, 30)
-    )
+    where = "section 6.2 (a)"
+    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), where)
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
     """50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites."""
     shapes = _sequences("bd", options, seed)
-    return _workload(
-        "tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5), (8, 30)
-    )
+    where = "section 6.2 (b)"
+    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), where)
 
 
 def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
@@ -179,19 +175,19 @@ def _shape(name: str, nodes: list[StageNode], options: TetriumOptions) -> Shape:
 
 def _workload(
     name: str,
-    source: str,
     shapes: list[Shape],
     options: TetriumOptions,
     seed: int,
     stages: tuple[int, int],
     sites: int | tuple[int, int],
+    where: str,
 ) -> Workload:
-    jobs, where = populate(shapes, options, seed), source.rpartition(", ")[2]
+    jobs = populate(shapes, options, seed)
     statistics = (
         statistic("sites", "", options.sites, sites, note=where),
         *_statistics(jobs, stages, where),
     )
-    return Workload(name=name, source=source, jobs=jobs, statistics=statistics, sites=options.sites)
+    return Workload(name=name, jobs=jobs, statistics=statistics, sites=options.sites)
 
 
 def _statistics(

@@ -78,7 +78,6 @@ def coarser(workload: Workload, grain: int) -> Workload:
         return workload
     return Workload(
         name=workload.name,
-        source=workload.source,
         jobs=tuple(_job(job, grain) for job in workload.jobs),
         statistics=workload.statistics,
         sites=workload.sites,

@@ -306,7 +306,6 @@ def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
     check_workload(jobs)
     return Workload(
         name=workflow.name,
-        source=f"WfCommons, {path.name}",
         jobs=jobs,
         statistics=_statistics(workflow, jobs[0]),
     )

@@ -29,7 +29,7 @@ class Scenario:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.jobs = Workload(name=schedule.name, source="", jobs=schedule.jobs)
+        self.jobs = Workload(name=schedule.name, jobs=schedule.jobs)
         self.log: Log | None = None  #: also gets all events, if set
         self.run = Simulation(
             schedule.config,
