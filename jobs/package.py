@@ -19,7 +19,7 @@ import linecache
 import sys
 import traceback
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
@@ -57,13 +57,9 @@ def pack_job(job: type[Job], params: Mapping[str, Any] | None = None) -> JobPack
         if file is None:
             raise UsageError(f"{job.__name__}: has no source file to ship")
         return pack_file(Path(file), job.__name__, params)
-    return _packed(
-        job,
-        params,
-        JobPackage(
-            module=job.__module__, file_name="", source=b"", job_class=job.__name__, params={}
-        ),
-    )
+    name = job.__name__
+    ours = JobPackage(module=job.__module__, file_name="", source=b"", job_class=name, params={})
+    return _packed(job, params, ours)
 
 
 def pack_file(
@@ -146,23 +142,18 @@ def mistake_in(package: JobPackage, error: BaseException) -> str:
     """One line for an error of a job's code: the last place in its files, and what it is."""
     own = package.file_name or package.module
     folder = str(Path(package.file_name).parent)
-    files = {own, *(shown_path(folder, path) for path in package.modules)}
+    files = {own, *(str(Path(folder) / path) for path in package.modules)}
     if isinstance(error, SyntaxError) and error.filename in files:
         line = f": {error.text.strip()}" if error.text else ""
         return f"{error.filename}:{error.lineno or 1}: {error.msg}{line}"
-    place = _last_place(error, files) or own
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename in files]
+    place = places[-1] if places else own
     missing = isinstance(error, ModuleNotFoundError)
     hint = " (it is not installed, and not beside the job's file)" if missing else ""
     words = printable(words_of(error).partition("\n")[0], _WORDS_LETTERS_MAX)
     kind = printable(type(error).__name__, _WORDS_LETTERS_MAX)
     return f"{place}: {kind}{': ' if words else ''}{words}{hint}"
-
-
-def _last_place(error: BaseException, files: Collection[str]) -> str:
-    """The last file and line, of those files, that an error came through; "" if through none."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename in files]
-    return places[-1] if places else ""
 
 
 def _choose(module: ModuleType, job_class: str, shown: str) -> type[Job]:
@@ -240,7 +231,12 @@ def modules_beside(file: Path, source: bytes, bytes_max: int) -> dict[str, bytes
             for path in _files_of(folder, name):
                 text = read_file(path, bytes_max)
                 found[path.relative_to(folder).as_posix()] = text
-                _require_few(file, found, bytes_max)
+                size = sum(map(len, found.values()))
+                if len(found) > FILES_MAX or size > bytes_max:
+                    has = f"{len(found)} files or more, {format_size(size)}"
+                    right = f"at most {FILES_MAX} files and {format_size(bytes_max)}"
+                    shown = printable(str(file))
+                    raise UsageError(f"{shown}: imports {has} beside it: need {right}")
                 waiting.append(text)
     return found
 
@@ -259,11 +255,6 @@ def use_modules(folder: str, modules: Mapping[str, bytes]) -> None:
         return
     _finder = _Finder(folder, modules)
     _finder.begin()
-
-
-def shown_path(folder: str, path: str) -> str:
-    """The path of a shipped module, as tracebacks show it."""
-    return str(Path(folder) / path)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -285,7 +276,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         }
 
     def shown(self, path: str) -> str:
-        return shown_path(self._folder, path)
+        """The path of a shipped module, as tracebacks show it."""
+        return str(Path(self._folder) / path)
 
     def find_spec(
         self,
@@ -382,19 +374,8 @@ def _files_of(folder: Path, name: str) -> list[Path]:
         return []
     if (package := folder / name).is_dir():
         inside = sorted(package.rglob(f"*{_SUFFIX}"))
-        if files := [path for path in inside if not _is_hidden(path.relative_to(folder))]:
+        parts = {path: path.relative_to(folder).parts for path in inside}
+        if files := [path for path in inside if not any(p.startswith(".") for p in parts[path])]:
             return files
     module = folder / f"{name}{_SUFFIX}"
     return [module] if module.is_file() else []
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
-def _require_few(file: Path, found: Mapping[str, bytes], bytes_max: int) -> None:
-    size = sum(map(len, found.values()))
-    if len(found) > FILES_MAX or size > bytes_max:
-        has = f"{len(found)} files or more, {format_size(size)}"
-        right = f"at most {FILES_MAX} files and {format_size(bytes_max)}"
-        raise UsageError(f"{printable(str(file))}: imports {has} beside it: need {right}")

@@ -95,7 +95,7 @@ def _job(number: int) -> WorkloadJob:
         shuffle_bytes=_SHUFFLE_BYTES,
         output_bytes=0,
         reduces=_REDUCES,
-        task_s=0.2 + 0.1 * (number % 5),  # so that many end among few events
+        times_s=(0.2 + 0.1 * (number % 5),) * 2,  # so that many end among few events
         rates=(1e18, 1e18),
     )
     return WorkloadJob(

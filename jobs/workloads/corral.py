@@ -494,11 +494,11 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
                 shuffle_bytes=round(sizes[day] * to_shuffle[number]),
                 output_bytes=round(sizes[day] * to_shuffle[number] * to_output[number]),
                 reduces=max(1, round(level[day] * to_shuffle[number] / options.block)),
-                arrive_s=(day - _WARM_UP_DAYS) * _DAY_S + times_s[number],
             )
+            arrive_s = (day - _WARM_UP_DAYS) * _DAY_S + times_s[number]
             ratio = predict(sizes, day, options.history) / sizes[day]
             past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
-            shapes.append(shape._replace(past=past))
+            shapes.append(shape._replace(arrive_s=arrive_s, past=past))
     jobs = populate(shapes, options, seed)
     return Workload(name="corral-recurring", jobs=jobs, statistics=(_error(jobs),))
 

@@ -119,18 +119,12 @@ def joint(options: JointOptions, seed: int) -> Workload:
                 shuffle_bytes=shuffle_bytes,
                 output_bytes=shuffle_bytes // 2,
                 reduces=int(reduces[at]),
-                task_s=float(times_s[0][at]),
-                reduce_s=float(times_s[1][at]),
+                times_s=(float(times_s[0][at]), float(times_s[1][at])),
                 rates=(math.inf, math.inf),
-                arrive_s=float(arrive_s[at]),
-            )
+            )._replace(arrive_s=float(arrive_s[at]))
         )
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="joint",
-        jobs=jobs,
-        statistics=_statistics(jobs, options),
-    )
+    return Workload(name="joint", jobs=jobs, statistics=_statistics(jobs, options))
 
 
 def _task_counts(rng: np.random.Generator, options: JointOptions) -> np.ndarray:

@@ -165,7 +165,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, submit_s=past.submit_s, files=files, stages=stages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Statistic:
     """A statistic of a workload, with its published value."""
 

@@ -99,8 +99,7 @@ def _shape(name: str, number: int, options: ShadowOptions) -> Shape:
         shuffle_bytes=round(options.input * shuffle),
         output_bytes=round(options.input * output),
         reduces=_REDUCES,
-        arrive_s=number * _APART_S,
-    )
+    )._replace(arrive_s=number * _APART_S)
 
 
 def _with_one_replica(job: WorkloadJob) -> WorkloadJob:

@@ -202,10 +202,9 @@ def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
         shuffle_bytes=times(job.shuffle_bytes),
         output_bytes=times(job.output_bytes),
         reduces=reduces,
-        task_s=options.start,
+        times_s=(options.start, options.start),
         rates=(options.map_rate, options.reduce_rate),
-        arrive_s=arrive_s,
-    )
+    )._replace(arrive_s=arrive_s)
 
 
 #: {file: (jobs, shuffle bytes, maps of 256 MB) of the whole public trace}
