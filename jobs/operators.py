@@ -1,8 +1,7 @@
 """The operators of record-by-record stages: ``Map`` over files, ``Reduce`` over a shuffle.
 
 Both call a job's functions, and write the resulting pairs to the shuffle or, if no stage reads
-them, as lines of text to the block store.  A job that works on blocks of bytes has an ``Operator``
-of its own instead.
+them, as lines of text to the block store.  Stages that work on blocks of bytes have ``Work``.
 """
 
 from __future__ import annotations
@@ -123,6 +122,13 @@ class Reduce(PairsOperator):
         counters[f"{task.stage}.keys_in"] = keys
         counters[f"{task.stage}.records_in"] = runs.values
         counters[f"{task.stage}.pairs_out"] = made
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls ``run(task, io, counters)`` for each task, which works on blocks of bytes."""
+
+    run: Callable[[TaskSpec, TaskIO, Counters], TaskResult]
 
 
 def split_bytes(task: TaskSpec) -> int:

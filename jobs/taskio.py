@@ -147,6 +147,6 @@ class Operator(Protocol):
     bytes has its own.
     """
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters, /) -> TaskResult:
         """Run the task; count into ``counters``, which become the result's."""
         ...

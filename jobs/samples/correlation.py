@@ -28,7 +28,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched
+from railyard.jobs.operators import Fetched, Work
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -74,11 +74,11 @@ class Correlation(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         return (
-            Stage("m", _ShipRows()),
-            Stage("rows", _LeastOfEachName(), reads=("m",), tasks=1),
-            Stage("first", _Rank(1), reads=("rows",), tasks=1),
-            Stage("second", _Rank(2), reads=("rows",), tasks=1),
-            Stage("joined", _Join(), reads=("first", "second"), tasks=1),
+            Stage("m", Work(_ship_rows)),
+            Stage("rows", Work(_least_of_each_name), reads=("m",), tasks=1),
+            Stage("first", Work(partial(_rank, 1)), reads=("rows",), tasks=1),
+            Stage("second", Work(partial(_rank, 2)), reads=("rows",), tasks=1),
+            Stage("joined", Work(_join), reads=("first", "second"), tasks=1),
         )
 
 
@@ -91,63 +91,50 @@ def checked_rows(block: Buffer) -> list[bytes]:
     return lines
 
 
-class _ShipRows:
+def _ship_rows(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Ships the rows of its splits."""
-
-    def run(self, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
-        pieces: list[Buffer] = []
-        for lines in parsed_splits(checked_rows, task, io):
-            pieces += [b"\n".join(lines), b"\n"]
-        return TaskResult(partitions=[pieces])
+    pieces: list[Buffer] = []
+    for lines in parsed_splits(checked_rows, task, io):
+        pieces += [b"\n".join(lines), b"\n"]
+    return TaskResult(partitions=[pieces])
 
 
-class _LeastOfEachName:
+def _least_of_each_name(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships one row for each name, in order of names."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        found: dict[bytes, tuple[int, int]] = {}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
-            for name, first, second in _fields(output):
-                row = int(first), int(second)
-                found[name] = min(found.get(name, row), row)
-        counters["rows"] = len(found)
-        lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
-        return TaskResult(partitions=[[lines]], input_bytes=fetched.size_bytes)
+    found: dict[bytes, tuple[int, int]] = {}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for name, first, second in _fields(output):
+            row = int(first), int(second)
+            found[name] = min(found.get(name, row), row)
+    counters["rows"] = len(found)
+    lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
+    return TaskResult(partitions=[[lines]], input_bytes=fetched.size_bytes)
 
 
-class _Rank:
+def _rank(column: int, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Ships each name with twice its rank by a column, which is a whole number."""
-
-    def __init__(self, column: int) -> None:
-        self._column = column
-
-    def run(self, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
-        fetched = Fetched(task, io)
-        named = [
-            (int(row[self._column]), row[0]) for _, output in fetched for row in _fields(output)
-        ]
-        named.sort()
-        lines = list[bytes]()
-        before = 0
-        for _, group in groupby(named, key=lambda pair: pair[0]):
-            equal = list(group)
-            twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
-            before += len(equal)
-            lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
-        return TaskResult(partitions=[[b"".join(lines)]], input_bytes=fetched.size_bytes)
+    fetched = Fetched(task, io)
+    named = [(int(row[column]), row[0]) for _, output in fetched for row in _fields(output)]
+    named.sort()
+    lines = list[bytes]()
+    before = 0
+    for _, group in groupby(named, key=lambda pair: pair[0]):
+        equal = list(group)
+        twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
+        before += len(equal)
+        lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
+    return TaskResult(partitions=[[b"".join(lines)]], input_bytes=fetched.size_bytes)
 
 
-class _Join:
+def _join(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Writes both ranks of each name, and the coefficient."""
-
-    def run(self, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
-        ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
-        fetched = Fetched(task, io)
-        for stage, output in fetched:
-            ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
-        pieces = _pieces(ranks["first"], ranks["second"])
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
+    fetched = Fetched(task, io)
+    for stage, output in fetched:
+        ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
+    pieces = _pieces(ranks["first"], ranks["second"])
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 def _fields(output: memoryview) -> list[list[bytes]]:

@@ -42,7 +42,7 @@ from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Fetched
+from railyard.jobs.operators import FETCHED_SHARE, Fetched, Work
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -180,18 +180,12 @@ class KMeans(Job):
         require(1 <= self.reduces <= self.k, "reduces", self.reduces, "1 to the number of clusters")
 
     def stages(self) -> tuple[Stage, ...]:
-        recentre = _Recentre(self)
-        return (Stage("m", _Assign(self)), Stage("r", recentre, reads=("m",), tasks=self.reduces))
+        recentre = Stage("r", Work(self._recentre), reads=("m",), tasks=self.reduces)
+        return (Stage("m", Work(self._assign)), recentre)
 
-
-class _Assign:
-    """Ships each movie of its splits to the reduce of its cluster."""
-
-    def __init__(self, job: KMeans) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        centroids = Centroids(self._job.centroids)
+    def _assign(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Ship each movie of the task's splits to the reduce of its cluster."""
+        centroids = Centroids(self.centroids)
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
         counters |= {"movies": 0, "ratings": 0}
         for found in parsed_splits(movies, task, io):
@@ -203,22 +197,8 @@ class _Assign:
             counters["movies"] += len(found)
         return TaskResult(partitions=partitions)
 
-
-class _Member(NamedTuple):
-    """A movie of a cluster; they are written in this order."""
-
-    number: int
-    line: bytes
-    similarity: float  #: to the cluster's centroid
-
-
-class _Recentre:
-    """Finds the new centroids of its clusters, and writes these."""
-
-    def __init__(self, job: KMeans) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
+    def _recentre(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
+        """Find the new centroids of the task's clusters, and write these."""
         clusters: dict[int, list[_Member]] = {}
         fetched = Fetched(task, io)
         for _, output in fetched:
@@ -230,10 +210,9 @@ class _Recentre:
     def _lines(
         self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
     ) -> Iterator[Buffer]:
-        job = self._job
-        for cluster in range(task.index, job.k, job.reduces):
+        for cluster in range(task.index, self.k, self.reduces):
             members = clusters.get(cluster, [])
-            line = _centre(members).line if members else job.centroids[cluster]
+            line = _centre(members).line if members else self.centroids[cluster]
             yield b"%s%d\t%s\n" % (CENTROID, cluster, as_centroid(line))
         for done, cluster in enumerate(sorted(clusters), start=1):
             members = sorted(clusters[cluster])
@@ -241,6 +220,14 @@ class _Recentre:
                 piece = members[start : start + _LINES_PER_PIECE]
                 yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
             io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
+
+
+class _Member(NamedTuple):
+    """A movie of a cluster; they are written in this order."""
+
+    number: int
+    line: bytes
+    similarity: float  #: to the cluster's centroid
 
 
 def _centre(members: list[_Member]) -> _Member:

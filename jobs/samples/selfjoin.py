@@ -27,7 +27,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched
+from railyard.jobs.operators import Fetched, Work
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -81,7 +81,7 @@ class SelfJoin(Job):
     def stages(self) -> tuple[Stage, ...]:
         return (
             Stage("m", ShipLines(associations, "associations")),
-            Stage("r", _Join(), reads=("m",)),
+            Stage("r", Work(_join), reads=("m",)),
         )
 
 
@@ -97,25 +97,23 @@ def associations(block: Buffer) -> tuple[list[bytes], list[bytes]]:
     return prefixes, lines
 
 
-class _Join:
+def _join(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Forms the candidates."""
+    lasts: dict[bytes, set[bytes]] = {}  #: {all items but the last: the last items}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for line in lines_in(output):
+            cut = line.rfind(b",") + 1
+            lasts.setdefault(line[:cut], set()).add(line[cut:])
+    counters["candidates"] = 0
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        lasts: dict[bytes, set[bytes]] = {}  #: {all items but the last: the last items}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
-            for line in lines_in(output):
-                cut = line.rfind(b",") + 1
-                lasts.setdefault(line[:cut], set()).add(line[cut:])
-        counters["candidates"] = 0
+    def candidates(prefix: bytes) -> bytes:
+        pairs = list(combinations(sorted(lasts[prefix]), 2))
+        counters["candidates"] += len(pairs)
+        return b"".join([b"%s%s,%s\n" % (prefix, *pair) for pair in pairs])
 
-        def candidates(prefix: bytes) -> bytes:
-            pairs = list(combinations(sorted(lasts[prefix]), 2))
-            counters["candidates"] += len(pairs)
-            return b"".join([b"%s%s,%s\n" % (prefix, *pair) for pair in pairs])
-
-        pieces = pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE)
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    pieces = pieces_of(sorted(lasts), candidates, io, _PREFIXES_PER_PIECE)
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 class AssociationsGen(Generator):

@@ -32,7 +32,7 @@ from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, split_blocks
+from railyard.jobs.operators import Fetched, Work, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -82,22 +82,20 @@ class SequenceCount(Job):
     input = _TEXT
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _ShipSequences()), Stage("r", _Sum(), reads=("m",)))
+        return (Stage("m", Work(_ship_sequences)), Stage("r", Work(_sum), reads=("m",)))
 
 
-class _ShipSequences:
+def _ship_sequences(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships each sequence in its splits, with its document."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        counters |= {"words": 0, "sequences": 0}
-        for split, block in split_blocks(_TEXT, task, io):
-            for document, sequences in _by_document(block, split.path, counters):
-                for partition, rows in rows_by_partition(sequences, task.partitions):
-                    joined = b"\n".join([sequences[row] for row in rows.tolist()])
-                    header = _HEADER.pack(len(document), len(joined))
-                    partitions[partition] += [header, document, joined]
-        return TaskResult(partitions=partitions)
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+    counters |= {"words": 0, "sequences": 0}
+    for split, block in split_blocks(_TEXT, task, io):
+        for document, sequences in _by_document(block, split.path, counters):
+            for partition, rows in rows_by_partition(sequences, task.partitions):
+                joined = b"\n".join([sequences[row] for row in rows.tolist()])
+                header = _HEADER.pack(len(document), len(joined))
+                partitions[partition] += [header, document, joined]
+    return TaskResult(partitions=partitions)
 
 
 def _by_document(
@@ -127,23 +125,21 @@ def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
         yield (title, words) if tab else (name, line)
 
 
-class _Sum:
+def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Adds up the occurrences of each sequence in each document."""
+    counts: dict[bytes, Counter[bytes]] = {}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for document, sequences in _shipped(output):
+            counts.setdefault(document, Counter()).update(sequences)
+    counters["counted"] = sum(map(len, counts.values()))
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        counts: dict[bytes, Counter[bytes]] = {}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
-            for document, sequences in _shipped(output):
-                counts.setdefault(document, Counter()).update(sequences)
-        counters["counted"] = sum(map(len, counts.values()))
+    def lines(document: bytes) -> bytes:
+        of = counts[document]
+        return b"".join([b"%s\t%s\t%d\n" % (each, document, of[each]) for each in sorted(of)])
 
-        def lines(document: bytes) -> bytes:
-            of = counts[document]
-            return b"".join([b"%s\t%s\t%d\n" % (each, document, of[each]) for each in sorted(of)])
-
-        pieces = pieces_of(sorted(counts), lines, io, keys_at_once=1)
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    pieces = pieces_of(sorted(counts), lines, io, keys_at_once=1)
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -164,7 +160,7 @@ class RankedInvertedIndex(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         ship = ShipLines(counted_sequences, "counts")
-        return (Stage("m", ship), Stage("r", _Rank(), reads=("m",)))
+        return (Stage("m", ship), Stage("r", Work(_rank), reads=("m",)))
 
 
 def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
@@ -179,24 +175,22 @@ def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
     return sequences, lines
 
 
-class _Rank:
+def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the documents of each sequence."""
+    index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for line in lines_in(output):
+            sequence, document, count = line.split(b"\t")
+            index.setdefault(sequence, []).append((-int(count), document))
+    counters["distinct_sequences"] = len(index)
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
-        fetched = Fetched(task, io)
-        for _, output in fetched:
-            for line in lines_in(output):
-                sequence, document, count = line.split(b"\t")
-                index.setdefault(sequence, []).append((-int(count), document))
-        counters["distinct_sequences"] = len(index)
+    def text_of(sequence: bytes) -> bytes:
+        ranked = [b"%d %s" % (-count, document) for count, document in sorted(index[sequence])]
+        return b"\t".join([sequence, *ranked]) + b"\n"
 
-        def text_of(sequence: bytes) -> bytes:
-            ranked = [b"%d %s" % (-count, document) for count, document in sorted(index[sequence])]
-            return b"\t".join([sequence, *ranked]) + b"\n"
-
-        pieces = pieces_of(sorted(index), text_of, io)
-        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+    pieces = pieces_of(sorted(index), text_of, io)
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 # The plans --------------------------------------------------------------------------------------

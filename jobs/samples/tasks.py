@@ -20,7 +20,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, split_bytes
+from railyard.jobs.operators import FETCHED_SHARE, Work, split_bytes
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import GivenFile, Request, Step, generating_step
 from railyard.jobs.taskio import BadInput, Buffer, Counters, FileReader, TaskIO, TaskResult
@@ -74,29 +74,23 @@ class Generator(Job):
         return int(getattr(self, self.TOTAL))
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _Generate(self), tasks=self.parts),)
+        return (Stage("m", Work(self._generate), tasks=self.parts),)
+
+    def _generate(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        first, stop = (self.total * i // self.parts for i in (task.index, task.index + 1))
+
+        def pieces() -> Iterator[Buffer]:
+            done = 0
+            for piece, count in self.pieces(Part(task.index, first, stop), counters):
+                yield piece
+                done += count
+                io.progress(min(1.0, done / (stop - first)))
+
+        return TaskResult(output=pieces())
 
     def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         """Make a part: yield its pieces, each with how many of its rows (or bytes) that is."""
         raise NotImplementedError
-
-
-class _Generate:
-    """Makes one part."""
-
-    def __init__(self, job: Generator) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._pieces(task, io, counters))
-
-    def _pieces(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        job, done = self._job, 0
-        first, stop = (job.total * i // job.parts for i in (task.index, task.index + 1))
-        for piece, count in job.pieces(Part(task.index, first, stop), counters):
-            yield piece
-            done += count
-            io.progress(min(1.0, done / (stop - first)))
 
 
 def generated(

@@ -28,7 +28,14 @@ import numpy.typing as npt
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Fetched, PairsOperator, Reduce, split_blocks
+from railyard.jobs.operators import (
+    FETCHED_SHARE,
+    Fetched,
+    PairsOperator,
+    Reduce,
+    Work,
+    split_blocks,
+)
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -79,9 +86,26 @@ class TeraSort(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         return (
-            Stage("m", _Distribute(self.cuts)),
-            Stage("r", _Sort(), reads=("m",), tasks=len(self.cuts) + 1),
+            Stage("m", Work(self._distribute)),
+            Stage("r", Work(_sort), reads=("m",), tasks=len(self.cuts) + 1),
         )
+
+    def _distribute(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Partition the records of the task's splits by the cuts."""
+        partitioner = Partitioner(self.cuts)
+        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+        counters["records"] = 0
+        for _, block in split_blocks(RECORDS, task, io):
+            records = as_records(block)
+            numbers = partitioner.numbers(records)
+            grouped = records.take(np.argsort(numbers, kind="stable"), axis=0)
+            ends = np.bincount(numbers, minlength=task.partitions).cumsum().tolist()
+            for pieces, start, end in zip(partitions, [0, *ends], ends, strict=False):
+                if end > start:
+                    pieces.append(grouped[start:end].data.cast("B"))
+            counters["records"] += len(records)
+        _count_all(counters, task, counters["records"])
+        return TaskResult(partitions=partitions)
 
 
 def require_enough(sizes: Sequence[int], partitions: int) -> None:
@@ -158,37 +182,13 @@ def key_order(records: Bytes) -> Rows:
     return order
 
 
-class _Distribute:
-    """Partitions the records of its splits by the cuts."""
-
-    def __init__(self, cuts: Sequence[bytes]) -> None:
-        self._partitioner = Partitioner(cuts)
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        counters["records"] = 0
-        for _, block in split_blocks(RECORDS, task, io):
-            records = as_records(block)
-            numbers = self._partitioner.numbers(records)
-            grouped = records.take(np.argsort(numbers, kind="stable"), axis=0)
-            ends = np.bincount(numbers, minlength=task.partitions).cumsum().tolist()
-            for pieces, start, end in zip(partitions, [0, *ends], ends, strict=False):
-                if end > start:
-                    pieces.append(grouped[start:end].data.cast("B"))
-            counters["records"] += len(records)
-        _count_all(counters, task, counters["records"])
-        return TaskResult(partitions=partitions)
-
-
-class _Sort:
+def _sort(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the fetched records; they are reordered while the output is read."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        parts = [as_records(output) for _, output in Fetched(task, io)]
-        records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
-        counters["records_out"] = len(records)
-        _count_all(counters, task, len(records))
-        return TaskResult(output=_in_order(records, io), input_bytes=records.nbytes)
+    parts = [as_records(output) for _, output in Fetched(task, io)]
+    records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
+    counters["records_out"] = len(records)
+    _count_all(counters, task, len(records))
+    return TaskResult(output=_in_order(records, io), input_bytes=records.nbytes)
 
 
 def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:

@@ -24,7 +24,7 @@ from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import Fetched, Map, Reduce, split_blocks
+from railyard.jobs.operators import Fetched, Map, Reduce, Work, split_blocks
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -70,59 +70,53 @@ class WordCount(Job):
     combined: bool = True
 
     def stages(self) -> tuple[Stage, ...]:
-        mapper = _CountSplit() if self.combined else _ShipWords()
-        return (Stage("m", mapper), Stage("r", _Sum(), reads=("m",)))
+        mapper = Work(_count_split) if self.combined else Work(_ship_words)
+        return (Stage("m", mapper), Stage("r", Work(_sum), reads=("m",)))
 
 
-class _CountSplit:
+def _count_split(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Counts the words of its splits."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        table, lines = WordTable(), 0
-        for _, block in split_blocks(_TEXT, task, io):
-            table.add(block)
-            lines += _line_count(block)
-        words, counts = table.counts()
-        counters |= {"words": table.words, "shipped": len(words)}
-        _count(counters, task, records_in=lines, pairs_out=table.words)
-        _count(counters, task, combined_away=table.words - len(words))
-        _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
-        partitions = _Partitions(task.partitions)
-        partitions.add(words, counts)
-        return TaskResult(partitions=partitions.pieces)
+    table, lines = WordTable(), 0
+    for _, block in split_blocks(_TEXT, task, io):
+        table.add(block)
+        lines += _line_count(block)
+    words, counts = table.counts()
+    counters |= {"words": table.words, "shipped": len(words)}
+    _count(counters, task, records_in=lines, pairs_out=table.words)
+    _count(counters, task, combined_away=table.words - len(words))
+    _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
+    partitions = _Partitions(task.partitions)
+    partitions.add(words, counts)
+    return TaskResult(partitions=partitions.pieces)
 
 
-class _ShipWords:
+def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships each occurrence of a word in its splits with a count of one."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions = _Partitions(task.partitions)
-        shipped = lines = 0
-        for _, block in split_blocks(_TEXT, task, io):
-            words = bytes(block).split()
-            lines += _line_count(block)
-            partitions.add(words, [1] * len(words))
-            shipped += len(words)
-        counters |= {"words": shipped, "shipped": shipped}
-        _count(counters, task, records_in=lines, pairs_out=shipped)
-        return TaskResult(partitions=partitions.pieces)
+    partitions = _Partitions(task.partitions)
+    shipped = lines = 0
+    for _, block in split_blocks(_TEXT, task, io):
+        words = bytes(block).split()
+        lines += _line_count(block)
+        partitions.add(words, [1] * len(words))
+        shipped += len(words)
+    counters |= {"words": shipped, "shipped": shipped}
+    _count(counters, task, records_in=lines, pairs_out=shipped)
+    return TaskResult(partitions=partitions.pieces)
 
 
-class _Sum:
+def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sums up the counts of each word."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        sums: dict[bytes, int] = {}
-        records, fetched = 0, Fetched(task, io)
-        for _, output in fetched:
-            for words, counts in _shipped(output):
-                records += len(words)
-                for word, count in zip(words, counts, strict=True):
-                    sums[word] = sums.get(word, 0) + count
-        counters["distinct_words"] = len(sums)
-        _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
-        lines = pieces_of(sorted(sums), lambda word: b"%s\t%d\n" % (word, sums[word]), io, 2**14)
-        return TaskResult(output=lines, input_bytes=fetched.size_bytes)
+    sums: dict[bytes, int] = {}
+    records, fetched = 0, Fetched(task, io)
+    for _, output in fetched:
+        for words, counts in _shipped(output):
+            records += len(words)
+            for word, count in zip(words, counts, strict=True):
+                sums[word] = sums.get(word, 0) + count
+    counters["distinct_words"] = len(sums)
+    _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
+    lines = pieces_of(sorted(sums), lambda word: b"%s\t%d\n" % (word, sums[word]), io, 2**14)
+    return TaskResult(output=lines, input_bytes=fetched.size_bytes)
 
 
 def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:
