@@ -85,23 +85,23 @@ def _count_split(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     _count(counters, task, records_in=lines, pairs_out=table.words)
     _count(counters, task, combined_away=table.words - len(words))
     _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
-    partitions = _Partitions(task.partitions)
-    partitions.add(words, counts)
-    return TaskResult(partitions=partitions.pieces)
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+    _add(partitions, words, counts)
+    return TaskResult(partitions=partitions)
 
 
 def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships each occurrence of a word in its splits with a count of one."""
-    partitions = _Partitions(task.partitions)
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
     shipped = lines = 0
     for _, block in split_blocks(_TEXT, task, io):
         words = bytes(block).split()
         lines += _line_count(block)
-        partitions.add(words, [1] * len(words))
+        _add(partitions, words, [1] * len(words))
         shipped += len(words)
     counters |= {"words": shipped, "shipped": shipped}
     _count(counters, task, records_in=lines, pairs_out=shipped)
-    return TaskResult(partitions=partitions.pieces)
+    return TaskResult(partitions=partitions)
 
 
 def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
@@ -130,19 +130,13 @@ def _line_count(block: Buffer) -> int:
     return text.count(b"\n") + (not text.endswith(b"\n"))
 
 
-class _Partitions:
-    """Shuffle output: per partition, blocks of (header, counts, words separated by blanks)."""
-
-    def __init__(self, partitions: int) -> None:
-        self.pieces: list[list[Buffer]] = [[] for _ in range(partitions)]
-
-    def add(self, words: list[bytes], counts: list[int]) -> None:
-        """Add words with their counts; equal words always go to the same partition."""
-        counted = np.array(counts, "<u8")
-        for partition, rows in rows_by_partition(words, len(self.pieces)):
-            joined = b" ".join([words[row] for row in rows.tolist()])
-            header = _HEADER.pack(len(rows), len(joined))
-            self.pieces[partition] += [header, counted[rows].tobytes(), joined]
+def _add(partitions: list[list[Buffer]], words: list[bytes], counts: list[int]) -> None:
+    """Add a block (header, counts, words separated by blanks) to the partitions of these words."""
+    counted = np.array(counts, "<u8")
+    for partition, rows in rows_by_partition(words, len(partitions)):
+        joined = b" ".join([words[row] for row in rows.tolist()])
+        header = _HEADER.pack(len(rows), len(joined))
+        partitions[partition] += [header, counted[rows].tobytes(), joined]
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[list[bytes], list[int]]]:

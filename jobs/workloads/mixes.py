@@ -310,6 +310,10 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
         for name, paths in asked.named_inputs.items()
         for path in paths
     )
+    params = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in asked.param.items()
+    }
     job = MixJob(
         name="",
         job=asked.job,
@@ -318,7 +322,7 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
         reduces=asked.reduces or defaults.reduces,
         user=asked.user or defaults.user,
         queue=asked.queue or defaults.queue,
-        params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
+        params=dict(defaults.params) | params,
         inputs=given or (defaults.inputs if asked.size is None else ()),
     )
     return [job] * asked.times
@@ -327,7 +331,11 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
 def _draw(
     shape: _RandomMix, defaults: Defaults, dice: random.Random, word: str
 ) -> Iterator[MixJob]:
-    kinds = _alternatives(shape.of, f"{word}: of")
+    kinds = shape.of.split("+")
+    right = "names with + between them, as in terasort+wordcount"
+    require(all(kinds), f"{word}: of", shape.of, right)
+    if MIX in kinds:
+        raise unknown_name("job", MIX, ["terasort", "wordcount"])
     sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
     queues = shape.queues.split("+") if shape.queues else [defaults.queue]
     for _ in range(shape.jobs):
@@ -344,14 +352,6 @@ def _draw(
         )
 
 
-def _alternatives(text: str, where: str) -> list[str]:
-    kinds = text.split("+")
-    require(all(kinds), where, text, "names with + between them, as in terasort+wordcount")
-    if MIX in kinds:
-        raise unknown_name("job", MIX, ["terasort", "wordcount"])
-    return kinds
-
-
 def _base_name(job: str) -> str:
     file, _, _ = job.partition(":")
     return Path(file).stem if file.endswith(".py") else job
@@ -366,10 +366,6 @@ def _as_number(text: str) -> str | int | float:
         return int(text)
     whole, point, rest = digits.partition(".")
     return float(text) if point and (whole + rest).isdecimal() else text
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # Plans -------------------------------------------------------------------------------------------
@@ -431,9 +427,9 @@ def _plan(
         own = f"{folder}/{job.name}"
         shared = f"{folder}/inputs"
         texts = expanded(job.inputs, None if store is None else store.matching)
-        given = read_inputs(
-            texts, f"{own}/input" if job.own_input else f"{shared}/{_digest(texts)}"
-        )
+        digest = zlib.crc32(repr(texts).encode("utf-8", "surrogateescape"))
+        copies = f"{own}/input" if job.own_input else f"{shared}/given-{digest:08x}"
+        given = read_inputs(texts, copies)
         sizes = given.sizes
         stored_bytes = sum(sizes) if job.inputs else topology.stored_size(job.size_bytes)
         blocks = blocks_to_read(given, stored_bytes, topology, store)
@@ -460,8 +456,3 @@ def _plan(
     if job.skew is not None and not any(step.shares for step in plan.steps):
         raise UsageError(f"{job.name}: skew: it generates no input: need a job that does")
     return Planned(job=job, plan=plan, given=given, stored_bytes=stored_bytes)
-
-
-def _digest(inputs: tuple[str, ...]) -> str:
-    """A name for the folder of these inputs."""
-    return f"given-{zlib.crc32(repr(inputs).encode('utf-8', 'surrogateescape')):08x}"
