@@ -1,4 +1,4 @@
-"""Corral's MapReduce workloads: W1, W2, W3, and its mix of recurring and ad hoc jobs.
+"""Corral's workloads: W1, W2, W3, its mix of recurring and ad hoc jobs, queries, recurring jobs.
 
 Source: Jalaparti et al., SIGCOMM 2015, section 6.1 and Table 1; 6.2.1 (W2), 6.4 (mix), 6.6 (W1 in
 the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in 60 min, since 4 min
@@ -289,20 +289,7 @@ def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJ
     return populate(shapes, plain, seed, label="adhoc-")
 
 
-# TPC-H-like queries, together with a batch of MapReduce jobs.
-#
-# Source: Corral (Jalaparti et al., SIGCOMM 2015), section 6.3: 15 recurring Hive queries on a
-# database of 200 GB, submitted uniformly over 25 min; and a batch of ad hoc jobs of W1.
-#
-# Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1
-# (20). A query scans its tables whole, in blocks of 256 MB, and filters, which leaves 5 to 40 %
-# (Hive's scans of ORC read less too).  It joins one table after the other, the largest first, each
-# through a shuffle, which leaves 30 to 100 %.  Then it groups, which leaves 1 to 20 %, and sorts in
-# one task, which leaves all.  A task fetches 256 MB.  The tables nation and region have a few kB,
-# are shipped with a query, and are left out.  The queries share the database's files, or with
-# ``tables=own`` each has its own.
-
-
+# TPC-H -------------------------------------------------------------------------------------------
 #: {table: its share of the database}, by the specification's row counts and row lengths
 _TABLES = {
     "lineitem": 0.698,
@@ -325,7 +312,16 @@ _INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", 
 
 
 class TpchOptions(OfW1Options, frozen=True, kw_only=True):
-    """15 queries over 25 min by default."""
+    """Section 6.3: 15 recurring Hive queries on 200 GB over 25 min, and a batch of jobs of W1.
+
+    Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1
+    (20).  A query scans its tables whole, in blocks of 256 MB, and filters, which leaves 5 to 40 %
+    (Hive's scans of ORC read less too).  It joins one table after the other, the largest first,
+    each through a shuffle, which leaves 30 to 100 %.  Then it groups, which leaves 1 to 20 %, and
+    sorts in one task, which leaves all.  A task fetches 256 MB.  The tables nation and region have
+    a few kB, are shipped with a query, and are left out.  The queries share the database's files,
+    or with ``tables=own`` each has its own.
+    """
 
     COUNTS: ClassVar = {"ad_hoc": 0}
 
@@ -404,20 +400,7 @@ def _query(
     return Shape(name, stages_of(nodes, part_bytes), tuple(read))
 
 
-# Jobs that recur every day, with forecasts from their earlier days.
-#
-# Source: Corral (Jalaparti et al., SIGCOMM 2015), section 2 and Fig. 1: twenty business-critical
-# jobs over a month, each at its time of the day.  A day's input is predicted as the mean of the
-# same job's input on earlier weekdays, or on earlier weekends.  The forecast is off by 6.5 % on
-# average; shuffle and output are as predictable.
-#
-# Left open there, chosen here: the number of earlier days (``history``, 10).  The first two weeks
-# are history only and are not submitted.  A job's size is lognormal around its level, with the
-# variance that gives the published error.  A weekend's level is 0.4 to 1.2 times that of weekdays.
-# Levels are 3 GB to 20 TB ("several gigabytes to tens of terabytes").  Selectivities are those of
-# W1, 1/4 to 4.
-
-
+# Jobs that recur every day -----------------------------------------------------------------------
 _DAY_S = 86_400.0
 _WARM_UP_DAYS = 14  #: history before the first submitted day
 _NORMAL_MEAN_ABS = (2 / np.pi) ** 0.5  #: mean of a standard normal variable's absolute value
@@ -425,7 +408,16 @@ _DEVIATION = (np.pi / 2 - 1) ** 0.5  #: standard deviation of that value, relati
 
 
 class RecurringOptions(Population, frozen=True, kw_only=True):
-    """Twenty jobs on one day."""
+    """Section 2 and Fig. 1: twenty business-critical jobs, each at its time of the day.
+
+    A day's input is predicted as the mean of the same job's input on earlier weekdays, or on
+    earlier weekends.  The forecast is off by 6.5 % on average; shuffle and output are as
+    predictable.  Left open there, chosen here: the number of earlier days (``history``, 10).  The
+    first two weeks are history only and are not submitted.  A job's size is lognormal around its
+    level, with the variance that gives the published error.  A weekend's level is 0.4 to 1.2 times
+    that of weekdays.  Levels are 3 GB to 20 TB ("several gigabytes to tens of terabytes").
+    Selectivities are those of W1, 1/4 to 4.
+    """
 
     COUNTS: ClassVar = {"jobs": 1, "days": 1, "history": 1}
     SIZES: ClassVar = ("smallest", "block")
