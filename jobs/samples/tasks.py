@@ -186,7 +186,13 @@ def rows_by_partition(
     By CRC-32, so equal keys always go to the same one.
     """
     hashes = np.fromiter(map(zlib.crc32, keys), np.uint32, len(keys))
-    numbers = hashes % partitions
+    return rows_by_number(hashes % partitions, partitions)
+
+
+def rows_by_number(
+    numbers: npt.NDArray[np.integer], partitions: int
+) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """(Partition, rows that have its number, in order) for each partition that gets any."""
     numbers = numbers.astype(np.uint16 if partitions <= 2**16 else np.uint32)
     order = np.argsort(numbers, kind="stable")  # of small numbers: in linear time
     ends = np.bincount(numbers, minlength=partitions).cumsum().tolist()

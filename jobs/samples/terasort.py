@@ -48,7 +48,7 @@ from railyard.jobs.plan import (
     output_of,
     require_params,
 )
-from railyard.jobs.samples.tasks import generated
+from railyard.jobs.samples.tasks import generated, rows_by_number
 from railyard.jobs.samples.teragen import (
     KEY_BYTES,
     RECORD_BYTES,
@@ -97,12 +97,8 @@ class TeraSort(Job):
         counters["records"] = 0
         for _, block in split_blocks(RECORDS, task, io):
             records = as_records(block)
-            numbers = partitioner.numbers(records)
-            grouped = records.take(np.argsort(numbers, kind="stable"), axis=0)
-            ends = np.bincount(numbers, minlength=task.partitions).cumsum().tolist()
-            for pieces, start, end in zip(partitions, [0, *ends], ends, strict=False):
-                if end > start:
-                    pieces.append(grouped[start:end].data.cast("B"))
+            for number, rows in rows_by_number(partitioner.numbers(records), task.partitions):
+                partitions[number].append(records.take(rows, axis=0).data.cast("B"))
             counters["records"] += len(records)
         _count_all(counters, task, counters["records"])
         return TaskResult(partitions=partitions)
@@ -152,10 +148,8 @@ class Partitioner:
     def __init__(self, cuts: Sequence[bytes]) -> None:
         self._cuts = np.array(list(cuts), f"S{KEY_BYTES}")
         self._prefixes = np.array([int.from_bytes(cut[:8], "big") for cut in cuts], np.uint64)
-        # numpy sorts small integers in linear time.
-        self._kind = np.uint8 if len(cuts) < 256 else np.uint16 if len(cuts) < 2**16 else np.uint32
 
-    def numbers(self, records: Bytes) -> npt.NDArray[np.unsignedinteger]:
+    def numbers(self, records: Bytes) -> npt.NDArray[np.integer]:
         """The partition of each record."""
         prefixes = key_prefixes(records)
         numbers = np.searchsorted(self._prefixes, prefixes, side="right")
@@ -164,7 +158,7 @@ class Partitioner:
         if open_rows.size:
             keys = whole_keys(records)[open_rows]
             numbers[open_rows] = np.searchsorted(self._cuts, keys, side="right")
-        return numbers.astype(self._kind)
+        return numbers
 
 
 def key_order(records: Bytes) -> Rows:
