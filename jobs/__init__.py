@@ -4,9 +4,6 @@ Not here: where and when tasks run, and how their data is transferred.
 Open ``model`` first.
 """
 
-if __name__ != "railyard.jobs":  # found as a folder of the checkout, by a job file of old
-    raise ImportError(f"{__name__} is railyard.jobs", name="jobs")
-
 from railyard.jobs.formats import FixedRecords, Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import Map, Reduce

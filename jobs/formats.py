@@ -6,17 +6,14 @@ the task of that split, even if the rest of it lies in later blocks.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from railyard.cluster.errors import require
 from railyard.cluster.messages import Split
+from railyard.jobs.lines import split_lines, without_mark
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
-
-#: Bytes per read beyond a split's end, while looking for the end of its last line.
-_TAIL_BYTES = 64 * 2**10
 
 
 class InputFormat(Protocol):
@@ -53,28 +50,9 @@ class Lines:
     def blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
         """The lines that begin in the split, in blocks of about ``block_bytes``."""
         at_beginning = split.stored_offset == 0
-        for block in self._blocks(file, split):
-            marked = at_beginning and block[: len(BOM_UTF8)] == BOM_UTF8
-            yield block[len(BOM_UTF8) :] if marked else block
+        for block in split_lines(file, split, self.block_bytes, any_end=False):
+            yield without_mark(block) if at_beginning else block
             at_beginning = False
-
-    def _blocks(self, file: FileReader, split: Split) -> Iterator[Buffer]:
-        end = min(split.stored_offset + split.stored_length, file.stored_bytes)
-        start = _first_line(file, split.stored_offset, end)
-        unfinished: list[Buffer] = []  # the start of a line that was read without its end
-        while start < end:
-            data = memoryview(file.read(start, min(self.block_bytes, end - start)))
-            if not data:
-                raise BadInput(f"{split.path}: ends at offset {start}, before its length {end}")
-            start += len(data)
-            cut = _after_last_newline(data)
-            if cut:
-                yield b"".join([*unfinished, data[:cut]]) if unfinished else data[:cut]
-                unfinished.clear()
-            if cut < len(data):
-                unfinished.append(data[cut:])
-        if unfinished:
-            yield b"".join([*unfinished, *_rest_of_line(file, end)])
 
     def records(self, block: Buffer) -> Iterable[str]:
         """The lines of a block."""
@@ -128,48 +106,6 @@ class FixedRecords:
         """The records of a block."""
         data, length = bytes(block), self.length
         return [data[at : at + length] for at in range(0, len(data), length)]
-
-
-def _first_line(file: FileReader, offset: int, end: int) -> int:
-    """Offset of the first line that begins at ``offset`` or later; ``end`` if it is past that."""
-    if offset == 0:
-        return 0
-    at = offset - 1  # a newline right before the split ends the previous split's last line
-    while at < end:
-        data = bytes(file.read(at, min(_TAIL_BYTES, end - at)))
-        found = data.find(b"\n")
-        if found >= 0:
-            return at + found + 1
-        if not data:
-            return end
-        at += len(data)
-    return end
-
-
-def _rest_of_line(file: FileReader, offset: int) -> Iterator[bytes]:
-    """The rest of a line, from ``offset`` to its newline or the end of the file."""
-    while offset < file.stored_bytes:
-        data = bytes(file.read(offset, _TAIL_BYTES))
-        found = data.find(b"\n")
-        if found >= 0:
-            yield data[: found + 1]
-            return
-        if not data:
-            return
-        yield data
-        offset += len(data)
-
-
-def _after_last_newline(data: memoryview) -> int:
-    """The index after the last newline; 0 if there is none.  Searches backwards, in pieces."""
-    stop = len(data)
-    while stop:
-        begin = max(0, stop - _TAIL_BYTES)
-        found = bytes(data[begin:stop]).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        stop = begin
-    return 0
 
 
 def _round_up(number: int, step: int) -> int:

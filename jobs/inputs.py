@@ -106,28 +106,30 @@ def read_inputs(texts: Sequence[str], folder: str) -> Inputs:
 
     Raises ``UsageError`` for invalid values, ``InputError`` for files that can't be read.
     """
-    given = [split_input(text) for text in texts]
-    names = list(dict.fromkeys(name for name, _ in given))
-    if len(names) > 1 and "" in names:
-        unnamed = next(path for name, path in given if not name)
+    by_name: dict[str, list[str]] = {}
+    for text in texts:
+        name, path = split_input(text)
+        by_name.setdefault(name, []).append(path)
+    if len(by_name) > 1 and "" in by_name:
+        unnamed = by_name[""][0]
         raise UsageError(f"input {unnamed}: others have names: need NAME={unnamed}")
-    if names in ([], [""]):
-        only = _of_one([path for _, path in given], folder)
-        several = tuple(("", path) for path in only.paths) if len(only.paths) > 1 else ()
-        return Inputs(
-            path=next(iter(only.paths), ""), named=several, copies=only.copies, stored=only.stored
-        )
-    parts = {
-        name: _of_one([path for other, path in given if other == name], f"{folder}/{name}")
-        for name in names
-    }
-    copies = {path: local for part in parts.values() for path, local in part.copies.items()}
-    return Inputs(
-        path=folder if copies else "",
-        named=tuple((name, path) for name, part in parts.items() for path in part.paths),
-        copies=copies,
-        stored=tuple(path for part in parts.values() for path in part.stored),
-    )
+    found: list[tuple[str, str]] = []
+    copies: dict[str, Path] = {}
+    stored: list[str] = []
+    for name, paths in by_name.items():
+        below = f"{folder}/{name}" if name else folder
+        own = _copies([path for path in paths if not path.startswith(STORE_PREFIX)], below)
+        there = dict.fromkeys(_stored(path) for path in paths if path.startswith(STORE_PREFIX))
+        if own:
+            found.append((name, next(iter(own)) if len(own) == 1 else below))
+        found += [(name, path) for path in there]
+        copies |= own
+        stored += there
+    if any(by_name):
+        first, named = folder if copies else "", tuple(found)
+    else:
+        first, named = found[0][1] if found else "", tuple(found) if len(found) > 1 else ()
+    return Inputs(path=first, named=named, copies=copies, stored=tuple(stored))
 
 
 def expanded(texts: Sequence[str], matching: Matching | None) -> tuple[str, ...]:
@@ -195,29 +197,6 @@ def _check_names(job: str, given: Inputs, plan: Plan) -> None:
         if times > 1 and not plan.reads_several:
             which = f"input {name}" if name else "its input"
             raise UsageError(f"{job}: {which} is {times} paths: need one file or folder")
-
-
-@dataclass(frozen=True)
-class _OneInput:
-    """What one input is made of."""
-
-    copies: dict[str, Path]  #: as ``Inputs.copies``
-    stored: tuple[str, ...]  #: as ``Inputs.stored``
-    folder: str  #: that the copies are in
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """Its files and folders in the store."""
-        if not self.copies:
-            return self.stored
-        return (next(iter(self.copies)) if len(self.copies) == 1 else self.folder, *self.stored)
-
-
-def _of_one(texts: Sequence[str], folder: str) -> _OneInput:
-    """One input, of local files and of files and folders of the store."""
-    local = [text for text in texts if not text.startswith(STORE_PREFIX)]
-    stored = tuple(_stored(text) for text in texts if text.startswith(STORE_PREFIX))
-    return _OneInput(_copies(local, folder), tuple(dict.fromkeys(stored)), folder)
 
 
 def _stored(text: str) -> str:

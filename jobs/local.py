@@ -12,14 +12,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railyard.cluster.messages import Split, TaskSpec
-from railyard.jobs.model import Job, StageSpec, check_input_names, run_task
+from railyard.jobs.model import Job, check_input_names, run_task
 from railyard.jobs.taskio import (
     Buffer,
     Counters,
     FileReader,
     JobError,
     Programs,
-    TaskIO,
     TaskResult,
     check_counters,
 )
@@ -130,14 +129,18 @@ def run_locally(
         partitions = next((other.tasks for other in specs if spec.name in other.reads), 0)
         results = written[spec.name] = []
         splits = [s for s in every if not spec.inputs or named.get(s.path) in spec.inputs]
-        for task in _tasks(spec, splits, partitions, written):
-            outputs = [
-                (name, b"".join(result.partitions[task.index]))
-                for name in spec.reads
-                for result in written[name]
-            ]
-            io: TaskIO = LocalIO(files, outputs)
-            result = run_task(job, task, io)
+        fetched = [(name, result) for name in spec.reads for result in written[name]]
+        for index in range(spec.tasks or len(splits)):
+            task = TaskSpec(
+                stage=spec.name,
+                index=index,
+                splits=(splits[index],) if spec.reads_files else (),
+                reads=spec.reads,
+                inputs=len(fetched),
+                partitions=partitions,
+            )
+            outputs = [(name, b"".join(result.partitions[index])) for name, result in fetched]
+            result = run_task(job, task, LocalIO(files, outputs))
             output = b"".join(result.output)
             if not partitions:
                 run.outputs.setdefault(spec.name, []).append(output)
@@ -160,22 +163,3 @@ def cut_into_splits(stored_bytes: Mapping[str, int], split_bytes: int) -> list[S
         for path, length in stored_bytes.items()
         for at in range(0, length, split_bytes)
     ]
-
-
-def _tasks(
-    spec: StageSpec,
-    splits: list[Split],
-    partitions: int,
-    written: Mapping[str, list[TaskResult]],
-) -> Iterator[TaskSpec]:
-    inputs = sum(len(written[name]) for name in spec.reads)
-    for index in range(spec.tasks or len(splits)):
-        own = (splits[index],) if spec.reads_files else ()
-        yield TaskSpec(
-            stage=spec.name,
-            index=index,
-            splits=own,
-            reads=spec.reads,
-            inputs=inputs,
-            partitions=partitions,
-        )

@@ -1,8 +1,43 @@
-"""The typed parameters of a job, which are its annotated class attributes.
+"""The job API: ``Job``, its parameters and stages, the checks of all, and ``run_task``.
 
-class LongWords(Job):
-    min_letters: int = 8        # --param min_letters=10
-    language: str               # no default: must be given
+Most jobs are a class in a file of its own:
+
+    from railyard import Job, Lines
+
+    class LongWords(Job):
+        "Counts the words of at least `min_letters` letters."
+        input = Lines()
+        min_letters: int = 8                    # railyard run long_words.py --param min_letters=10
+
+        def map(self, line: str):
+            for word in line.split():
+                if len(word) >= self.min_letters:
+                    yield word, 1
+
+        def reduce(self, word, counts):
+            yield word, sum(counts)
+
+        combine = reduce                        # optional: runs on each map's output as well
+
+        def partition(self, key, partitions):   # optional: 0 to partitions - 1
+            return len(key) % partitions
+
+Parameters are the annotated attributes; one without a default must be given.  ``map`` gets a record
+of ``input``; without ``reduce`` its pairs are the output.  In place of a class, a module may define
+functions ``map`` and ``reduce``; its annotated variables are then the parameters.  A job with more
+stages overrides ``stages``; those that read files may name inputs:
+
+    class Join(Job):
+        def stages(self):
+            return (
+                Stage("o", Map(self.order), inputs=("orders",)),
+                Stage("c", Map(self.customer), inputs=("customers",)),
+                Stage("r", Reduce(self.pair), reads=("o", "c")),
+            )
+
+    railyard run join.py --input orders=o.csv --input customers=c.csv
+
+Never here: processes, sockets and files; those are behind ``TaskIO``.
 """
 
 from __future__ import annotations
@@ -23,18 +58,9 @@ from railyard.cluster.ids import STAGE_NAME
 from railyard.cluster.messages import TaskSpec
 from railyard.cluster.messaging.wire import FEW, Name, Tasks
 from railyard.jobs.formats import InputFormat, Lines
-from railyard.jobs.operators import Map, Reduce
+from railyard.jobs.operators import Map, Reduce, split_bytes
 from railyard.jobs.records import Pairs, partition_by_hash
-from railyard.jobs.taskio import (
-    BadInput,
-    Buffer,
-    Counters,
-    FileReader,
-    JobError,
-    Operator,
-    TaskIO,
-    TaskResult,
-)
+from railyard.jobs.taskio import Counters, Operator, TaskIO, TaskResult
 
 ParamValue = str | int | float | bool | bytes | list[bytes]
 
@@ -116,48 +142,6 @@ def read_params(job: type, given: Mapping[str, Any]) -> dict[str, ParamValue]:
     return {
         name: param.read(given.get(name, param.default), label) for name, param in params.items()
     }
-
-
-# The job API: ``Job``, its stages, and the checks of both.
-#
-# Most jobs are a class in a file of its own:
-#
-#     from railyard import Job, Lines
-#
-#     class LongWords(Job):
-#         "Counts the words of at least `min_letters` letters."
-#         input = Lines()
-#         min_letters: int = 8                    # railyard run long_words.py --param
-# min_letters=10
-#
-#         def map(self, line: str):
-#             for word in line.split():
-#                 if len(word) >= self.min_letters:
-#                     yield word, 1
-#
-#         def reduce(self, word, counts):
-#             yield word, sum(counts)
-#
-#         combine = reduce                        # optional: runs on each map's output as well
-#
-#         def partition(self, key, partitions):   # optional: 0 to partitions - 1
-#             return len(key) % partitions
-#
-# ``map`` gets a record of ``input``; without ``reduce`` its pairs are the output.  In place of a
-# class, a module may define functions ``map`` and ``reduce``; its annotated variables are then the
-# parameters.  A job with more stages overrides ``stages``; those that read files may name inputs:
-#
-#     class Join(Job):
-#         def stages(self):
-#             return (
-#                 Stage("o", Map(self.order), inputs=("orders",)),
-#                 Stage("c", Map(self.customer), inputs=("customers",)),
-#                 Stage("r", Reduce(self.pair), reads=("o", "c")),
-#             )
-#
-#     railyard run join.py --input orders=o.csv --input customers=c.csv
-#
-# Never here: running anything.
 
 
 #: Name of one of a job's inputs.
@@ -436,26 +420,6 @@ def _check_inputs(stage: StageSpec, where: str) -> None:
             raise UsageError(f'{where}: input "{name}": need {right}')
 
 
-# Runs one task of a job; all of a job's code runs through here.
-#
-#     job = load_job(package)
-#     result = run_task(job, task, io)
-#
-# Never here: processes and sockets; those are behind ``TaskIO``.
-
-
-__all__ = [
-    "BadInput",
-    "Buffer",
-    "Counters",
-    "FileReader",
-    "JobError",
-    "TaskIO",
-    "TaskResult",
-    "run_task",
-]
-
-
 def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
     """Run ``task`` and return its result.
 
@@ -463,6 +427,8 @@ def run_task(job: Job, task: TaskSpec, io: TaskIO) -> TaskResult:
     Raises ``BadInput`` for a file that does not fit its format, and ``JobError`` for code that
     breaks a rule, such as a partition number out of range.
     """
-    counters: Counters = {}
-    job.counters = counters
-    return job.stage(task.stage).operator.run(task, io, counters)
+    job.counters = counters = Counters()
+    result = job.stage(task.stage).operator.run(task, io, counters)
+    result.counters = counters
+    result.input_bytes = result.input_bytes or split_bytes(task)
+    return result

@@ -1,8 +1,7 @@
 """The operators of record-by-record stages: ``Map`` over files, ``Reduce`` over a shuffle.
 
 Both call a job's functions, and write the resulting pairs to the shuffle or, if no stage reads
-them, as lines of text to the block store.  A job that works on blocks of bytes has an ``Operator``
-of its own instead.
+them, as lines of text to the block store.  Stages that work on blocks of bytes have ``Work``.
 """
 
 from __future__ import annotations
@@ -49,17 +48,15 @@ class PairsOperator:
         pairs: Iterator[tuple[Any, Any]],
         task: TaskSpec,
         counters: Counters,
-        input_bytes: int,
+        input_bytes: int = 0,
     ) -> TaskResult:
         """Write the pairs as the task's result: shuffle output, or text if no stage reads it."""
-        result = TaskResult(input_bytes=input_bytes, counters=counters)
         if not task.partitions:
-            result.output = text_lines(pairs)
-            return result
+            return TaskResult(output=text_lines(pairs), input_bytes=input_bytes)
         writer = RunWriter(task.partitions, self.partition, self.combine)
         for key, value in pairs:
             writer.add(key, value)
-        result.partitions = writer.finish()
+        result = TaskResult(partitions=writer.finish(), input_bytes=input_bytes)
         if self.combine is not None:
             counters[f"{task.stage}.combined_away"] = writer.combined
             if writer.uncombined_bytes is not None:
@@ -76,8 +73,7 @@ class Map(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one map task."""
-        pairs = self._pairs(task, io, counters)
-        return self.deliver(pairs, task, counters, split_bytes(task))
+        return self.deliver(self._pairs(task, io, counters), task, counters)
 
     def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[Any, Any]]:
         records = made = 0
@@ -100,12 +96,11 @@ class Reduce(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
-        runs = RunReader()
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
+        runs, fetched = RunReader(), Fetched(task, io)
+        for _, output in fetched:
             runs.add(output)
-            fetched_bytes += len(output)
-        return self.deliver(self._pairs(runs, task, io, counters), task, counters, fetched_bytes)
+        pairs = self._pairs(runs, task, io, counters)
+        return self.deliver(pairs, task, counters, fetched.size_bytes)
 
     def _pairs(
         self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters
@@ -129,6 +124,13 @@ class Reduce(PairsOperator):
         counters[f"{task.stage}.pairs_out"] = made
 
 
+@dataclass(frozen=True)
+class Work:
+    """Calls ``run(task, io, counters)`` for each task, which works on blocks of bytes."""
+
+    run: Callable[[TaskSpec, TaskIO, Counters], TaskResult]
+
+
 def split_bytes(task: TaskSpec) -> int:
     """Total length of a task's splits in stored bytes."""
     return sum(split.stored_length for split in task.splits)
@@ -144,8 +146,16 @@ def split_blocks(form: InputFormat, task: TaskSpec, io: TaskIO) -> Iterator[tupl
             io.progress(min(1.0, done / total))
 
 
-def fetch(task: TaskSpec, io: TaskIO) -> Iterator[tuple[str, memoryview]]:
-    """(Stage, output) for all that a task fetches; reports the progress."""
-    for number, fetched in enumerate(io.fetched(), 1):
-        io.progress(FETCHED_SHARE * min(1.0, number / max(1, task.inputs)))
-        yield fetched
+class Fetched:
+    """(Stage, output) for all that a task fetches, once; reports the progress."""
+
+    def __init__(self, task: TaskSpec, io: TaskIO) -> None:
+        self.size_bytes = 0  #: so far
+        self._task = task
+        self._io = io
+
+    def __iter__(self) -> Iterator[tuple[str, memoryview]]:
+        for number, (stage, output) in enumerate(self._io.fetched(), 1):
+            self._io.progress(FETCHED_SHARE * min(1.0, number / max(1, self._task.inputs)))
+            self.size_bytes += len(output)
+            yield stage, output

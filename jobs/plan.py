@@ -1,6 +1,6 @@
-"""A sample job and its plan: generate the input, run the job, check the output.
+"""The plan of a job: generate its input, run it, check its output; the steps of plans.
 
-    plan = jobs.catalog.find("terasort").plan(request)
+    plan = jobs.samples.catalog.find("terasort").plan(request)
     for step in plan.steps:                # teragen, terasort, terachecksum, teravalidate
         package = step.pack(files)
         ...                                # submit it, wait for its end
@@ -16,11 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from railyard.cluster.errors import UsageError, printable, unknown_name
 from railyard.cluster.messages import JobPackage
 from railyard.cluster.topology import Topology
 from railyard.jobs.formats import InputFormat
+from railyard.jobs.model import Job
+from railyard.jobs.package import pack_job
 from railyard.jobs.skew import Skew
 from railyard.jobs.taskio import FileReader
+
+#: Bytes of a read while an output is checked; letters of a line of it that are shown.
+_READ_BYTES, _LETTERS_MAX = 2**22, 60
 
 
 class Files(Protocol):
@@ -164,14 +170,6 @@ class Sample:
     plan: Callable[[Request], Plan]  #: raises ``UsageError`` for wrong parameters
 
 
-# The steps that plans are made of, and the text that a check reads.
-#
-# Not here: which steps a sample has (``catalog``).
-
-
-_READ_BYTES = 2**22
-
-
 def measured_step(name: str, source: str, request: Request, package: JobPackage) -> Step:
     """The step of the requested job."""
     return Step(
@@ -216,6 +214,44 @@ def generating_step(
     )
 
 
+def plan_of(
+    name: str,
+    job: type[Job],
+    request: Request,
+    generate: Callable[[Request], tuple[Step, ...]],
+    verify: Callable[[Files, str, str], Verdict],
+    check_files: Callable[[Sequence[GivenFile]], None] | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of a job in one step over generated or given input.
+
+    ``verify`` gets the folders of the input and of the output; ``params``: those of the job, if
+    they are others than the request's.
+    """
+    before = () if request.input else generate(request)
+    source = before[-1].output if before else request.input
+    package = pack_job(job, request.params if params is None else params)
+    step = measured_step(name, source, request, package)
+    return Plan(
+        steps=(*before, step),
+        input=job.input,
+        check_files=check_files,
+        verify=lambda files: verify(files, source, step.output),
+    )
+
+
+def require_params(request: Request, name: str, known: Sequence[str], given: str = "") -> None:
+    """Raise ``UsageError`` for other parameters than those of the generated input.
+
+    ``given``: what has none at all where the user gives it.
+    """
+    if given and request.input and request.params:
+        raise UsageError(f"{name}: has no parameters for {given} that are given by --input")
+    for each in request.params:
+        if each not in known:
+            raise unknown_name(f"parameter of {name}", each, known)
+
+
 def helping_step(name: str, source: str, output: str, package: JobPackage) -> Step:
     """A step that prepares or checks, with one reduce."""
     return Step(name=name, input=source, output=output, reduces=1, pack=lambda _: package)
@@ -247,3 +283,17 @@ def lines_of(files: Files, folder: str) -> Iterator[bytes]:
 def decoded(text: bytes) -> str:
     """The text, with lone surrogates for bytes that are not UTF-8."""
     return text.decode("utf-8", "surrogateescape")
+
+
+def shown(line: bytes, letters_max: int = _LETTERS_MAX) -> str:
+    """A line of an input or output in an error or a report."""
+    return printable(decoded(line), letters_max)
+
+
+def difference(found: list[bytes], expected: list[bytes], what: str) -> Verdict | None:
+    """The verdict on an output that has other lines than it should; None if it has the same."""
+    if found == expected:
+        return None
+    odd = next(iter(sorted(set(found) ^ set(expected))), b"a line twice, or another order")
+    words = f"{len(found)} {what}, {len(expected)} expected; others, such as: {shown(odd)}"
+    return Verdict(False, words)

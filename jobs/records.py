@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
@@ -79,7 +79,8 @@ class RunWriter:
         try:
             self._groups.setdefault(key, []).append(value)
         except TypeError:
-            raise _bad_key(key) from None
+            right = "need str, bytes, a number or a tuple of those"
+            raise JobError(f"{key!r:.60} cannot be a key: {right}") from None
         self._held += 1
         if self._held >= self.PAIRS_MAX:
             self._spill()
@@ -93,7 +94,11 @@ class RunWriter:
         groups = self._groups if self._combine is None else self._combine_groups(self._combine)
         runs = [bytearray() for _ in self._partitions]
         counts = [0] * len(runs)
-        for key in _sorted_keys(groups):
+        try:
+            keys = sorted(groups)
+        except TypeError as error:
+            raise _not_comparable(error) from None
+        for key in keys:
             number = self._number(key)
             runs[number] += _packed((key, groups[key]))
             counts[number] += 1
@@ -157,15 +162,18 @@ class RunReader:
 
         The values of a key are in any order, and can be read only until the next key is.
         """
-        by_key = itemgetter(0)
-
-        def count(values: Sized) -> None:
-            self.values += len(values)
-            on_group()
-
-        groups = _counted(heapq.merge(*map(_unpacked, self._runs), key=by_key), count)
-        for key, equal in groupby(groups, key=by_key):
+        for key, equal in groupby(self._groups(on_group), key=itemgetter(0)):
             yield key, chain.from_iterable(map(itemgetter(1), equal))
+
+    def _groups(self, on_group: Callable[[], None]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """The groups of all runs, by key."""
+        try:
+            for group in heapq.merge(*map(_unpacked, self._runs), key=itemgetter(0)):
+                self.values += len(group[1])
+                on_group()
+                yield group
+        except TypeError as error:  # only from comparing keys: consumers' errors are not seen here
+            raise _not_comparable(error) from None
 
 
 def text_lines(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Buffer]:
@@ -212,28 +220,8 @@ def _unpacked(run: memoryview) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     return iter(unpacker)
 
 
-def _counted(groups: Iterator[Any], on_group: Callable[[Sized], None]) -> Iterator[Any]:
-    try:
-        for group in groups:
-            on_group(group[1])
-            yield group
-    except TypeError as error:  # only from comparing keys: the consumer's errors are not seen here
-        raise _not_comparable(error) from None
-
-
-def _sorted_keys(groups: dict[Any, list[Any]]) -> list[Any]:
-    try:
-        return sorted(groups)
-    except TypeError as error:
-        raise _not_comparable(error) from None
-
-
 def _not_comparable(error: TypeError) -> JobError:
     return JobError(f"keys of one stage must compare with one another: {error}")
-
-
-def _bad_key(key: Any) -> JobError:
-    return JobError(f"{key!r:.60} cannot be a key: need str, bytes, a number or a tuple of those")
 
 
 def _normal(key: Any) -> Any:

@@ -135,8 +135,9 @@ class TaskResult:
     partitions: list[list[Buffer]] = field(default_factory=list)
     #: content of the task's file in the block store; empty if ``TaskSpec.partitions`` is above 0
     output: Iterable[Buffer] = ()
-    input_bytes: int = 0  #: stored bytes that the task read or fetched
-    counters: Counters = field(default_factory=dict)
+    #: stored bytes that the task read or fetched; ``run_task`` fills in those of its splits for 0
+    input_bytes: int = 0
+    counters: Counters = field(default_factory=dict)  #: filled in by ``run_task``
 
 
 class Operator(Protocol):
@@ -146,6 +147,6 @@ class Operator(Protocol):
     bytes has its own.
     """
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    def run(self, task: TaskSpec, io: TaskIO, counters: Counters, /) -> TaskResult:
         """Run the task; count into ``counters``, which become the result's."""
         ...

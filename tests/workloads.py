@@ -33,4 +33,4 @@ def job_of(
 
 def workload(*jobs: WorkloadJob) -> Workload:
     """These jobs."""
-    return Workload(name="w", source="", jobs=jobs)
+    return Workload(name="w", jobs=jobs)

@@ -72,7 +72,7 @@ def _loaded(scheduler: str, flows: str) -> Simulation:
     topology = load_topology("joint-16x6", (("racks.nodes", "21"),))
     config = ClusterConfig(topology=topology, scheduler=scheduler, flow_scheduler=flows, seed=1)
     jobs = tuple(map(_job, range(_JOBS)))
-    run = Simulation(config, Workload(name="crowd", source="", jobs=jobs))
+    run = Simulation(config, Workload(name="crowd", jobs=jobs))
     while len(run.core.records) < _JOBS:
         run.step()
     return run
@@ -95,7 +95,7 @@ def _job(number: int) -> WorkloadJob:
         shuffle_bytes=_SHUFFLE_BYTES,
         output_bytes=0,
         reduces=_REDUCES,
-        task_s=0.2 + 0.1 * (number % 5),  # so that many end among few events
+        times_s=(0.2 + 0.1 * (number % 5),) * 2,  # so that many end among few events
         rates=(1e18, 1e18),
     )
     return WorkloadJob(

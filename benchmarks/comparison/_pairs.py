@@ -114,7 +114,7 @@ def _workload(dice: random.Random, jobs: int) -> Workload:
     """Jobs of 6 to 12 maps that shuffle as much as they read, or less, submitted over 10 s."""
     submitted = sorted(dice.uniform(0, 10) for _ in range(jobs))
     made = (_job(f"j{number}", at_s, dice) for number, at_s in enumerate(submitted))
-    return Workload(name="pairs", source="", jobs=tuple(made))
+    return Workload(name="pairs", jobs=tuple(made))
 
 
 def _job(name: str, submit_s: float, dice: random.Random) -> WorkloadJob:

@@ -14,41 +14,20 @@ from railyard.jobs.plan import Plan, Request, Sample, measured_step
 #: The letters of a user's file that are shown as the name of its job.
 _SHOWN_LETTERS_MAX = 40
 
-#: Each job: a line about it, and where its plan is, "module:function" within this folder.
+#: {job: the file of its plan within this folder, a line about it}
 _JOBS = {
-    "correlation": (
-        "ranks rows by two columns; four single tasks",
-        "correlation:plan_correlation",
-    ),
-    "kmeans": (
-        "clusters movies by their ratings, in several iterations",
-        "kmeans:plan_kmeans",
-    ),
-    "query": (
-        "joins two tables, adds up and ranks, as SQL in five stages",
-        "query:plan_query",
-    ),
+    "correlation": ("correlation", "ranks rows by two columns; four single tasks"),
+    "kmeans": ("kmeans", "clusters movies by their ratings, in several iterations"),
+    "query": ("query", "joins two tables, adds up and ranks, as SQL in five stages"),
     "ranked-inverted-index": (
+        "sequences",
         "ranks the documents of each three words, of what sequence-count wrote",
-        "sequences:plan_ranked_inverted_index",
     ),
-    "self-join": (
-        "joins associations of k items to candidates of k + 1",
-        "selfjoin:plan_self_join",
-    ),
-    "sequence-count": (
-        "counts three words in a row, by document",
-        "sequences:plan_sequence_count",
-    ),
-    "terasort": (
-        "sorts 100-byte records, as the sort benchmark defines it",
-        "terasort:plan_terasort",
-    ),
-    "topwords": ("finds the most frequent words, in three stages", "wordcount:plan_topwords"),
-    "wordcount": (
-        "counts words; combined=false ships every single one",
-        "wordcount:plan_wordcount",
-    ),
+    "self-join": ("selfjoin", "joins associations of k items to candidates of k + 1"),
+    "sequence-count": ("sequences", "counts three words in a row, by document"),
+    "terasort": ("terasort", "sorts 100-byte records, as the sort benchmark defines it"),
+    "topwords": ("wordcount", "finds the most frequent words, in three stages"),
+    "wordcount": ("wordcount", "counts words; combined=false ships every single one"),
 }
 
 
@@ -88,20 +67,20 @@ def user_job(file: Path, job_class: str = "") -> Sample:
 
 def import_all() -> None:
     """Import the code of all jobs that come with Railyard, for processes that are forked."""
-    for _, where in _JOBS.values():
-        _plan_at(where)
+    for name in _JOBS:
+        _plan_of(name)
 
 
-def _plan_at(where: str) -> Callable[[Request], Plan]:
-    module, _, function = where.partition(":")
-    plan: Callable[[Request], Plan] = getattr(import_module(f"{__package__}.{module}"), function)
+def _plan_of(job: str) -> Callable[[Request], Plan]:
+    module = import_module(f"{__package__}.{_JOBS[job][0]}")
+    plan: Callable[[Request], Plan] = getattr(module, f"plan_{job.replace('-', '_')}")
     return plan
 
 
-def _sample(name: str, summary: str, where: str) -> Sample:
+def _sample(name: str) -> Sample:
     """A job whose code is imported when its plan is made: all of them take 20 ms."""
-    return Sample(name, summary, lambda request: _plan_at(where)(request))
+    return Sample(name, _JOBS[name][1], lambda request: _plan_of(name)(request))
 
 
 #: {name: job} of the jobs that come with Railyard
-CATALOG = {name: _sample(name, *entry) for name, entry in _JOBS.items()}
+CATALOG = {name: _sample(name) for name in _JOBS}

@@ -1,6 +1,7 @@
-"""What the query should find, by a plain program that shares no code with the job.
+"""What sample jobs should write, by plain programs that share no code with them.
 
-One pass over each table, with dictionaries and decimals; no SQL, and none of the job's readers.
+One pass over the files with dictionaries, decimals and sorting: no SQL, no numpy where the job has
+it, and none of the jobs' readers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from railyard.jobs.plan import Files, decoded, lines_of
 
+# Query --------------------------------------------------------------------------------------------
 ResultRow = tuple[str, ...]  #: a row of the output: address, revenue, mean rank
 
 
@@ -53,9 +55,7 @@ def _mean(ranks: list[int]) -> str:
     return str(Decimal(thousandths).scaleb(-3).quantize(Decimal("0.001")))
 
 
-# The ranks of rows and their correlation, by a plain program that shares no code with the job.
-
-
+# Correlation -------------------------------------------------------------------------------------
 def expected_ranks(files: Files, source: str) -> tuple[list[bytes], str]:
     """The lines of the ranks of all names, in order, and the coefficient as it is printed."""
     least: dict[bytes, tuple[int, ...]] = {}
@@ -86,9 +86,7 @@ def _rank_text(rank: float) -> bytes:
     return f"{rank:.1f}".removesuffix(".0").encode()
 
 
-# The candidates of associations, by a plain program that shares no code with the job.
-
-
+# Self-join ---------------------------------------------------------------------------------------
 def expected_candidates(files: Files, source: str) -> list[bytes]:
     """All candidates, sorted."""
     rows = sorted({tuple(line.strip().split(b",")) for line in lines_of(files, source)})
@@ -100,9 +98,7 @@ def expected_candidates(files: Files, source: str) -> list[bytes]:
     return sorted(found)
 
 
-# What the two jobs should write, by plain programs that share no code with them.
-
-
+# Sequence-count and ranked-inverted-index --------------------------------------------------------
 _DIGITS_MAX = 18
 
 
@@ -162,9 +158,7 @@ def _line_text(line: bytes) -> str:
     return decoded(line[:80]).replace("\t", " ")
 
 
-# The clusters of movies, by a plain program that shares no code with the job.
-
-
+# K-means -----------------------------------------------------------------------------------------
 _CENTROID_RATINGS_MAX = 4096
 
 Rated = tuple[Sequence[int], Sequence[int]]  #: raters, and the rating of each

@@ -24,12 +24,11 @@ from itertools import groupby
 
 import numpy as np
 
-from railyard.cluster.errors import printable, require
+from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import fetch, split_bytes
-from railyard.jobs.package import pack_job
+from railyard.jobs.operators import Fetched, Work
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -37,24 +36,35 @@ from railyard.jobs.plan import (
     Step,
     Verdict,
     decoded,
-    generating_step,
+    difference,
     lines_of,
-    measured_step,
+    plan_of,
+    shown,
 )
 from railyard.jobs.samples.checks import expected_ranks
 from railyard.jobs.samples.tasks import (
-    BadLine,
+    Generator,
     Part,
     check_lines,
-    check_parts,
-    generating_stages,
-    parsed_blocks,
+    generated,
+    lines_in,
+    malformed,
+    parsed_splits,
 )
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
+#: Bytes of a generated row: "n0000001,000001,000001" and the end of the line.
+ROW_BYTES = 23
+
 _ROW = re.compile(rb"([^,\t]+),(-?[0-9]{1,18}),(-?[0-9]{1,18})")
-_SHOWN_BYTES = 60
 _LINES_PER_PIECE = 2**12
+_ROWS_AT_ONCE = 2**14
+#: Share of the generated rows that have another row's name.
+_AGAIN = 0.02
+#: Generated numbers are below.
+_NUMBERS = 10**6
+#: Both coefficients are rounded to six digits.
+_ROUNDING = 1.1e-6
 
 
 class Correlation(Job):
@@ -64,95 +74,71 @@ class Correlation(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         return (
-            Stage("m", _ShipRows()),
-            Stage("rows", _LeastOfEachName(), reads=("m",), tasks=1),
-            Stage("first", _Rank(0), reads=("rows",), tasks=1),
-            Stage("second", _Rank(1), reads=("rows",), tasks=1),
-            Stage("joined", _Join(), reads=("first", "second"), tasks=1),
+            Stage("m", Work(_ship_rows)),
+            Stage("rows", Work(_least_of_each_name), reads=("m",), tasks=1),
+            Stage("first", Work(partial(_rank, 1)), reads=("rows",), tasks=1),
+            Stage("second", Work(partial(_rank, 2)), reads=("rows",), tasks=1),
+            Stage("joined", Work(_join), reads=("first", "second"), tasks=1),
         )
 
 
 def checked_rows(block: Buffer) -> list[bytes]:
     """The lines of a block; ``BadLine`` for one that is no row."""
-    lines = [line.removesuffix(b"\r") for line in bytes(block).split(b"\n")]
-    if not lines[-1]:
-        lines.pop()
+    lines = [line.removesuffix(b"\r") for line in lines_in(block)]
     for number, line in enumerate(lines):
         if _ROW.fullmatch(line) is None:
-            shown = line[:_SHOWN_BYTES].decode(errors="replace")
-            raise BadLine(number, f"{shown!r}: need name,first,second with two whole numbers")
+            raise malformed(number, line, "name,first,second with two whole numbers")
     return lines
 
 
-class _ShipRows:
+def _ship_rows(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Ships the rows of its splits."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        pieces: list[Buffer] = []
-        total, done = max(1, split_bytes(task)), 0
-        for split in task.splits:
-            for block, lines in parsed_blocks(checked_rows, io.open(split.path), split):
-                pieces += [b"\n".join(lines), b"\n"]
-                done += len(block)
-                io.progress(min(1.0, done / total))
-        return TaskResult(partitions=[pieces], input_bytes=split_bytes(task), counters=counters)
+    pieces: list[Buffer] = []
+    for lines in parsed_splits(checked_rows, task, io):
+        pieces += [b"\n".join(lines), b"\n"]
+    return TaskResult(partitions=[pieces])
 
 
-class _LeastOfEachName:
+def _least_of_each_name(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships one row for each name, in order of names."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        found: dict[bytes, tuple[int, int]] = {}
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            for name, first, second in _fields(output):
-                row = int(first), int(second)
-                found[name] = min(found.get(name, row), row)
-        counters["rows"] = len(found)
-        lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
-        return TaskResult(partitions=[[lines]], input_bytes=fetched_bytes, counters=counters)
+    found: dict[bytes, tuple[int, int]] = {}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for name, first, second in _fields(output):
+            row = int(first), int(second)
+            found[name] = min(found.get(name, row), row)
+    counters["rows"] = len(found)
+    lines = b"".join([b"%s,%d,%d\n" % (name, *found[name]) for name in sorted(found)])
+    return TaskResult(partitions=[[lines]], input_bytes=fetched.size_bytes)
 
 
-class _Rank:
+def _rank(column: int, task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Ships each name with twice its rank by a column, which is a whole number."""
-
-    def __init__(self, column: int) -> None:
-        self._column = column
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        named: list[tuple[int, bytes]] = []
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            named += [(int(row[1 + self._column]), row[0]) for row in _fields(output)]
-        named.sort()
-        lines = list[bytes]()
-        before = 0
-        for _, group in groupby(named, key=lambda pair: pair[0]):
-            equal = list(group)
-            twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
-            before += len(equal)
-            lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
-        ranks = b"".join(lines)
-        return TaskResult(partitions=[[ranks]], input_bytes=fetched_bytes, counters=counters)
+    fetched = Fetched(task, io)
+    named = [(int(row[column]), row[0]) for _, output in fetched for row in _fields(output)]
+    named.sort()
+    lines = list[bytes]()
+    before = 0
+    for _, group in groupby(named, key=lambda pair: pair[0]):
+        equal = list(group)
+        twice = 2 * before + 1 + len(equal)  # the first rank of these and the last
+        before += len(equal)
+        lines += [b"%s,%d\n" % (name, twice) for _, name in equal]
+    return TaskResult(partitions=[[b"".join(lines)]], input_bytes=fetched.size_bytes)
 
 
-class _Join:
+def _join(task: TaskSpec, io: TaskIO, _: Counters) -> TaskResult:
     """Writes both ranks of each name, and the coefficient."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
-        fetched_bytes = 0
-        for stage, output in fetch(task, io):
-            fetched_bytes += len(output)
-            ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
-        made = _pieces(ranks["first"], ranks["second"])
-        return TaskResult(output=made, input_bytes=fetched_bytes, counters=counters)
+    ranks: dict[str, dict[bytes, int]] = {name: {} for name in task.reads}
+    fetched = Fetched(task, io)
+    for stage, output in fetched:
+        ranks[stage].update((name, int(twice)) for name, twice in _fields(output))
+    pieces = _pieces(ranks["first"], ranks["second"])
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 def _fields(output: memoryview) -> list[list[bytes]]:
-    return [line.split(b",") for line in bytes(output).split(b"\n")[:-1]]
+    return [line.split(b",") for line in lines_in(output)]
 
 
 def _pieces(first: dict[bytes, int], second: dict[bytes, int]) -> Iterator[Buffer]:
@@ -168,43 +154,23 @@ def _pieces(first: dict[bytes, int], second: dict[bytes, int]) -> Iterator[Buffe
         yield b"".join(lines)
     n = len(names)
     spread = (n * xx - x * x) * (n * yy - y * y)
-    shown = b"%.6f" % ((n * xy - x * y) / math.sqrt(spread)) if spread else b"undefined"
-    yield b"\t%d\t%s\n" % (n, shown)
+    coefficient = b"%.6f" % ((n * xy - x * y) / math.sqrt(spread)) if spread else b"undefined"
+    yield b"\t%d\t%s\n" % (n, coefficient)
 
 
 def _half(twice: int) -> bytes:
     return b"%d.5" % (twice // 2) if twice % 2 else b"%d" % (twice // 2)
 
 
-# Tables of two columns that depend on one another, made up by seed; some names come twice.
-
-
-#: Bytes of a row: "n0000001,000001,000001" and the end of the line.
-ROW_BYTES = 23
-
-_ROWS_AT_ONCE = 2**14
-#: Share of the rows that have another row's name.
-_AGAIN = 0.02
-#: Numbers are below.
-_NUMBERS = 10**6
-
-
-class TableGen(Job):
-    """Generates `rows` rows in `parts` files."""
+class TableGen(Generator):
+    """Generates `rows` rows in `parts` files; the columns depend on one another."""
 
     input = Lines()
     rows: int
     parts: int = 1
     seed: int = 1
 
-    def setup(self) -> None:
-        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
-        check_parts(self.rows, "rows", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.rows, self.parts, self._pieces)
-
-    def _pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         dice = np.random.default_rng((self.seed, part.index))
         counters["rows"] = part.stop - part.first
         for row, count in part.pieces(_ROWS_AT_ONCE):
@@ -218,42 +184,30 @@ class TableGen(Job):
             yield b"".join([b"n%07d,%06d,%06d\n" % tuple(each) for each in table]), count
 
 
-# The plan of the correlation: a table generated or given, ranked, checked.
-
-
-_SHOWN_LETTERS_MAX = 60
-#: Both coefficients are rounded to six digits.
-_ROUNDING = 1.1e-6
-
-
 def plan_correlation(request: Request) -> Plan:
     """Rank the rows of a generated or given table."""
-    generate = None if request.input else _table(request)
-    source = generate.output if generate else request.input
-    step = measured_step("correlation", source, request, pack_job(Correlation, request.params))
+    check = partial(check_lines, checked_rows)
+    return plan_of("correlation", Correlation, request, _generate, _verify, check)
 
-    def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
-        expected, coefficient = expected_ranks(files, source)
-        found = list(lines_of(files, step.output))
-        last = found.pop() if found else b""
-        if found != expected:
-            odd = next(iter(sorted(set(found) ^ set(expected))), b"an order")
-            shown = printable(decoded(odd), _SHOWN_LETTERS_MAX)
-            words = f"{len(found)} ranks, {len(expected)} expected; others, such as: {shown}"
-            return Verdict(False, words)
-        if not _is_summary(last, len(expected), coefficient):
-            shown = printable(decoded(last), _SHOWN_LETTERS_MAX)
-            return Verdict(False, f"{len(expected)} rows, {coefficient} expected, not: {shown}")
-        detail = f"{len(expected)} rows, rank correlation {coefficient}, as computed independently"
-        return Verdict(True, detail)
 
-    return Plan(
-        steps=(generate, step) if generate else (step,),
-        input=Correlation.input,
-        check_files=partial(check_lines, checked_rows),
-        verify=verify,
-    )
+def _generate(request: Request) -> tuple[Step]:
+    size = request.stored_bytes
+    require(size >= ROW_BYTES, "size", size, f"at least a row of {ROW_BYTES} real bytes")
+    return (generated("tablegen", TableGen, request, rows=size // ROW_BYTES),)
+
+
+def _verify(files: Files, source: str, output: str) -> Verdict:
+    """Compare with a plain program that shares no code with the job."""
+    expected, coefficient = expected_ranks(files, source)
+    found = list(lines_of(files, output))
+    last = found.pop() if found else b""
+    if wrong := difference(found, expected, "ranks"):
+        return wrong
+    if not _is_summary(last, len(expected), coefficient):
+        words = f"{len(expected)} rows, {coefficient} expected, not: {shown(last)}"
+        return Verdict(False, words)
+    detail = f"{len(expected)} rows, rank correlation {coefficient}, as computed independently"
+    return Verdict(True, detail)
 
 
 def _is_summary(line: bytes, rows: int, coefficient: str) -> bool:
@@ -265,11 +219,3 @@ def _is_summary(line: bytes, rows: int, coefficient: str) -> bool:
         return found == coefficient or abs(float(found) - float(coefficient)) < _ROUNDING
     except ValueError:
         return False
-
-
-def _table(request: Request) -> Step:
-    size = request.stored_bytes
-    count = size // ROW_BYTES
-    require(count >= 1, "size", size, f"at least a row of {ROW_BYTES} real bytes")
-    params = {"rows": count, "parts": min(request.parts, count), "seed": request.seed}
-    return generating_step("tablegen", request, pack_job(TableGen, params), size)

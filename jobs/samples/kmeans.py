@@ -1,6 +1,28 @@
-"""Ratings of movies: a movie a line, "movie:rater_rating,rater_rating,...", ratings from 1 to 5.
+"""KMeans: clusters movies by who rated them how; one iteration a job.
 
-Source: the layout of the PUMA suite's movie data sets, made of the Netflix Prize's files.
+A movie is a line "movie:rater_rating,rater_rating,...", with ratings from 1 to 5.  A map finds for
+each movie of its splits the most similar centroid, and ships the movie to the reduce of that
+cluster.  A reduce takes as the new centroid the movie whose similarity to the old one is closest to
+the mean of the cluster, and writes, each in a line, the centroids of its clusters
+("centroid<TAB>cluster<TAB>movie"), then their movies ("cluster<TAB>movie").  The first k movies are
+the first centroids.  Each iteration is a job of its own, which reads all ratings and has the
+centroids of the one before as a parameter; together they are the measured job.
+
+Source: K-Means of the PUMA suite (Ahmad et al., 2012), and the layout of its movie data sets:
+cosine similarity of the vectors of ratings, whole movies in the shuffle, a movie as the new
+centroid, chosen by the mean similarity, of which only the first ratings are kept.  An iteration is
+a run there; here a job has several.  Chosen here: norms are those of whole vectors (PUMA's code
+counts common raters only, so that one of them makes two movies equal); of two movies equally close
+to the mean the lower number counts; a cluster without movies keeps its centroid.
+
+Ratings are generated as those of Netflix's customers.  There are 8 genres.  Of a movie's raters,
+60 % are drawn among the customers who like its genre.  Some customers rate far more than others
+(the n-th most active one in proportion to 1 / n**0.5).  Movies have very unequal numbers of ratings
+(lognormal, at least 3), 200 in the mean, by 20,000 customers: about as dense as Netflix's (1 % of
+all pairs), so that movies have raters in common although there are few movies.  Two ratings are
+drawn with Netflix's shares; the higher one counts for customers who like the genre, the lower one
+for others.  Source: the Netflix Prize's training set, 100,480,507 ratings of 17,770 movies by
+480,189 customers.
 """
 
 from __future__ import annotations
@@ -8,19 +30,19 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import UsageError, printable, require, unknown_name
+from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, fetch, split_bytes
+from railyard.jobs.operators import FETCHED_SHARE, Fetched, Work
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -29,32 +51,54 @@ from railyard.jobs.plan import (
     Request,
     Step,
     Verdict,
-    decoded,
-    generating_step,
+    difference,
     lines_of,
     output_of,
+    require_params,
 )
 from railyard.jobs.samples.checks import expected_clusters
 from railyard.jobs.samples.tasks import (
     BadLine,
+    Generator,
     Part,
-    check_parts,
-    generating_stages,
-    parsed_blocks,
+    generated,
+    lines_in,
+    malformed,
     parsed_file,
+    parsed_splits,
 )
 from railyard.jobs.taskio import Buffer, Counters, FileReader, TaskIO, TaskResult
 
+K_MAX = 256
+ITERATIONS_MAX = 1000
 #: Ratings of its movie that a centroid has at most, the first ones of its line.
 CENTROID_RATINGS_MAX = 4096
+#: What the lines of centroids begin with.
+CENTROID = b"centroid\t"
+#: Mean bytes of a generated movie's line, measured.
+MOVIE_BYTES = 1_775
 
 _MOVIE = re.compile(rb"([0-9]{1,15}):([0-9]{1,15}_[1-5](?:,[0-9]{1,15}_[1-5])*)\r?")
-_SHOWN_BYTES = 60
-_RIGHT = "need movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
+_RIGHT = "movie:rater_rating,rater_rating,... with ratings of 1 to 5, as in 17:148_3,82_5"
+_HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
+_LINES_PER_PIECE = 2**8
+#: Bytes of an output's head that are read at first; the centroids are there.
+_HEAD_BYTES = 2**12
+#: Clusters that a verdict shows.
+_SHOWN = 5
+
+#: Ratings of 1, 2, ... 5 in the training set.
+_NETFLIX = (4_617_990, 10_132_080, 28_811_247, 33_750_958, 23_168_232)
+_CUSTOMERS, _GENRES = 20_000, 8
+_FANS_SHARE, _ACTIVITY_EXPONENT = 0.6, 0.5
+_RATINGS_MEAN, _RATINGS_MIN, _RATINGS_MAX, _SIGMA = 200, 3, _CUSTOMERS // 4, 1.0
+#: Customers' numbers are below, as Netflix's; a multiplier without common factor keeps them apart.
+_CUSTOMER_NUMBERS, _SPREAD = 2_649_429, 48_271
 
 Numbers = npt.NDArray[np.int64]
 
 
+# Movies ------------------------------------------------------------------------------------------
 class Movie(NamedTuple):
     """A movie and its ratings."""
 
@@ -64,18 +108,15 @@ class Movie(NamedTuple):
     line: bytes
 
 
-def movies(lines: Buffer) -> list[Movie]:
+def movies(block: Buffer) -> list[Movie]:
     """The movies in these lines; ``BadLine`` for the first line of another layout."""
-    rows = bytes(lines).split(b"\n")
-    if not rows[-1]:
-        rows.pop()
-    return [_movie(number, row.removesuffix(b"\r")) for number, row in enumerate(rows)]
+    return [_movie(at, line.removesuffix(b"\r")) for at, line in enumerate(lines_in(block))]
 
 
 def _movie(at: int, line: bytes) -> Movie:
     found = _MOVIE.fullmatch(line)
     if found is None:
-        raise BadLine(at, f"{line[:_SHOWN_BYTES].decode(errors='replace')!r}: {_RIGHT}")
+        raise malformed(at, line, _RIGHT)
     both = np.fromstring(found[2].replace(b"_", b","), np.int64, sep=",")
     raters, ratings = both[0::2], both[1::2]
     if len(np.unique(raters)) < len(raters):
@@ -122,30 +163,7 @@ def _square(ratings: Numbers) -> int:
     return int(ratings @ ratings)
 
 
-# KMeans: one iteration, which finds the nearest centroid of each movie, and then new centroids.
-#
-# A map finds for each movie of its splits the most similar centroid, and ships the movie to the
-# reduce of that cluster.  A reduce takes as the new centroid the movie whose similarity to the old
-# one is closest to the mean of the cluster, and writes, each in a line, the centroids of its
-# clusters ("centroid<TAB>cluster<TAB>movie"), then their movies ("cluster<TAB>movie").
-#
-# Source: K-Means of the PUMA suite (Ahmad et al., 2012): cosine similarity of the vectors of
-# ratings, whole movies in the shuffle, a movie as the new centroid, chosen by the mean similarity,
-# of which only the first ratings are kept.  An iteration is a run there; here a job has several.
-# Chosen here: norms are those of whole vectors (PUMA's code counts common raters only, so that one
-# of them makes two movies equal); of two movies equally close to the mean the lower number counts;
-# a cluster without movies keeps its centroid.
-
-
-K_MAX = 256
-ITERATIONS_MAX = 1000
-#: What the lines of centroids begin with.
-CENTROID = b"centroid\t"
-
-_HEADER = struct.Struct("<QQdQ")  # cluster, movie's number, similarity, bytes of its line
-_LINES_PER_PIECE = 2**8
-
-
+# The job -----------------------------------------------------------------------------------------
 class KMeans(Job):
     """Forms `k` clusters in `iterations`; `centroids` are the lines of those of one iteration."""
 
@@ -162,32 +180,46 @@ class KMeans(Job):
         require(1 <= self.reduces <= self.k, "reduces", self.reduces, "1 to the number of clusters")
 
     def stages(self) -> tuple[Stage, ...]:
-        recentre = _Recentre(self)
-        return (Stage("m", _Assign(self)), Stage("r", recentre, reads=("m",), tasks=self.reduces))
+        recentre = Stage("r", Work(self._recentre), reads=("m",), tasks=self.reduces)
+        return (Stage("m", Work(self._assign)), recentre)
 
-
-class _Assign:
-    """Ships each movie of its splits to the reduce of its cluster."""
-
-    def __init__(self, job: KMeans) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        centroids = Centroids(self._job.centroids)
+    def _assign(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Ship each movie of the task's splits to the reduce of its cluster."""
+        centroids = Centroids(self.centroids)
         partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        total, done = max(1, split_bytes(task)), 0
         counters |= {"movies": 0, "ratings": 0}
-        for split in task.splits:
-            for block, found in parsed_blocks(movies, io.open(split.path), split):
-                for movie in found:
-                    cluster, similarity = centroids.nearest(movie)
-                    header = _HEADER.pack(cluster, movie.number, similarity, len(movie.line))
-                    partitions[cluster % task.partitions] += [header, movie.line]
-                    counters["ratings"] += len(movie.raters)
-                counters["movies"] += len(found)
-                done += len(block)
-                io.progress(min(1.0, done / total))
-        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+        for found in parsed_splits(movies, task, io):
+            for movie in found:
+                cluster, similarity = centroids.nearest(movie)
+                header = _HEADER.pack(cluster, movie.number, similarity, len(movie.line))
+                partitions[cluster % task.partitions] += [header, movie.line]
+                counters["ratings"] += len(movie.raters)
+            counters["movies"] += len(found)
+        return TaskResult(partitions=partitions)
+
+    def _recentre(self, task: TaskSpec, io: TaskIO, _counters: Counters) -> TaskResult:
+        """Find the new centroids of the task's clusters, and write these."""
+        clusters: dict[int, list[_Member]] = {}
+        fetched = Fetched(task, io)
+        for _, output in fetched:
+            for cluster, member in _shipped(output):
+                clusters.setdefault(cluster, []).append(member)
+        pieces = self._lines(clusters, task, io)
+        return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
+
+    def _lines(
+        self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
+    ) -> Iterator[Buffer]:
+        for cluster in range(task.index, self.k, self.reduces):
+            members = clusters.get(cluster, [])
+            line = _centre(members).line if members else self.centroids[cluster]
+            yield b"%s%d\t%s\n" % (CENTROID, cluster, as_centroid(line))
+        for done, cluster in enumerate(sorted(clusters), start=1):
+            members = sorted(clusters[cluster])
+            for start in range(0, len(members), _LINES_PER_PIECE):
+                piece = members[start : start + _LINES_PER_PIECE]
+                yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
+            io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
 
 
 class _Member(NamedTuple):
@@ -196,38 +228,6 @@ class _Member(NamedTuple):
     number: int
     line: bytes
     similarity: float  #: to the cluster's centroid
-
-
-class _Recentre:
-    """Finds the new centroids of its clusters, and writes these."""
-
-    def __init__(self, job: KMeans) -> None:
-        self._job = job
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        clusters: dict[int, list[_Member]] = {}
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            for cluster, member in _shipped(output):
-                clusters.setdefault(cluster, []).append(member)
-        pieces = self._lines(clusters, task, io)
-        return TaskResult(output=pieces, input_bytes=fetched_bytes, counters=counters)
-
-    def _lines(
-        self, clusters: dict[int, list[_Member]], task: TaskSpec, io: TaskIO
-    ) -> Iterator[Buffer]:
-        job = self._job
-        for cluster in range(task.index, job.k, job.reduces):
-            members = clusters.get(cluster, [])
-            line = _centre(members).line if members else job.centroids[cluster]
-            yield b"%s%d\t%s\n" % (CENTROID, cluster, as_centroid(line))
-        for done, cluster in enumerate(sorted(clusters), start=1):
-            members = sorted(clusters[cluster])
-            for start in range(0, len(members), _LINES_PER_PIECE):
-                piece = members[start : start + _LINES_PER_PIECE]
-                yield b"".join([b"%d\t%s\n" % (cluster, member.line) for member in piece])
-            io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(clusters))
 
 
 def _centre(members: list[_Member]) -> _Member:
@@ -246,47 +246,17 @@ def _shipped(output: memoryview) -> Iterator[tuple[int, _Member]]:
         at += length
 
 
-# Ratings of movies as those of Netflix's customers, made up by seed.
-#
-# There are 8 genres.  Of a movie's raters, 60 % are drawn among the customers who like its genre.
-# Some customers rate far more than others (the n-th most active one in proportion to 1 / n**0.5).
-# Movies have very unequal numbers of ratings (lognormal, at least 3), 200 in the mean, by 20,000
-# customers: about as dense as Netflix's (1 % of all pairs), so that movies have raters in common
-# although there are few movies.  Two ratings are drawn with Netflix's shares; the higher one counts
-# for customers who like the genre, the lower one for others.
-#
-# Source: the Netflix Prize's training set, 100,480,507 ratings of 17,770 movies by 480,189
-# customers.
-
-
-#: Mean bytes of a movie's line, measured.
-MOVIE_BYTES = 1_775
-
-#: Ratings of 1, 2, ... 5 in the training set.
-_NETFLIX = (4_617_990, 10_132_080, 28_811_247, 33_750_958, 23_168_232)
-_CUSTOMERS, _GENRES = 20_000, 8
-_FANS_SHARE, _ACTIVITY_EXPONENT = 0.6, 0.5
-_RATINGS_MEAN, _RATINGS_MIN, _RATINGS_MAX, _SIGMA = 200, 3, _CUSTOMERS // 4, 1.0
-#: Customers' numbers are below, as Netflix's; a multiplier without common factor keeps them apart.
-_CUSTOMER_NUMBERS, _SPREAD = 2_649_429, 48_271
-
-
-class RatingsGen(Job):
+# Generated ratings -------------------------------------------------------------------------------
+class RatingsGen(Generator):
     """Generates the ratings of `movies` movies in `parts` files."""
 
+    TOTAL, OF = "movies", "movies"
     input = Lines()
     movies: int
     parts: int = 1
     seed: int = 1
 
-    def setup(self) -> None:
-        require(self.movies >= 1, "movies", self.movies, "a whole number >= 1")
-        check_parts(self.movies, "movies", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.movies, self.parts, self._lines)
-
-    def _lines(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         dice = np.random.default_rng((self.seed, part.index))
         counters |= {"movies": part.stop - part.first, "ratings": 0}
         for movie, wanted in enumerate(_lengths(part.stop - part.first, dice), part.first + 1):
@@ -324,36 +294,21 @@ def _active(choices: int, count: int, dice: np.random.Generator) -> Numbers:
     return drawn.astype(np.int64)
 
 
-# The plan of K-means: ratings generated or given, an iteration after the other, checked.
-#
-# The first k movies are the first centroids.  Each iteration is a job of its own, which reads all
-# ratings and has the centroids of the one before as a parameter; together they are the measured
-# job.
-
-
-_NAME = "kmeans"
-#: Bytes of an output's head that are read at first; the centroids are there.
-_HEAD_BYTES = 2**12
-_SHOWN = 5
-_SHOWN_LETTERS_MAX = 60
-
-
+# The plan ----------------------------------------------------------------------------------------
 def plan_kmeans(request: Request) -> Plan:
     """Cluster the movies of generated or given ratings."""
-    job = _job(request)
-    generate = None if request.input else _ratings_step(request, job.k)
-    source = generate.output if generate else request.input
+    require_params(request, "kmeans", ["k", "iterations"])
+    job = KMeans(**{"centroids": []} | dict(request.params))
+    before = () if request.input else (_generate(request, job.k),)
+    source = before[0].output if before else request.input
     steps = _iterations(job, request, source)
 
     def verify(files: Files) -> Verdict:
         """Compare with a plain program that shares no code with the job."""
         expected = expected_clusters(files, source, job.k, job.iterations)
         found = sorted(lines_of(files, steps[-1].output))
-        if found != expected.lines:
-            odd = next(iter(sorted(set(found) ^ set(expected.lines))), b"a line twice")
-            shown = printable(decoded(odd), _SHOWN_LETTERS_MAX)
-            words = f"{len(found)} lines, {len(expected.lines)} expected; others, such as: {shown}"
-            return Verdict(False, words)
+        if wrong := difference(found, expected.lines, "lines"):
+            return wrong
         largest = sorted(range(job.k), key=lambda cluster: -expected.sizes[cluster])[:_SHOWN]
         similar = f"{expected.similarity:.3f}, {expected.similarity_first:.3f} in the first"
         return Verdict(
@@ -366,57 +321,43 @@ def plan_kmeans(request: Request) -> Plan:
         )
 
     return Plan(
-        steps=(generate, *steps) if generate else steps,
+        steps=(*before, *steps),
         input=KMeans.input,
         check_files=partial(_check_files, job.k),
         verify=verify,
     )
 
 
-def _job(request: Request) -> KMeans:
-    """The job with its parameters, but without centroids."""
-    for name in request.params:
-        if name not in ("k", "iterations"):
-            raise unknown_name(f"parameter of {_NAME}", name, ["k", "iterations"])
-    return KMeans(**{"centroids": []} | dict(request.params))
-
-
 def _iterations(job: KMeans, request: Request, source: str) -> tuple[Step, ...]:
     """A step for each iteration; the last one writes the output."""
     reduces = min(request.reduces, job.k)
 
-    def pack(files: Files, centroids: Callable[[Files], list[bytes]]) -> JobPackage:
+    def pack(files: Files, before: str) -> JobPackage:
+        found = _new_centroids(files, before) if before else _first_centroids(files, source, job.k)
         of = {"k": job.k, "iterations": job.iterations, "reduces": reduces}
-        return pack_job(KMeans, {"centroids": centroids(files), **of})
+        return pack_job(KMeans, {"centroids": found, **of})
 
-    steps: list[Step] = []
-    for number in range(1, job.iterations + 1):
-        last = number == job.iterations
-        centroids = (
-            partial(_new_centroids, folder=steps[-1].output)
-            if steps
-            else partial(_first_centroids, source=source, k=job.k)
+    outputs = [f"{request.folder}/iteration-{at}" for at in range(1, job.iterations)]
+    outputs.append(output_of(request))
+    return tuple(
+        Step(
+            name="kmeans" if number == 1 else f"kmeans.{number}",
+            input=source,
+            output=output,
+            reduces=reduces,
+            pack=partial(pack, before=before),
+            measured=True,
         )
-        steps.append(
-            Step(
-                name=_NAME if number == 1 else f"{_NAME}.{number}",
-                input=source,
-                output=output_of(request) if last else f"{request.folder}/iteration-{number}",
-                reduces=reduces,
-                pack=partial(pack, centroids=centroids),
-                measured=True,
-            )
-        )
-    return tuple(steps)
+        for number, (before, output) in enumerate(pairwise(["", *outputs]), start=1)
+    )
 
 
-def _ratings_step(request: Request, k: int) -> Step:
+def _generate(request: Request, k: int) -> Step:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
     count = max(1, size // MOVIE_BYTES)
     _require_enough(k, count)
-    params = {"movies": count, "parts": min(request.parts, count), "seed": request.seed}
-    return generating_step("ratingsgen", request, pack_job(RatingsGen, params), size)
+    return generated("ratingsgen", RatingsGen, request, movies=count)
 
 
 def _check_files(k: int, files: Sequence[GivenFile]) -> None:

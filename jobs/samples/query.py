@@ -14,15 +14,21 @@ whole numbers, so their order does not matter, and the mean is rounded to thousa
 Source: the join task of Pavlo et al., SIGMOD 2009, which is query 3 of the BigData benchmark; the
 default is its largest variant, C (A is ``until=1980-04-01``, B is ``until=1983-01-01``).
 Chosen here: ``most`` rows rather than one, and equal revenues go by address.
+
+Generated tables: the n-th most popular page, and the n-th most active visitor, have shares in
+proportion to 1 / n**0.8; for pages that is what proxies saw (Breslau et al., INFOCOM 1999:
+exponents of 0.64 to 0.83).  One visited page in eleven is in no ranking.  Days and revenues are
+uniform.  Columns and sizes are the benchmark's, where ``rankings`` are 5 % of all bytes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cache, partial
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +37,7 @@ from railyard.cluster.errors import require
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.package import pack_job
-from railyard.jobs.plan import Files, Plan, Request, Step, Verdict, generating_step, measured_step
+from railyard.jobs.plan import Files, Plan, Request, Step, Verdict, measured_step
 from railyard.jobs.samples.checks import expected_rows, found_rows
 from railyard.jobs.samples.sql import (
     DECIMAL_UNIT,
@@ -43,12 +49,40 @@ from railyard.jobs.samples.sql import (
     Select,
     check_tables,
 )
-from railyard.jobs.samples.tasks import Part, check_parts, generating_stages
+from railyard.jobs.samples.tasks import Generator, Part, generated
 from railyard.jobs.taskio import Buffer, Counters
 
 _SUMS = ("sourceIP", "revenue", "ranks", "visits")
 #: The columns of the output.
 COLUMNS = ("sourceIP", "totalRevenue", "avgPageRank")
+#: Rows that a verdict shows.
+_SHOWN_ROWS = 10
+
+#: Share of ``rankings`` in the bytes of both tables.
+RANKINGS_SHARE = 0.05
+#: Mean bytes of a row, measured.
+RANKING_BYTES, VISIT_BYTES = 62, 167
+
+_EXPONENT = 0.8
+_ROWS_AT_ONCE = 2**14
+_VISITS_PER_VISITOR = 8
+#: A prime larger than any number of pages here: multiples of it visit all of them.
+_PRIME = 2**31 - 1
+_FIRST_DAY, _DAYS = date(1970, 1, 1), 40 * 365
+_REVENUE_CENTS_MAX = 1_000
+_RANK_MAX = 2**20
+
+_AGENTS = (
+    "Mozilla/5.0 (Windows NT 6.1; rv:2.0) Gecko/20100101 Firefox/4.0",
+    "Mozilla/5.0 (X11; Linux i686) AppleWebKit/534.30 Chrome/12.0.742",
+    "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 5.1)",
+    "Opera/9.80 (Windows NT 5.1; U; en) Presto/2.7.62 Version/11.01",
+    "Googlebot/2.1 (+http://www.google.com/bot.html)",
+)
+_COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KEN")
+_LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
+
+Numbers = npt.NDArray[np.int64]
 
 
 class Query(Job):
@@ -116,61 +150,37 @@ def _is_day(text: str) -> bool:
         return False
 
 
-# The tables of the query, made up by seed: ranked pages, and visits of pages.
-#
-# The n-th most popular page, and the n-th most active visitor, have shares in proportion to
-# 1 / n**0.8; for pages that is what proxies saw (Breslau et al., INFOCOM 1999: exponents of 0.64 to
-# 0.83).  One visited page in eleven is in no ranking.  Days and revenues are uniform.
-#
-# Source of the columns and of the sizes: the BigData benchmark, where ``rankings`` are 5 % of all
-# bytes.  Each task generates a part of a table, and needs no other part for that.
-
-
-#: Share of ``rankings`` in the bytes of both tables.
-RANKINGS_SHARE = 0.05
-#: Mean bytes of a row, measured.
-RANKING_BYTES, VISIT_BYTES = 62, 167
-
-_EXPONENT = 0.8
-_ROWS_AT_ONCE = 2**14
-_VISITS_PER_VISITOR = 8
-#: A prime larger than any number of pages here: multiples of it visit all of them.
-_PRIME = 2**31 - 1
-_FIRST_DAY, _DAYS = date(1970, 1, 1), 40 * 365
-_REVENUE_CENTS_MAX = 1_000
-_RANK_MAX = 2**20
-
-_AGENTS = (
-    "Mozilla/5.0 (Windows NT 6.1; rv:2.0) Gecko/20100101 Firefox/4.0",
-    "Mozilla/5.0 (X11; Linux i686) AppleWebKit/534.30 Chrome/12.0.742",
-    "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 5.1)",
-    "Opera/9.80 (Windows NT 5.1; U; en) Presto/2.7.62 Version/11.01",
-    "Googlebot/2.1 (+http://www.google.com/bot.html)",
-)
-_COUNTRIES = ("USA", "DEU", "FRA", "IND", "CHN", "BRA", "JPN", "RUS", "GBR", "KEN")
-_LANGUAGES = ("en-US", "de-DE", "fr-FR", "hi-IN", "zh-CN", "pt-BR", "ja-JP", "ru-RU")
-
-Numbers = npt.NDArray[np.int64]
-#: Makes a number of rows from one on, with these dice.
-_Lines = Callable[[int, int, np.random.Generator], Iterator[str]]
-
-
-class RankingsGen(Job):
-    """Generates the ranks of `pages` pages in `parts` files."""
+class _TableGen(Generator):
+    """Base of the generators of both tables."""
 
     input = Lines()
+    if TYPE_CHECKING:
+        pages: int
+
+    def setup(self) -> None:
+        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
+        super().setup()
+
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        dice = np.random.default_rng((self.seed, part.index))
+        counters["rows"] = part.stop - part.first
+        for row, count in part.pieces(_ROWS_AT_ONCE):
+            yield "".join(self.lines(row, count, dice)).encode(), count
+
+    def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+        """Make ``rows`` rows from ``first`` on."""
+        raise NotImplementedError
+
+
+class RankingsGen(_TableGen):
+    """Generates the ranks of `pages` pages in `parts` files."""
+
+    TOTAL = "pages"
     pages: int
     parts: int = 1
     seed: int = 1
 
-    def setup(self) -> None:
-        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
-        check_parts(self.pages, "rows", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.pages, self.parts, partial(_pieces, self.seed, self._lines))
-
-    def _lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+    def lines(self, first: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
         """The rows of ``rows`` pages from ``first`` on."""
         ranks = np.minimum(dice.pareto(1.2, rows) * 10 + 1, _RANK_MAX).astype(np.int64).tolist()
         durations = dice.integers(1, 120, rows).tolist()
@@ -178,24 +188,15 @@ class RankingsGen(Job):
             yield f"{page_url(page)},{rank},{duration}\n"
 
 
-class UserVisitsGen(Job):
+class UserVisitsGen(_TableGen):
     """Generates `rows` visits of `pages` ranked pages, and of others, in `parts` files."""
 
-    input = Lines()
     rows: int
     pages: int
     parts: int = 1
     seed: int = 1
 
-    def setup(self) -> None:
-        require(1 <= self.pages < _PRIME, "pages", self.pages, f"1 to {_PRIME - 1}")
-        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
-        check_parts(self.rows, "rows", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.rows, self.parts, partial(_pieces, self.seed, self._lines))
-
-    def _lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
+    def lines(self, _: int, rows: int, dice: np.random.Generator) -> Iterator[str]:
         """Some rows; they depend on ``dice`` only."""
         visited = self.pages + self.pages // 10
         pages = _popular(visited, rows, dice) * _PRIME % visited
@@ -212,16 +213,6 @@ class UserVisitsGen(Job):
                 f"{_AGENTS[agent]},{_COUNTRIES[country]},{_LANGUAGES[language]},"
                 f"{_words()[word]},{duration + 1}\n"
             )
-
-
-def _pieces(
-    seed: int, lines: _Lines, part: Part, counters: Counters
-) -> Iterator[tuple[Buffer, int]]:
-    """The rows of one part of a table."""
-    dice = np.random.default_rng((seed, part.index))
-    counters["rows"] = part.stop - part.first
-    for row, count in part.pieces(_ROWS_AT_ONCE):
-        yield "".join(lines(row, count, dice)).encode(), count
 
 
 def page_url(page: int) -> str:
@@ -265,21 +256,14 @@ def _day(day: int) -> str:
     return (_FIRST_DAY + timedelta(day)).isoformat()
 
 
-# The plan of the query: both tables generated, or given by name; joined; checked.
-
-
-_SHOWN_ROWS = 10
-
-
 def plan_query(request: Request) -> Plan:
     """Run the query over two generated tables, or over those that are given."""
     job = Query(**request.params)
     generating = () if request.input else _generate(request)
     given = zip(TABLES, (step.output for step in generating), strict=False)
     inputs = dict(request.inputs or given)
-    package = pack_job(Query, request.params)
     source = request.input or request.shared or request.folder
-    query = measured_step("query", source, request, package)
+    query = measured_step("query", source, request, pack_job(Query, request.params))
 
     def verify(files: Files) -> Verdict:
         """Compare with a plain program that shares no code with the job."""
@@ -310,28 +294,13 @@ def _generate(request: Request) -> tuple[Step, Step]:
     require(size >= RANKING_BYTES + VISIT_BYTES, "size", size, right)
     pages = max(1, round(size * RANKINGS_SHARE / RANKING_BYTES))
     rows = max(1, round(size * (1 - RANKINGS_SHARE) / VISIT_BYTES))
-    few = min(pages, math.ceil(request.parts * RANKINGS_SHARE))
+    ranked = replace(
+        request,
+        stored_bytes=pages * RANKING_BYTES,
+        parts=math.ceil(request.parts * RANKINGS_SHARE),
+    )
+    visits = replace(request, stored_bytes=rows * VISIT_BYTES)
     return (
-        generating_step(
-            "rankingsgen",
-            request,
-            pack_job(RankingsGen, {"pages": pages, "parts": few, "seed": request.seed}),
-            pages * RANKING_BYTES,
-            "rankings",
-        ),
-        generating_step(
-            "uservisitsgen",
-            request,
-            pack_job(
-                UserVisitsGen,
-                {
-                    "rows": rows,
-                    "pages": pages,
-                    "parts": min(rows, request.parts),
-                    "seed": request.seed,
-                },
-            ),
-            rows * VISIT_BYTES,
-            "uservisits",
-        ),
+        generated("rankingsgen", RankingsGen, ranked, "rankings", pages=pages),
+        generated("uservisitsgen", UserVisitsGen, visits, "uservisits", rows=rows, pages=pages),
     )

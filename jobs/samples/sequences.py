@@ -1,7 +1,21 @@
-"""The lines of the two jobs: documents, and counts of their sequences of three words.
+"""SequenceCount and RankedInvertedIndex: three words in a row, counted by document, and ranked.
 
-A line of text is "title<TAB>words"; a line without a tab belongs to the document that has the name
-of its file.  A line of counts is "word word word<TAB>document<TAB>count".
+SequenceCount counts how often three words follow one another in each document.  A line of text is
+"title<TAB>words"; a line without a tab belongs to the document that has the name of its file.  A
+sequence lies in one line.  Words are separated as by ``bytes.split()``.  The output has lines
+"word word word<TAB>document<TAB>count"; each reduce sorts them by document, then by sequence.
+
+RankedInvertedIndex reads these.  Its output has lines
+"word word word<TAB>count document<TAB>count document ...", with the largest count first, sorted by
+sequence within each reduce.
+
+Source: Sequence-Count and Ranked-Inverted-Index of the PUMA suite (Ahmad et al., "PUMA: Purdue
+MapReduce Benchmarks Suite", 2012): a map emits (three words and the document, 1), a reduce adds up;
+a map splits each line into the words, and document and count, a reduce makes a list, in decreasing
+order of the counts.  Documents there are files; here also lines with a title, as small inputs have
+few files.  There is no combiner, as in Shadow's experiments: nearly every sequence of a document is
+another.  Chosen here: a map ships a document's name once for all of its sequences that go to a
+reduce; documents with equal counts go by name.
 """
 
 from __future__ import annotations
@@ -13,13 +27,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 from railyard.cluster.errors import printable, require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, fetch, split_blocks, split_bytes
+from railyard.jobs.operators import Fetched, Work, split_blocks
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
     Files,
@@ -27,63 +40,40 @@ from railyard.jobs.plan import (
     Request,
     Step,
     Verdict,
-    decoded,
+    difference,
     generating_step,
     lines_of,
-    measured_step,
+    plan_of,
+    shown,
 )
 from railyard.jobs.samples.checks import ranked_lines, wrong_counts
-from railyard.jobs.samples.tasks import BadLine, check_lines, parsed_blocks, rows_by_partition
+from railyard.jobs.samples.tasks import (
+    ShipLines,
+    check_lines,
+    generated,
+    lines_in,
+    malformed,
+    pieces_of,
+    rows_by_partition,
+)
 from railyard.jobs.samples.textgen import ArticlesGen
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 #: Words of a sequence.
 LENGTH = 3
-
-_COUNTED = re.compile(rb"(\S+ \S+ \S+)\t[^\t]*\t[0-9]{1,18}\r?")
-_SHOWN_BYTES = 60
-
-
-def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
-    """(Document, words) of each of these lines of a file."""
-    name = path.rpartition("/")[2].encode("utf-8", "surrogateescape")
-    for line in bytes(lines).split(b"\n"):
-        title, tab, words = line.partition(b"\t")
-        yield (title, words) if tab else (name, line)
-
-
-def counted_sequences(lines: Buffer) -> tuple[list[bytes], list[bytes]]:
-    """The sequence in each of these lines of counts, and the lines; ``BadLine`` for other lines."""
-    rows = bytes(lines).split(b"\n")
-    if not rows[-1]:
-        rows.pop()
-    sequences = []
-    for number, row in enumerate(rows):
-        found = _COUNTED.fullmatch(row)
-        if found is None:
-            shown = row[:_SHOWN_BYTES].decode(errors="replace")
-            right = "word word word<TAB>document<TAB>count, as sequence-count writes them"
-            raise BadLine(number, f"{shown!r}: need {right}")
-        sequences.append(found[1])
-    return sequences, rows
-
-
-# SequenceCount: how often three words follow one another in each document.
-#
-# A sequence lies in one line.  Words are separated as by ``bytes.split()``.  The output has lines
-# "word word word<TAB>document<TAB>count"; each reduce sorts them by document, then by sequence.
-#
-# Source: Sequence-Count of the PUMA suite (Ahmad et al., "PUMA: Purdue MapReduce Benchmarks Suite",
-# 2012): a map emits (three words and the document, 1), a reduce adds up.  Documents there are
-# files; here also lines with a title, as small inputs have few files.  There is no combiner, as in
-# Shadow's experiments: nearly every sequence of a document is another.  Chosen here: a map ships a
-# document's name once for all of its sequences that go to a reduce.
-
+#: Bytes of counts that a byte of generated articles becomes, measured.
+COUNTS_PER_BYTE = 5.2
 
 _TEXT = Lines(block_bytes=2**18)
 _HEADER = struct.Struct("<QQ")  # bytes of the document's name, bytes of the sequences
 #: Sequences of a document that are partitioned at once, about.
 _SEQUENCES_AT_ONCE = 2**14
+_COUNTED = re.compile(rb"(\S+ \S+ \S+)\t[^\t]*\t[0-9]{1,18}\r?")
+#: Files of counts have about 90 % of a block, so that hardly one of them has a second block.
+_FILES_PER_BLOCK = 10 / 9
+_COUNTS_BYTES_MIN = 1000
+#: Lines of an index, and letters of each, that a verdict shows.
+_SHOWN, _LETTERS_MAX = 5, 70
 
 
 class SequenceCount(Job):
@@ -92,22 +82,20 @@ class SequenceCount(Job):
     input = _TEXT
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _ShipSequences()), Stage("r", _Sum(), reads=("m",)))
+        return (Stage("m", Work(_ship_sequences)), Stage("r", Work(_sum), reads=("m",)))
 
 
-class _ShipSequences:
+def _ship_sequences(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Ships each sequence in its splits, with its document."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        counters |= {"words": 0, "sequences": 0}
-        for split, block in split_blocks(_TEXT, task, io):
-            for document, sequences in _by_document(block, split.path, counters):
-                for partition, rows in rows_by_partition(sequences, task.partitions):
-                    joined = b"\n".join([sequences[row] for row in rows.tolist()])
-                    header = _HEADER.pack(len(document), len(joined))
-                    partitions[partition] += [header, document, joined]
-        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+    counters |= {"words": 0, "sequences": 0}
+    for split, block in split_blocks(_TEXT, task, io):
+        for document, sequences in _by_document(block, split.path, counters):
+            for partition, rows in rows_by_partition(sequences, task.partitions):
+                joined = b"\n".join([sequences[row] for row in rows.tolist()])
+                header = _HEADER.pack(len(document), len(joined))
+                partitions[partition] += [header, document, joined]
+    return TaskResult(partitions=partitions)
 
 
 def _by_document(
@@ -129,20 +117,29 @@ def _by_document(
         yield current, held
 
 
-class _Sum:
-    """Adds up the occurrences of each sequence in each document."""
+def documents(lines: Buffer, path: str) -> Iterator[tuple[bytes, bytes]]:
+    """(Document, words) of each of these lines of a file."""
+    name = path.rpartition("/")[2].encode("utf-8", "surrogateescape")
+    for line in bytes(lines).split(b"\n"):
+        title, tab, words = line.partition(b"\t")
+        yield (title, words) if tab else (name, line)
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        counts: dict[bytes, Counter[bytes]] = {}
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            for document, sequences in _shipped(output):
-                counts.setdefault(document, Counter()).update(sequences)
-        counters["counted"] = sum(map(len, counts.values()))
-        return TaskResult(
-            output=_counted_lines(counts, io), input_bytes=fetched_bytes, counters=counters
-        )
+
+def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Adds up the occurrences of each sequence in each document."""
+    counts: dict[bytes, Counter[bytes]] = {}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for document, sequences in _shipped(output):
+            counts.setdefault(document, Counter()).update(sequences)
+    counters["counted"] = sum(map(len, counts.values()))
+
+    def lines(document: bytes) -> bytes:
+        of = counts[document]
+        return b"".join([b"%s\t%s\t%d\n" % (each, document, of[each]) for each in sorted(of)])
+
+    pieces = pieces_of(sorted(counts), lines, io, keys_at_once=1)
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
 def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -156,155 +153,82 @@ def _shipped(output: memoryview) -> Iterator[tuple[bytes, list[bytes]]]:
         at += named + length
 
 
-def _counted_lines(counts: dict[bytes, Counter[bytes]], io: TaskIO) -> Iterator[Buffer]:
-    for done, document in enumerate(sorted(counts), start=1):
-        of = counts[document]
-        rows = [b"%s\t%s\t%d\n" % (sequence, document, of[sequence]) for sequence in sorted(of)]
-        yield b"".join(rows)
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(counts))
-
-
-# RankedInvertedIndex: for each sequence of three words the documents that have it, by count.
-#
-# It reads what SequenceCount writes.  The output has lines "word word word<TAB>count
-# document<TAB>count document ...", with the largest count first, sorted by sequence within each
-# reduce.
-#
-# Source: Ranked-Inverted-Index of the PUMA suite (Ahmad et al., 2012): a map splits each line into
-# the words, and document and count; a reduce makes a list, in decreasing order of the counts.
-# Chosen here: documents with equal counts go by name.
-
-
-_LINES_PER_PIECE = 2**13
-
-#: {sequence: (-count, document) of each document that has it}
-_Index = dict[bytes, list[tuple[int, bytes]]]
-
-
 class RankedInvertedIndex(Job):
     """Ranks the documents that have a sequence by how often they have it."""
 
     input = Lines()
 
     def stages(self) -> tuple[Stage, ...]:
-        return (Stage("m", _ShipCounts()), Stage("r", _Rank(), reads=("m",)))
+        ship = ShipLines(counted_sequences, "counts")
+        return (Stage("m", ship), Stage("r", Work(_rank), reads=("m",)))
 
 
-class _ShipCounts:
-    """Ships each line of its splits to the reduce of its sequence."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        total, done = max(1, split_bytes(task)), 0
-        counters["counts"] = 0
-        for split in task.splits:
-            file = io.open(split.path)
-            for block, (sequences, lines) in parsed_blocks(counted_sequences, file, split):
-                for partition, rows in rows_by_partition(sequences, task.partitions):
-                    partitions[partition] += [
-                        b"\n".join([lines[row] for row in rows.tolist()]),
-                        b"\n",
-                    ]
-                counters["counts"] += len(lines)
-                done += len(block)
-                io.progress(min(1.0, done / total))
-        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
+def counted_sequences(block: Buffer) -> tuple[list[bytes], list[bytes]]:
+    """The sequence in each of these lines of counts, and the lines; ``BadLine`` for other lines."""
+    lines, sequences = lines_in(block), []
+    for number, line in enumerate(lines):
+        found = _COUNTED.fullmatch(line)
+        if found is None:
+            right = "word word word<TAB>document<TAB>count, as sequence-count writes them"
+            raise malformed(number, line, right)
+        sequences.append(found[1])
+    return sequences, lines
 
 
-class _Rank:
+def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the documents of each sequence."""
+    index: dict[bytes, list[tuple[int, bytes]]] = {}  #: {sequence: -count, document of each}
+    fetched = Fetched(task, io)
+    for _, output in fetched:
+        for line in lines_in(output):
+            sequence, document, count = line.split(b"\t")
+            index.setdefault(sequence, []).append((-int(count), document))
+    counters["distinct_sequences"] = len(index)
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        index: _Index = {}
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            for line in bytes(output).split(b"\n")[:-1]:
-                sequence, document, count = line.split(b"\t")
-                index.setdefault(sequence, []).append((-int(count), document))
-        counters["distinct_sequences"] = len(index)
-        return TaskResult(
-            output=_ranked_lines(index, io), input_bytes=fetched_bytes, counters=counters
-        )
+    def text_of(sequence: bytes) -> bytes:
+        ranked = [b"%d %s" % (-count, document) for count, document in sorted(index[sequence])]
+        return b"\t".join([sequence, *ranked]) + b"\n"
 
-
-def _ranked_lines(index: _Index, io: TaskIO) -> Iterator[Buffer]:
-    sequences = iter(sorted(index))
-    done = 0
-    while piece := list(islice(sequences, _LINES_PER_PIECE)):
-        yield b"".join([_line(sequence, index[sequence]) for sequence in piece])
-        done += len(piece)
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(index))
+    pieces = pieces_of(sorted(index), text_of, io)
+    return TaskResult(output=pieces, input_bytes=fetched.size_bytes)
 
 
-def _line(sequence: bytes, documents: list[tuple[int, bytes]]) -> bytes:
-    ranked = [b"%d %s" % (-negative, document) for negative, document in sorted(documents)]
-    return b"\t".join([sequence, *ranked]) + b"\n"
-
-
-# The plans of the two jobs: articles generated or text given; counted; ranked; checked.
-
-
-#: Bytes of counts that a byte of generated articles becomes, measured.
-COUNTS_PER_BYTE = 5.2
-#: Files of counts have about 90 % of a block, so that hardly one of them has a second block.
-_FILES_PER_BLOCK = 10 / 9
-_COUNTS_BYTES_MIN = 1000
-_SHOWN = 5
-_SHOWN_LETTERS_MAX = 70
-
-
+# The plans --------------------------------------------------------------------------------------
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
-    generate = None if request.input else _articles(request)
-    source = generate.output if generate else request.input
-    package = pack_job(SequenceCount, request.params)
-    step = measured_step("sequence-count", source, request, package)
-
-    def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
-        different, every, wrong = wrong_counts(files, source, step.output)
-        if wrong:
-            return Verdict(False, printable(wrong))
-        detail = f"{every} sequences, {different} counts, as counted independently"
-        return Verdict(True, detail)
-
-    steps = (generate, step) if generate else (step,)
-    return Plan(steps=steps, input=SequenceCount.input, verify=verify)
+    return plan_of(
+        "sequence-count", SequenceCount, request, lambda asked: (_articles(asked),), _verify_counts
+    )
 
 
 def plan_ranked_inverted_index(request: Request) -> Plan:
     """Rank the documents of sequences that were counted, in generated articles or before."""
-    before = () if request.input else _counts(request)
-    source = before[-1].output if before else request.input
-    package = pack_job(RankedInvertedIndex, request.params)
-    step = measured_step("ranked-inverted-index", source, request, package)
-
-    def verify(files: Files) -> Verdict:
-        """Compare with a plain program that shares no code with the job."""
-        expected = ranked_lines(files, source)
-        found = sorted(lines_of(files, step.output))
-        if found != expected:
-            odd = next(iter(sorted(set(found) ^ set(expected))), b"a line twice")
-            shown = printable(decoded(odd), _SHOWN_LETTERS_MAX)
-            words = f"{len(found)} lines, {len(expected)} expected; others, such as: {shown}"
-            return Verdict(False, words)
-        detail = f"{len(expected)} sequences, ranked as by an independent program"
-        return Verdict(True, detail, _most_spread(expected))
-
-    return Plan(
-        steps=(*before, step),
-        input=RankedInvertedIndex.input,
-        check_files=partial(check_lines, counted_sequences),
-        verify=verify,
+    check = partial(check_lines, counted_sequences)
+    return plan_of(
+        "ranked-inverted-index", RankedInvertedIndex, request, _counts, _verify_index, check
     )
+
+
+def _verify_counts(files: Files, source: str, output: str) -> Verdict:
+    """Compare with a plain program that shares no code with the job."""
+    different, every, wrong = wrong_counts(files, source, output)
+    if wrong:
+        return Verdict(False, printable(wrong))
+    return Verdict(True, f"{every} sequences, {different} counts, as counted independently")
+
+
+def _verify_index(files: Files, source: str, output: str) -> Verdict:
+    """Compare with a plain program that shares no code with the job."""
+    expected = ranked_lines(files, source)
+    wrong = difference(sorted(lines_of(files, output)), expected, "lines")
+    detail = f"{len(expected)} sequences, ranked as by an independent program"
+    return wrong or Verdict(True, detail, _most_spread(expected))
 
 
 def _articles(request: Request, folder: str = "input") -> Step:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
-    params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return generating_step("articlesgen", request, pack_job(ArticlesGen, params), size, folder)
+    return generated("articlesgen", ArticlesGen, request, folder, size=size)
 
 
 def _counts(request: Request) -> tuple[Step, Step]:
@@ -327,7 +251,4 @@ def _most_spread(lines: list[bytes]) -> tuple[str, ...]:
     """The sequences that are in most documents, for people."""
     numbers = {line: line.count(b"\t") for line in lines}
     most = sorted(lines, key=lambda line: (-numbers[line], line))[:_SHOWN]
-    return tuple(
-        f"{numbers[line]:>7} documents  {printable(decoded(line), _SHOWN_LETTERS_MAX)}"
-        for line in most
-    )
+    return tuple(f"{numbers[line]:>7} documents  {shown(line, _LETTERS_MAX)}" for line in most)

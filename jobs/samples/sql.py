@@ -1,7 +1,11 @@
-"""Tables as text: a row a line, its columns between commas, without quotes and without a header.
+"""Stages in SQL: each task puts its rows into tables in memory and runs one SELECT over them.
 
-A file whose rows are not those of its table is refused with the file, the line, and what is wrong.
-A decimal becomes a whole number of billionths, so that sums are exact.
+The database is SQLite (docs/decisions/jobs.md).  Rows go from stage to stage as pairs of
+``jobs.records``: the first column is the key, which decides on the task that gets a row.
+
+Tables are text: a row a line, its columns between commas, without quotes and without a header.  A
+file whose rows are not those of its table is refused with the file, the line, and what is wrong.  A
+decimal becomes a whole number of billionths, so that sums are exact.
 """
 
 from __future__ import annotations
@@ -16,13 +20,13 @@ from functools import lru_cache
 from typing import Any
 
 from railyard.cluster.errors import printable
-from railyard.cluster.messages import Split, TaskSpec
+from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
-from railyard.jobs.operators import FETCHED_SHARE, PairsOperator, fetch, split_bytes
+from railyard.jobs.operators import FETCHED_SHARE, Fetched, PairsOperator
 from railyard.jobs.plan import GivenFile
 from railyard.jobs.records import RunReader
-from railyard.jobs.samples.tasks import BadLine, check_lines, parsed_blocks
-from railyard.jobs.taskio import Buffer, Counters, FileReader, JobError, TaskIO, TaskResult
+from railyard.jobs.samples.tasks import BadLine, check_lines, parsed_splits
+from railyard.jobs.taskio import Buffer, Counters, JobError, TaskIO, TaskResult
 
 #: What a decimal of 1 becomes.
 DECIMAL_UNIT = 10**9
@@ -32,7 +36,13 @@ _WHOLE = re.compile(r"[0-9]{1,10}")
 _DECIMAL = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
 _SHOWN_LETTERS_MAX = 60
 
+#: Instructions of SQLite between two progress reports: about a hundredth of a second.
+_STEPS_PER_REPORT = 10**6
+#: Rows between two progress reports while tables are filled.
+_ROWS_PER_REPORT = 4096
+
 Cell = str | int
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -127,33 +137,10 @@ USERVISITS = Table(
 TABLES = {table.name: table for table in (RANKINGS, USERVISITS)}
 
 
-def read_rows(
-    table: Table, file: FileReader, split: Split
-) -> Iterator[tuple[Buffer, list[tuple[Cell, ...]]]]:
-    """(Block of whole lines, its rows) for all lines that begin in the split.
-
-    Raises ``BadInput`` for a line that is no row of the table.
-    """
-    return parsed_blocks(table.rows, file, split)
-
-
 def check_tables(files: Sequence[GivenFile]) -> None:
     """Raise ``BadInput`` unless all lines of files are rows of the tables that they belong to."""
     for given in files:
         check_lines(TABLES[given.input].rows, [given])
-
-
-# Stages in SQL: each task puts its rows into tables in memory and runs one SELECT over them.
-#
-# The database is SQLite (docs/decisions/jobs.md).  Rows go from stage to stage as
-# pairs of ``jobs.records``: the first column is the key, which decides on the task that gets a row.
-
-
-Row = tuple[Any, ...]
-#: Instructions of SQLite between two progress reports: about a hundredth of a second.
-_STEPS_PER_REPORT = 10**6
-#: Rows between two progress reports while tables are filled.
-_ROWS_PER_REPORT = 4096
 
 
 @dataclass(frozen=True)
@@ -169,21 +156,16 @@ class Scan(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one map task."""
-        pairs = _as_pairs(self._rows(task, io, counters))
-        return self.deliver(pairs, task, counters, split_bytes(task))
+        return self.deliver(_as_pairs(self._rows(task, io, counters)), task, counters)
 
     def _rows(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Row]:
-        total, done, found = max(1, split_bytes(task)), 0, 0
-        counters[f"{task.stage}.rows_in"] = 0
-        for split in task.splits:
-            for block, rows in read_rows(self.table, io.open(split.path), split):
-                tables = {self.table.name: (tuple(self.table.columns), rows)}
-                for row in run_select(tables, self.select, self.values):
-                    found += 1
-                    yield row
-                counters[f"{task.stage}.rows_in"] += len(rows)
-                done += len(block)
-                io.progress(min(1.0, done / total))
+        found = counters[f"{task.stage}.rows_in"] = 0
+        for rows in parsed_splits(self.table.rows, task, io):
+            tables = {self.table.name: (tuple(self.table.columns), rows)}
+            for row in run_select(tables, self.select, self.values):
+                found += 1
+                yield row
+            counters[f"{task.stage}.rows_in"] += len(rows)
         counters[f"{task.stage}.rows_out"] = found
 
 
@@ -204,13 +186,12 @@ class Select(PairsOperator):
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task."""
         runs = {stage: RunReader() for stage in task.reads}
-        fetched_bytes = 0
-        for stage, output in fetch(task, io):
+        fetched = Fetched(task, io)
+        for stage, output in fetched:
             runs[stage].add(output)
-            fetched_bytes += len(output)
         rows = self._rows(runs, task, io, counters)
         pairs = map(self.as_pair, rows) if self.as_pair is not None else _as_pairs(rows)
-        return self.deliver(pairs, task, counters, fetched_bytes)
+        return self.deliver(pairs, task, counters, fetched.size_bytes)
 
     def _rows(
         self, runs: Mapping[str, RunReader], task: TaskSpec, io: TaskIO, counters: Counters

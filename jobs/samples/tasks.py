@@ -1,11 +1,17 @@
-"""Gives keys to partitions by a hash, many at once; equal keys always go to the same one."""
+"""What the tasks of sample jobs have in common: generating, parsing, partitioning and writing.
+
+Jobs that generate make a part of all rows or bytes in each task, which needs no other part.  Jobs
+that read lines of a certain form name the first line that is of another one by file and line.
+
+Not here: what rows and lines are.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,45 +19,89 @@ import numpy.typing as npt
 from railyard.cluster.errors import require
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
-from railyard.jobs.model import Stage
-from railyard.jobs.plan import GivenFile
+from railyard.jobs.model import Job, Stage
+from railyard.jobs.operators import FETCHED_SHARE, Work, split_bytes
+from railyard.jobs.package import pack_job
+from railyard.jobs.plan import GivenFile, Request, Step, generating_step
 from railyard.jobs.taskio import BadInput, Buffer, Counters, FileReader, TaskIO, TaskResult
-
-
-def rows_by_partition(
-    keys: Sequence[bytes], partitions: int
-) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    """(Partition, rows of ``keys`` that go there, in order) for each partition that gets any.
-
-    By CRC-32.
-    """
-    hashes = np.fromiter(map(zlib.crc32, keys), np.uint32, len(keys))
-    numbers = hashes % partitions
-    numbers = numbers.astype(np.uint16 if partitions <= 2**16 else np.uint32)
-    order = np.argsort(numbers, kind="stable")  # of small numbers: in linear time
-    ends = np.bincount(numbers, minlength=partitions).cumsum().tolist()
-    for partition, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        if end > start:
-            yield partition, order[start:end]
-
-
-# Text whose lines have to have a form: the first one that has not is named by file and line.
-#
-#     for block, rows in parsed_blocks(parse, file, split):
-#         ...                                # parse(block) raises BadLine
-#
-# Lines are numbered only for an error: a task sees a split, and not the lines before it.
-
 
 _LINES = Lines()
 #: Bytes per read while lines are counted.
 _COUNTED_BYTES = 2**20
+#: Bytes of a wrong line that its error shows.
+_SHOWN_BYTES = 60
 
+Key = TypeVar("Key")
 Parsed = TypeVar("Parsed")
 #: Parses a block of whole lines; raises ``BadLine``.
 Parse = Callable[[Buffer], Parsed]
 
 
+# Generating --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Part:
+    """What a task makes: of all rows (or bytes), those from ``first`` up to ``stop``."""
+
+    index: int  #: of the task
+    first: int
+    stop: int
+
+    def pieces(self, rows: int) -> Iterator[tuple[int, int]]:
+        """(First row, number of rows) of pieces of at most so many rows."""
+        for row in range(self.first, self.stop, rows):
+            yield row, min(rows, self.stop - row)
+
+
+class Generator(Job):
+    """Base of jobs that generate; each has its parameters in the order of its folder's name."""
+
+    TOTAL: ClassVar[str] = "rows"  #: the parameter that says how many there are in all parts
+    OF: ClassVar[str] = "rows"  #: what these are, in errors
+    if TYPE_CHECKING:
+        parts: int
+        seed: int
+
+    def setup(self) -> None:
+        """Check that there can be so many parts, and that the seed is no negative number."""
+        require(self.total >= 1, self.TOTAL, self.total, "a whole number >= 1")
+        right = f"1 to the number of {self.OF}"
+        require(1 <= self.parts <= self.total, "parts", self.parts, right)
+        require(self.seed >= 0, "seed", self.seed, "a whole number >= 0")
+
+    @property
+    def total(self) -> int:
+        """How many rows (or bytes) all parts have."""
+        return int(getattr(self, self.TOTAL))
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (Stage("m", Work(self._generate), tasks=self.parts),)
+
+    def _generate(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        first, stop = (self.total * i // self.parts for i in (task.index, task.index + 1))
+
+        def pieces() -> Iterator[Buffer]:
+            done = 0
+            for piece, count in self.pieces(Part(task.index, first, stop), counters):
+                yield piece
+                done += count
+                io.progress(min(1.0, done / (stop - first)))
+
+        return TaskResult(output=pieces())
+
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        """Make a part: yield its pieces, each with how many of its rows (or bytes) that is."""
+        raise NotImplementedError
+
+
+def generated(
+    name: str, job: type[Generator], request: Request, folder: str = "input", **params: Any
+) -> Step:
+    """The step that generates a request's input, at most one part for each row."""
+    params |= {"parts": min(request.parts, params[job.TOTAL]), "seed": request.seed}
+    return generating_step(name, request, pack_job(job, params), request.stored_bytes, folder)
+
+
+# Parsing -----------------------------------------------------------------------------------------
 class BadLine(Exception):
     """A line, by its number among those of its block from 0 on, has not the form that is needed."""
 
@@ -60,12 +110,26 @@ class BadLine(Exception):
         self.number = number
 
 
+def malformed(number: int, line: bytes, right: str) -> BadLine:
+    """The error for a line; ``right``: the form that is needed."""
+    return BadLine(number, f"{line[:_SHOWN_BYTES].decode(errors='replace')!r}: need {right}")
+
+
+def lines_in(block: Buffer) -> list[bytes]:
+    """The lines of a block, without LF."""
+    lines = bytes(block).split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
 def parsed_blocks(
     parse: Parse[Parsed], file: FileReader, split: Split, shown: str = ""
 ) -> Iterator[tuple[Buffer, Parsed]]:
     """(Block of whole lines, what it is parsed as) for all lines that begin in the split.
 
-    Raises ``BadInput`` for a line that has not the form; ``shown``: the file in its words.
+    Raises ``BadInput`` for a line that has not the form; ``shown``: the file in its words.  Lines
+    are numbered only for that: a task sees a split, and not the lines before it.
     """
     lines_before = 0
     for block in _LINES.blocks(file, split):
@@ -76,6 +140,16 @@ def parsed_blocks(
             raise BadInput(f"{shown or split.path}:{at}: {bad}") from None
         yield block, parsed
         lines_before += bytes(block).count(b"\n")
+
+
+def parsed_splits(parse: Parse[Parsed], task: TaskSpec, io: TaskIO) -> Iterator[Parsed]:
+    """What each block of a task's splits is parsed as; reports the progress."""
+    total, done = max(1, split_bytes(task)), 0
+    for split in task.splits:
+        for block, parsed in parsed_blocks(parse, io.open(split.path), split):
+            yield parsed
+            done += len(block)
+            io.progress(min(1.0, done / total))
 
 
 def parsed_file(parse: Parse[Parsed], file: FileReader, shown: str) -> Iterator[Parsed]:
@@ -103,58 +177,55 @@ def _lines_before(file: FileReader, split: Split) -> int:
     )
 
 
-# Jobs that generate input: each task makes a part of all rows or bytes, and needs no other part.
-#
-# Not here: what rows and bytes are.
+# Partitioning and writing ------------------------------------------------------------------------
+def rows_by_partition(
+    keys: Sequence[bytes], partitions: int
+) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """(Partition, rows of ``keys`` that go there, in order) for each partition that gets any.
+
+    By CRC-32, so equal keys always go to the same one.
+    """
+    hashes = np.fromiter(map(zlib.crc32, keys), np.uint32, len(keys))
+    return rows_by_number(hashes % partitions, partitions)
+
+
+def rows_by_number(
+    numbers: npt.NDArray[np.integer], partitions: int
+) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """(Partition, rows that have its number, in order) for each partition that gets any."""
+    numbers = numbers.astype(np.uint16 if partitions <= 2**16 else np.uint32)
+    order = np.argsort(numbers, kind="stable")  # of small numbers: in linear time
+    ends = np.bincount(numbers, minlength=partitions).cumsum().tolist()
+    for partition, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if end > start:
+            yield partition, order[start:end]
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a task makes: of all rows (or bytes), those from ``first`` up to ``stop``."""
+class ShipLines:
+    """Ships each line of its splits as it is to the reduce of the line's key."""
 
-    index: int  #: of the task
-    first: int
-    stop: int
-
-    def pieces(self, rows: int) -> Iterator[tuple[int, int]]:
-        """(First row, number of rows) of pieces of at most so many rows."""
-        for row in range(self.first, self.stop, rows):
-            yield row, min(rows, self.stop - row)
-
-
-#: Makes a part: yields its pieces, each with how many of its rows (or bytes) that is.
-MakePart = Callable[[Part, Counters], Iterator[tuple[Buffer, int]]]
-
-
-def generating_stages(total: int, parts: int, make: MakePart) -> tuple[Stage, ...]:
-    """The stages of a job that makes ``total`` rows (or bytes) in ``parts`` files of equal size."""
-    return (Stage("m", _Generate(total, parts, make), tasks=parts),)
-
-
-def check_parts(total: int, of: str, parts: int, seed: int) -> None:
-    """Raise ``UsageError`` unless there can be so many parts, and the seed is no negative number.
-
-    ``of``: what there are ``total`` of, such as "rows".
-    """
-    require(1 <= parts <= total, "parts", parts, f"1 to the number of {of}")
-    require(seed >= 0, "seed", seed, "a whole number >= 0")
-
-
-class _Generate:
-    """Makes one part."""
-
-    def __init__(self, total: int, parts: int, make: MakePart) -> None:
-        self._total = total
-        self._parts = parts
-        self._make = make
+    parse: Parse[tuple[list[bytes], list[bytes]]]  #: (keys, lines) of a block
+    counter: str  #: of the lines
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return TaskResult(output=self._pieces(task, io, counters), counters=counters)
+        """Run one map task."""
+        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+        counters[self.counter] = 0
+        for keys, lines in parsed_splits(self.parse, task, io):
+            for partition, rows in rows_by_partition(keys, task.partitions):
+                joined = b"\n".join([lines[row] for row in rows.tolist()])
+                partitions[partition] += [joined, b"\n"]
+            counters[self.counter] += len(lines)
+        return TaskResult(partitions=partitions)
 
-    def _pieces(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[Buffer]:
-        first, stop = (self._total * i // self._parts for i in (task.index, task.index + 1))
-        done = 0
-        for piece, count in self._make(Part(task.index, first, stop), counters):
-            yield piece
-            done += count
-            io.progress(min(1.0, done / (stop - first)))
+
+def pieces_of(
+    keys: Sequence[Key], text_of: Callable[[Key], bytes], io: TaskIO, keys_at_once: int = 2**13
+) -> Iterator[Buffer]:
+    """A reduce's output: the text of each key, in pieces of many keys; reports the progress."""
+    for start in range(0, len(keys), keys_at_once):
+        some = keys[start : start + keys_at_once]
+        yield b"".join(map(text_of, some))
+        done = (start + len(some)) / len(keys)
+        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done)

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from railyard.cluster.errors import require
 from railyard.jobs.formats import FixedRecords
-from railyard.jobs.model import Job, Stage
-from railyard.jobs.samples.tasks import Part, generating_stages
+from railyard.jobs.samples.tasks import Generator, Part
 from railyard.jobs.taskio import Buffer, Counters
 
 RECORD_BYTES = 100
@@ -44,7 +43,7 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _RECORD = struct.Struct(f"{RECORD_BYTES}s")
 
 
-class TeraGen(Job):
+class TeraGen(Generator):
     """Generates `rows` records in `parts` files; `seed` 1 gives those of Hadoop's TeraGen."""
 
     input = RECORDS
@@ -55,14 +54,10 @@ class TeraGen(Job):
     ascii: bool = False
 
     def setup(self) -> None:
-        require(self.rows >= 1, "rows", self.rows, "a whole number >= 1")
-        require(1 <= self.parts <= self.rows, "parts", self.parts, "1 to the number of rows")
         require(1 <= self.seed < 2**23, "seed", self.seed, f"1 to {2**23 - 1}")
+        super().setup()
 
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.rows, self.parts, self._blocks)
-
-    def _blocks(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
         origin = (self.seed - 1) * _ROWS_PER_SEED
         counters |= {"records": 0, "checksum": 0}
         for row, count in part.pieces(_ROWS_AT_ONCE):
@@ -144,13 +139,11 @@ def _skip_ahead(steps: int) -> int:
 @cache
 def _jumps() -> tuple[tuple[Words, Words], tuple[Words, Words]]:
     """Multipliers and increments of 1, 2, ... ``_ROWS_AT_ONCE`` steps at once."""
-    multipliers, increments = _words([_MULTIPLIER]), _words([_INCREMENT])
-    while len(multipliers[0]) < _ROWS_AT_ONCE:
-        # n + j steps are n steps, then j: a_j * (a_n * x + c_n) + c_j
-        a_n, c_n = _last(multipliers), _last(increments)
-        further = _times(multipliers, a_n), _add(_times(multipliers, c_n), increments)
-        multipliers, increments = _join(multipliers, further[0]), _join(increments, further[1])
-    return multipliers, increments
+    multipliers, increments = [_MULTIPLIER], [_INCREMENT]
+    for _ in range(1, _ROWS_AT_ONCE):
+        multipliers.append(multipliers[-1] * _MULTIPLIER & _MASK)
+        increments.append((increments[-1] * _MULTIPLIER + _INCREMENT) & _MASK)
+    return _words(multipliers), _words(increments)
 
 
 def _times(numbers: tuple[Words, Words], factor: int) -> tuple[Words, Words]:
@@ -178,13 +171,6 @@ def _add(left: tuple[Words, Words], right: tuple[Words, Words]) -> tuple[Words, 
 
 
 def _words(numbers: list[int]) -> tuple[Words, Words]:
-    high = np.array([number >> 64 for number in numbers], np.uint64)
-    return high, np.array([number & (2**64 - 1) for number in numbers], np.uint64)
-
-
-def _last(numbers: tuple[Words, Words]) -> int:
-    return (int(numbers[0][-1]) << 64) | int(numbers[1][-1])
-
-
-def _join(left: tuple[Words, Words], right: tuple[Words, Words]) -> tuple[Words, Words]:
-    return np.concatenate((left[0], right[0])), np.concatenate((left[1], right[1]))
+    words = np.frombuffer(b"".join([number.to_bytes(16, "big") for number in numbers]), ">u8")
+    high, low = words.astype(np.uint64).reshape(-1, 2).T
+    return high, low

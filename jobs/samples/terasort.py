@@ -5,6 +5,14 @@ the input.  Maps only partition; reduces sort.
 
 Source: Hadoop's TeraSort (O'Malley, 2008).  As there, 100,000 records from up to 10 places are
 sampled.  Chosen here: records with equal keys keep the order in which they arrived.
+
+TeraValidate checks that an output is sorted, within its files and from file to file.  Each map
+checks a split, and the one reduce the borders between splits in the order of the files' names.
+Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32 values in
+hexadecimal, and "records" their number; both must equal those of the unsorted input.
+
+Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
+which is `ordered=false` here.
 """
 
 from __future__ import annotations
@@ -17,16 +25,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import UsageError, require, unknown_name
+from railyard.cluster.errors import UsageError, require
 from railyard.cluster.messages import JobPackage, TaskSpec
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.operators import (
     FETCHED_SHARE,
+    Fetched,
     PairsOperator,
     Reduce,
-    fetch,
+    Work,
     split_blocks,
-    split_bytes,
 )
 from railyard.jobs.package import pack_job
 from railyard.jobs.plan import (
@@ -35,11 +43,12 @@ from railyard.jobs.plan import (
     Request,
     Step,
     Verdict,
-    generating_step,
     helping_step,
     lines_of,
     output_of,
+    require_params,
 )
+from railyard.jobs.samples.tasks import generated, rows_by_number
 from railyard.jobs.samples.teragen import (
     KEY_BYTES,
     RECORD_BYTES,
@@ -59,6 +68,9 @@ Rows = npt.NDArray[np.intp]
 
 #: Records per piece of the output, 4 MB.
 _ROWS_PER_PIECE = 40_000
+_PART, _ERROR = "part", "error"
+#: How many unsorted places of a block are listed; all are counted.
+_ERRORS_LISTED = 10
 
 
 class TeraSort(Job):
@@ -74,9 +86,22 @@ class TeraSort(Job):
 
     def stages(self) -> tuple[Stage, ...]:
         return (
-            Stage("m", _Distribute(self.cuts)),
-            Stage("r", _Sort(), reads=("m",), tasks=len(self.cuts) + 1),
+            Stage("m", Work(self._distribute)),
+            Stage("r", Work(_sort), reads=("m",), tasks=len(self.cuts) + 1),
         )
+
+    def _distribute(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+        """Partition the records of the task's splits by the cuts."""
+        partitioner = Partitioner(self.cuts)
+        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+        counters["records"] = 0
+        for _, block in split_blocks(RECORDS, task, io):
+            records = as_records(block)
+            for number, rows in rows_by_number(partitioner.numbers(records), task.partitions):
+                partitions[number].append(records.take(rows, axis=0).data.cast("B"))
+            counters["records"] += len(records)
+        _count_all(counters, task, counters["records"])
+        return TaskResult(partitions=partitions)
 
 
 def require_enough(sizes: Sequence[int], partitions: int) -> None:
@@ -123,10 +148,8 @@ class Partitioner:
     def __init__(self, cuts: Sequence[bytes]) -> None:
         self._cuts = np.array(list(cuts), f"S{KEY_BYTES}")
         self._prefixes = np.array([int.from_bytes(cut[:8], "big") for cut in cuts], np.uint64)
-        # numpy sorts small integers in linear time.
-        self._kind = np.uint8 if len(cuts) < 256 else np.uint16 if len(cuts) < 2**16 else np.uint32
 
-    def numbers(self, records: Bytes) -> npt.NDArray[np.unsignedinteger]:
+    def numbers(self, records: Bytes) -> npt.NDArray[np.integer]:
         """The partition of each record."""
         prefixes = key_prefixes(records)
         numbers = np.searchsorted(self._prefixes, prefixes, side="right")
@@ -135,7 +158,7 @@ class Partitioner:
         if open_rows.size:
             keys = whole_keys(records)[open_rows]
             numbers[open_rows] = np.searchsorted(self._cuts, keys, side="right")
-        return numbers.astype(self._kind)
+        return numbers
 
 
 def key_order(records: Bytes) -> Rows:
@@ -153,41 +176,18 @@ def key_order(records: Bytes) -> Rows:
     return order
 
 
-class _Distribute:
-    """Partitions the records of its splits by the cuts."""
-
-    def __init__(self, cuts: Sequence[bytes]) -> None:
-        self._partitioner = Partitioner(cuts)
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
-        counters["records"] = 0
-        for _, block in split_blocks(RECORDS, task, io):
-            records = as_records(block)
-            numbers = self._partitioner.numbers(records)
-            grouped = records.take(np.argsort(numbers, kind="stable"), axis=0)
-            ends = np.bincount(numbers, minlength=task.partitions).cumsum().tolist()
-            for pieces, start, end in zip(partitions, [0, *ends], ends, strict=False):
-                if end > start:
-                    pieces.append(grouped[start:end].data.cast("B"))
-            counters["records"] += len(records)
-        for counted in ("records_in", "pairs_out"):
-            counters[f"{task.stage}.{counted}"] = counters["records"]
-        return TaskResult(partitions=partitions, input_bytes=split_bytes(task), counters=counters)
-
-
-class _Sort:
+def _sort(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
     """Sorts the fetched records; they are reordered while the output is read."""
+    parts = [as_records(output) for _, output in Fetched(task, io)]
+    records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
+    counters["records_out"] = len(records)
+    _count_all(counters, task, len(records))
+    return TaskResult(output=_in_order(records, io), input_bytes=records.nbytes)
 
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        parts = [as_records(output) for _, output in fetch(task, io)]
-        records = np.concatenate(parts) if parts else np.empty((0, RECORD_BYTES), np.uint8)
-        counters["records_out"] = len(records)
-        for counted in ("records_in", "pairs_out"):
-            counters[f"{task.stage}.{counted}"] = len(records)
-        return TaskResult(
-            output=_in_order(records, io), input_bytes=records.nbytes, counters=counters
-        )
+
+def _count_all(counters: Counters, task: TaskSpec, records: int) -> None:
+    """Count as stages do that work record by record: each record that is read is passed on."""
+    counters |= {f"{task.stage}.records_in": records, f"{task.stage}.pairs_out": records}
 
 
 def _in_order(records: Bytes, io: TaskIO) -> Iterator[Buffer]:
@@ -220,22 +220,7 @@ def padded(key: bytes) -> bytes:
     return bytes(key).ljust(KEY_BYTES, b"\0")
 
 
-# TeraValidate: checks that an output is sorted, within its files and from file to file.
-#
-# Each map checks a split, and the one reduce the borders between splits in the order of the files'
-# names.  Each "error" line of the output is a fault.  "checksum" is the sum of the records' CRC-32
-# values in hexadecimal, and "records" their number; both must equal those of the unsorted input.
-#
-# Source: Hadoop's TeraValidate, which has one map per file and no "records", and its TeraChecksum,
-# which is `ordered=false` here.
-
-
-_PART, _ERROR = "part", "error"
-#: How many unsorted places of a block are listed; all are counted.
-_ERRORS_LISTED = 10
-
-
-class Part(NamedTuple):
+class Inspected(NamedTuple):
     """A map's findings about one block of its split, for the reduce."""
 
     path: str
@@ -265,7 +250,7 @@ class TeraValidate(Job):
             for error in values:
                 yield _ERROR, error
             return
-        parts = sorted(Part(*value) for value in values)
+        parts = sorted(Inspected(*value) for value in values)
         for before, after in pairwise(parts):
             if self.ordered and after.first_key < before.last_key:
                 self.count("errors")
@@ -285,7 +270,7 @@ class _Inspect(PairsOperator):
     ordered: bool
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        return self.deliver(self._pairs(task, io, counters), task, counters, split_bytes(task))
+        return self.deliver(self._pairs(task, io, counters), task, counters)
 
     def _pairs(self, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[tuple[str, Any]]:
         counters |= {"records": 0, "checksum": 0, "errors": 0}
@@ -294,7 +279,7 @@ class _Inspect(PairsOperator):
             counters["records"] += len(keys)
             counters["checksum"] = (counters["checksum"] + total) % 2**64
             place = (split.path, split.stored_offset, number)
-            yield _PART, Part(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
+            yield _PART, Inspected(*place, padded(keys[0]), padded(keys[-1]), total, len(keys))
             if self.ordered:
                 misplaced = np.flatnonzero(keys[1:] < keys[:-1])
                 counters["errors"] += len(misplaced)
@@ -303,16 +288,11 @@ class _Inspect(PairsOperator):
                     yield _ERROR, f"misorder in {split.path} between {before} and {after}"
 
 
-# The plan of the sort: records generated or given, sorted, and checked by two more jobs.
-
-
 def plan_terasort(request: Request) -> Plan:
     """Sort generated or given records."""
-    if request.input and request.params:
-        raise UsageError("terasort: has no parameters for records that are given by --input")
-    generate = None if request.input else _generate_records(request)
-    source = generate.output if generate else request.input
-    shared = generate and request.shared
+    require_params(request, "terasort", ["ascii"], "records")
+    before = () if request.input else (_generate(request),)
+    source = before[0].output if before else request.input
     output = output_of(request)
 
     def pack_sort(files: Files) -> JobPackage:
@@ -333,7 +313,7 @@ def plan_terasort(request: Request) -> Plan:
     check = helping_step(
         "terachecksum",
         source,
-        f"{source}-checksum" if shared else f"{request.folder}/checksum",
+        f"{source}-checksum" if before and request.shared else f"{request.folder}/checksum",
         pack_job(TeraValidate, {"ordered": False}),
     )
     sort = Step(
@@ -347,30 +327,20 @@ def plan_terasort(request: Request) -> Plan:
     validate = helping_step(
         "teravalidate", output, f"{request.folder}/validate", pack_job(TeraValidate)
     )
-    steps = (sort, check, validate)  # the job is the first to read its input
     return Plan(
-        steps=(generate, *steps) if generate else steps,
+        steps=(*before, sort, check, validate),  # the job is the first to read its input
         input=RECORDS,
         check_sizes=lambda sizes: require_enough(sizes, request.reduces),
         verify=verify,
     )
 
 
-def _generate_records(request: Request) -> Step:
-    for name in request.params:
-        if name != "ascii":
-            raise unknown_name("parameter of terasort", name, ["ascii"])
+def _generate(request: Request) -> Step:
     rows = request.stored_bytes // RECORD_BYTES
     right = f"at least one record of {RECORD_BYTES} real bytes"
     require(rows >= 1, "size", request.stored_bytes, right)
     require_enough([request.stored_bytes], request.reduces)
-    params = {"rows": rows, "parts": min(request.parts, rows), "seed": request.seed}
-    return generating_step(
-        "teragen",
-        request,
-        pack_job(TeraGen, params | dict(request.params)),
-        request.stored_bytes,
-    )
+    return generated("teragen", TeraGen, request, rows=rows, **request.params)
 
 
 def _findings(files: Files, folder: str) -> dict[bytes, list[str]]:

@@ -1,7 +1,12 @@
-"""TextGen: random text of made-up words with the word frequencies of real text.
+"""TextGen and ArticlesGen: random text of made-up words with the word frequencies of real text.
 
 By Zipf's law, the n-th most frequent word has a share in proportion to 1/n.  In place of Hadoop's
 RandomTextWriter, where all words are equally frequent.
+
+Articles are as an encyclopedia has them: a title, and a text of very unequal length.  Lengths are
+lognormal, with a median of 300 words and a mean of 600, about as in the English Wikipedia; words
+are drawn one by one.  So short sequences of frequent words are in many articles, and most others in
+one, once.
 """
 
 from __future__ import annotations
@@ -17,35 +22,61 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.jobs.formats import Lines
-from railyard.jobs.model import Job, Stage
-from railyard.jobs.samples.tasks import Part, check_parts, generating_stages
+from railyard.jobs.samples.tasks import Generator, Part
 from railyard.jobs.taskio import Buffer, Counters
 
 _VOCABULARY = 20_000
 _LETTERS_MAX = 14
 _WORDS_AT_ONCE = 2**16
 _WORDS_PER_LINE = 12
+_MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
+#: Bytes of a word and the blank after it, a bit above the mean.
+_WORD_BYTES = 7
 
 Bytes = npt.NDArray[np.uint8]
 
 
-class TextGen(Job):
+class TextGen(Generator):
     """Generates `size` bytes of text in `parts` files."""
 
+    TOTAL, OF = "size", "bytes"
     input = Lines()
     size: int
     parts: int = 1
     seed: int = 1
 
-    def setup(self) -> None:
-        check_parts(self.size, "bytes", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.size, self.parts, self._text)
-
-    def _text(self, part: Part, _: Counters) -> Iterator[tuple[Buffer, int]]:
+    def pieces(self, part: Part, _: Counters) -> Iterator[tuple[Buffer, int]]:
         for piece in random_text(part.stop - part.first, (self.seed, part.index)):
             yield piece, len(piece)
+
+
+class ArticlesGen(Generator):
+    """Generates about `size` bytes of articles in `parts` files."""
+
+    TOTAL, OF = "size", "bytes"
+    input = Lines()
+    size: int
+    parts: int = 1
+    seed: int = 1
+
+    def pieces(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
+        index, size, done = part.index, part.stop - part.first, 0
+        dice = np.random.default_rng((self.seed, index))
+        words = _endless_words((self.seed, index, 1))
+        counters["articles"] = 0
+        while done < size:
+            length = 1 + int(dice.lognormal(math.log(_MEDIAN_WORDS), _SIGMA))
+            length = min(length, 1 + (size - done) // _WORD_BYTES)  # the last ones are cut short
+            title = b"%s %d.%d" % (next(words).capitalize(), index, counters["articles"])
+            article = b"%s\t%s\n" % (title, b" ".join(islice(words, length)))
+            counters["articles"] += 1
+            done += len(article)
+            yield article, len(article)
+
+
+def _endless_words(seed: tuple[int, ...]) -> Iterator[bytes]:
+    for piece in random_text(sys.maxsize, seed):
+        yield from bytes(piece).split()
 
 
 def random_text(size: int, seed: tuple[int, ...]) -> Iterator[Buffer]:
@@ -86,49 +117,3 @@ def _vocabulary() -> _Words:
     shares = np.cumsum(1 / np.arange(1, _VOCABULARY + 1))
     draws = np.searchsorted(shares / shares[-1], (np.arange(2**20) + 0.5) / 2**20)
     return _Words(letters, lengths, columns <= lengths[:, None], draws.astype(np.uint16))
-
-
-# Articles as an encyclopedia has them: a title, and a text of very unequal length.
-#
-# Lengths are lognormal, with a median of 300 words and a mean of 600, about as in the English
-# Wikipedia; words are those of ``jobs.samples.textgen``, drawn one by one.  So short sequences
-# of frequent words are in many articles, and most others in one, once.
-
-
-_MEDIAN_WORDS, _SIGMA = 300, math.sqrt(2 * math.log(2))
-#: Bytes of a word and the blank after it, a bit above the mean.
-_WORD_BYTES = 7
-
-
-class ArticlesGen(Job):
-    """Generates about `size` bytes of articles in `parts` files."""
-
-    input = Lines()
-    size: int
-    parts: int = 1
-    seed: int = 1
-
-    def setup(self) -> None:
-        check_parts(self.size, "bytes", self.parts, self.seed)
-
-    def stages(self) -> tuple[Stage, ...]:
-        return generating_stages(self.size, self.parts, self._articles)
-
-    def _articles(self, part: Part, counters: Counters) -> Iterator[tuple[Buffer, int]]:
-        index, size, done = part.index, part.stop - part.first, 0
-        dice = np.random.default_rng((self.seed, index))
-        words = _endless_words((self.seed, index, 1))
-        counters["articles"] = 0
-        while done < size:
-            length = 1 + int(dice.lognormal(math.log(_MEDIAN_WORDS), _SIGMA))
-            length = min(length, 1 + (size - done) // _WORD_BYTES)  # the last ones are cut short
-            title = b"%s %d.%d" % (next(words).capitalize(), index, counters["articles"])
-            article = b"%s\t%s\n" % (title, b" ".join(islice(words, length)))
-            counters["articles"] += 1
-            done += len(article)
-            yield article, len(article)
-
-
-def _endless_words(seed: tuple[int, ...]) -> Iterator[bytes]:
-    for piece in random_text(sys.maxsize, seed):
-        yield from bytes(piece).split()

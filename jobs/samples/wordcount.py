@@ -1,8 +1,14 @@
-"""Counts the words of a block of text with numpy, over three times as fast as a ``Counter``.
+"""WordCount and TopWords: how often each word occurs, and which words occur most often.
 
-Words are separated as by ``bytes.split()``.  A word of at most 15 bytes becomes two 64-bit numbers
-that hold its bytes and its length.  Equal pairs are found by a hash table, and every hit is
-compared, so that counts are exact.  Longer words, which are rare, are counted one by one.
+Words are separated as by ``bytes.split()``: by blanks, tabs, line ends and form feeds.  The output
+has lines "word<TAB>count", sorted by the words' bytes within each reduce.
+
+With `combined=false` every single occurrence goes through the shuffle, which makes WordCount
+heavy on the network.
+
+TopWords is an example of a job in three stages: ``split`` counts words within each split, ``count``
+sums the counts up, and ``top`` has one task that gets the most frequent words of every ``count``
+task.
 """
 
 from __future__ import annotations
@@ -10,17 +16,15 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from railyard.cluster.errors import printable, require
+from railyard.cluster.errors import require
 from railyard.cluster.messages import TaskSpec
 from railyard.jobs.formats import Lines
 from railyard.jobs.model import Job, Stage
-from railyard.jobs.operators import FETCHED_SHARE, Map, Reduce, fetch, split_blocks, split_bytes
-from railyard.jobs.package import pack_job
+from railyard.jobs.operators import Fetched, Map, Reduce, Work, split_blocks
 from railyard.jobs.plan import (
     Files,
     Plan,
@@ -28,17 +32,26 @@ from railyard.jobs.plan import (
     Step,
     Verdict,
     decoded,
-    generating_step,
     lines_of,
-    measured_step,
+    plan_of,
+    shown,
     text_of,
 )
-from railyard.jobs.samples.tasks import rows_by_partition
+from railyard.jobs.samples.tasks import generated, pieces_of, rows_by_partition
 from railyard.jobs.samples.textgen import TextGen
 from railyard.jobs.taskio import Buffer, Counters, TaskIO, TaskResult
 
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
+
+#: With this block size the working set fits into a core's cache; larger ones take up to twice as
+#: long.
+_TEXT = Lines(block_bytes=2**18)
+_HEADER = struct.Struct("<QQ")  # words, bytes of the words
+#: Of a word as it is shipped, without its letters: its count, and the blank after it.
+_PAIR_BYTES = 9
+#: How many of the most frequent words a verdict shows, and letters of each.
+_TOP, _LETTERS_MAX = 10, 40
 
 _SHORT_BYTES = 15
 #: Masks that keep the first n bytes of a word loaded as a little-endian number.
@@ -50,8 +63,101 @@ _SLOT_BITS = 17
 _TO_SLOT = np.uint64(64 - _SLOT_BITS)
 
 
+class WordCount(Job):
+    """Counts words; `combined=false` ships every occurrence instead of each map's counts."""
+
+    input = _TEXT
+    combined: bool = True
+
+    def stages(self) -> tuple[Stage, ...]:
+        mapper = Work(_count_split) if self.combined else Work(_ship_words)
+        return (Stage("m", mapper), Stage("r", Work(_sum), reads=("m",)))
+
+
+def _count_split(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Counts the words of its splits."""
+    table, lines = WordTable(), 0
+    for _, block in split_blocks(_TEXT, task, io):
+        table.add(block)
+        lines += _line_count(block)
+    words, counts = table.counts()
+    counters |= {"words": table.words, "shipped": len(words)}
+    _count(counters, task, records_in=lines, pairs_out=table.words)
+    _count(counters, task, combined_away=table.words - len(words))
+    _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+    _add(partitions, words, counts)
+    return TaskResult(partitions=partitions)
+
+
+def _ship_words(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Ships each occurrence of a word in its splits with a count of one."""
+    partitions: list[list[Buffer]] = [[] for _ in range(task.partitions)]
+    shipped = lines = 0
+    for _, block in split_blocks(_TEXT, task, io):
+        words = bytes(block).split()
+        lines += _line_count(block)
+        _add(partitions, words, [1] * len(words))
+        shipped += len(words)
+    counters |= {"words": shipped, "shipped": shipped}
+    _count(counters, task, records_in=lines, pairs_out=shipped)
+    return TaskResult(partitions=partitions)
+
+
+def _sum(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
+    """Sums up the counts of each word."""
+    sums: dict[bytes, int] = {}
+    records, fetched = 0, Fetched(task, io)
+    for _, output in fetched:
+        for words, counts in _shipped(output):
+            records += len(words)
+            for word, count in zip(words, counts, strict=True):
+                sums[word] = sums.get(word, 0) + count
+    counters["distinct_words"] = len(sums)
+    _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
+    lines = pieces_of(sorted(sums), lambda word: b"%s\t%d\n" % (word, sums[word]), io, 2**14)
+    return TaskResult(output=lines, input_bytes=fetched.size_bytes)
+
+
+def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:
+    """Count what the operators of record-by-record stages count."""
+    counters |= {f"{task.stage}.{name}": count for name, count in counts.items()}
+
+
+def _line_count(block: Buffer) -> int:
+    """Lines of a block; the last one may have no end."""
+    text = bytes(block)
+    return text.count(b"\n") + (not text.endswith(b"\n"))
+
+
+def _add(partitions: list[list[Buffer]], words: list[bytes], counts: list[int]) -> None:
+    """Add a block (header, counts, words separated by blanks) to the partitions of these words."""
+    counted = np.array(counts, "<u8")
+    for partition, rows in rows_by_partition(words, len(partitions)):
+        joined = b" ".join([words[row] for row in rows.tolist()])
+        header = _HEADER.pack(len(rows), len(joined))
+        partitions[partition] += [header, counted[rows].tobytes(), joined]
+
+
+def _shipped(output: memoryview) -> Iterator[tuple[list[bytes], list[int]]]:
+    """(Words, counts) of each block of one fetched output."""
+    at = 0
+    while at < len(output):
+        words, length = _HEADER.unpack_from(output, at)
+        at += _HEADER.size
+        counts = np.frombuffer(output, "<u8", words, at).tolist()
+        at += 8 * words
+        yield bytes(output[at : at + length]).split(b" "), counts
+        at += length
+
+
 class WordTable:
-    """A count for each word."""
+    """A count for each word of blocks of text; over three times as fast as a ``Counter``.
+
+    A word of at most 15 bytes becomes two 64-bit numbers that hold its bytes and its length.  Equal
+    pairs are found by a hash table, and every hit is compared, so that counts are exact.  Longer
+    words, which are rare, are counted one by one.
+    """
 
     def __init__(self) -> None:
         self.words = 0  #: occurrences of all words
@@ -120,154 +226,6 @@ def _tally(low: Words, high: Words, counts: Numbers | None = None) -> tuple[Word
     return low[found], high[found], sums[found]
 
 
-# WordCount: counts how often each word occurs.
-#
-# Words are separated as by ``bytes.split()``: by blanks, tabs, line ends and form feeds.  The
-# output has lines "word<TAB>count", sorted by the words' bytes within each reduce.
-#
-# With ``combined=false`` every single occurrence goes through the shuffle, which makes WordCount
-# heavy on the network.
-
-
-#: With this block size the working set fits into a core's cache; larger ones take up to twice as
-#: long.
-_TEXT = Lines(block_bytes=2**18)
-_HEADER = struct.Struct("<QQ")  # words, bytes of the words
-_LINES_PER_PIECE = 2**14
-_LINE_END = ord("\n")
-#: Of a word as it is shipped, without its letters: its count, and the blank after it.
-_PAIR_BYTES = 9
-
-
-class WordCount(Job):
-    """Counts words; `combined=false` ships every occurrence instead of each map's counts."""
-
-    input = _TEXT
-    combined: bool = True
-
-    def stages(self) -> tuple[Stage, ...]:
-        mapper = _CountSplit() if self.combined else _ShipWords()
-        return (Stage("m", mapper), Stage("r", _Sum(), reads=("m",)))
-
-
-class _CountSplit:
-    """Counts the words of its splits."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        table, lines = WordTable(), 0
-        for _, block in split_blocks(_TEXT, task, io):
-            table.add(block)
-            lines += _lines_in(block)
-        words, counts = table.counts()
-        counters |= {"words": table.words, "shipped": len(words)}
-        _count(counters, task, records_in=lines, pairs_out=table.words)
-        _count(counters, task, combined_away=table.words - len(words))
-        _count(counters, task, bytes_out=table.letters + table.words * _PAIR_BYTES)
-        partitions = _Partitions(task.partitions)
-        partitions.add(words, counts)
-        return TaskResult(
-            partitions=partitions.pieces, input_bytes=split_bytes(task), counters=counters
-        )
-
-
-class _ShipWords:
-    """Ships each occurrence of a word in its splits with a count of one."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        partitions = _Partitions(task.partitions)
-        shipped = lines = 0
-        for _, block in split_blocks(_TEXT, task, io):
-            words = bytes(block).split()
-            lines += _lines_in(block)
-            partitions.add(words, [1] * len(words))
-            shipped += len(words)
-        counters |= {"words": shipped, "shipped": shipped}
-        _count(counters, task, records_in=lines, pairs_out=shipped)
-        return TaskResult(
-            partitions=partitions.pieces, input_bytes=split_bytes(task), counters=counters
-        )
-
-
-class _Sum:
-    """Sums up the counts of each word."""
-
-    def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
-        sums: dict[bytes, int] = {}
-        fetched_bytes = records = 0
-        for _, output in fetch(task, io):
-            fetched_bytes += len(output)
-            records += _words_in(output)
-            for word, count in _shipped(output):
-                sums[word] = sums.get(word, 0) + count
-        counters["distinct_words"] = len(sums)
-        _count(counters, task, records_in=records, keys_in=len(sums), pairs_out=len(sums))
-        return TaskResult(output=_lines(sums, io), input_bytes=fetched_bytes, counters=counters)
-
-
-def _count(counters: Counters, task: TaskSpec, **counts: int) -> None:
-    """Count what the operators of record-by-record stages count."""
-    counters |= {f"{task.stage}.{name}": count for name, count in counts.items()}
-
-
-def _lines_in(block: Buffer) -> int:
-    """Lines of a block; the last one may have no end."""
-    letters = np.frombuffer(block, np.uint8)
-    ends = int(np.count_nonzero(letters == _LINE_END))
-    return ends + bool(len(letters) and letters[-1] != _LINE_END)
-
-
-class _Partitions:
-    """Shuffle output: per partition, blocks of (header, counts, words separated by blanks)."""
-
-    def __init__(self, partitions: int) -> None:
-        self.pieces: list[list[Buffer]] = [[] for _ in range(partitions)]
-
-    def add(self, words: list[bytes], counts: list[int]) -> None:
-        """Add words with their counts; equal words always go to the same partition."""
-        counted = np.array(counts, "<u8")
-        for partition, rows in rows_by_partition(words, len(self.pieces)):
-            joined = b" ".join([words[row] for row in rows.tolist()])
-            header = _HEADER.pack(len(rows), len(joined))
-            self.pieces[partition] += [header, counted[rows].tobytes(), joined]
-
-
-def _shipped(output: memoryview) -> Iterator[tuple[bytes, int]]:
-    """The words and counts of one fetched output."""
-    at = 0
-    while at < len(output):
-        words, length = _HEADER.unpack_from(output, at)
-        at += _HEADER.size
-        counts = np.frombuffer(output, "<u8", words, at).tolist()
-        at += 8 * words
-        yield from zip(bytes(output[at : at + length]).split(b" "), counts, strict=True)
-        at += length
-
-
-def _words_in(output: memoryview) -> int:
-    """How many words a fetched output has, by its headers."""
-    at = total = 0
-    while at < len(output):
-        words, length = _HEADER.unpack_from(output, at)
-        at += _HEADER.size + 8 * words + length
-        total += words
-    return total
-
-
-def _lines(sums: dict[bytes, int], io: TaskIO) -> Iterator[Buffer]:
-    words: Iterable[bytes] = iter(sorted(sums))
-    done = 0
-    while piece := list(islice(words, _LINES_PER_PIECE)):
-        yield b"".join([b"%s\t%d\n" % (word, sums[word]) for word in piece])
-        done += len(piece)
-        io.progress(FETCHED_SHARE + (1 - FETCHED_SHARE) * done / len(sums))
-
-
-# TopWords: the most frequent words of a text, in three stages; an example of such a job.
-#
-# ``split`` counts words within each split, ``count`` sums the counts up, and ``top`` has one task
-# that gets the most frequent words of every ``count`` task.
-
-
 class TopWords(Job):
     """Finds the `most` most frequent words; ties are broken in alphabetical order."""
 
@@ -309,15 +267,9 @@ class TopWords(Job):
             yield word, -count
 
 
-# The plans of the two jobs: text generated or given; counted or ranked; checked.
-
-
+# The plans ---------------------------------------------------------------------------------------
 #: Compares the (word, count) lines of an output with the independently counted words of the input.
 _Compare = Callable[[list[tuple[bytes, int]], Counter[bytes]], Verdict]
-
-#: Number of the most frequent words that are shown.
-_TOP = 10
-_SHOWN_LETTERS_MAX = 40
 
 
 def plan_wordcount(request: Request) -> Plan:
@@ -333,7 +285,7 @@ def plan_wordcount(request: Request) -> Plan:
             True,
             f"{total} words, {len(expected)} distinct, as counted independently",
             tuple(
-                f"{count:>9}  {printable(decoded(word), _SHOWN_LETTERS_MAX)}"
+                f"{count:>9}  {shown(word, _LETTERS_MAX)}"
                 for word, count in expected.most_common(_TOP)
             ),
         )
@@ -363,29 +315,23 @@ def _plan_text(
     words: Callable[[bytes], list[bytes]],
     compare: _Compare,
 ) -> Plan:
-    generate = None if request.input else _generate_text(request)
-    source = generate.output if generate else request.input
-    step = measured_step(name, source, request, pack_job(job, request.params))
-
-    def verify(files: Files) -> Verdict:
+    def verify(files: Files, source: str, output: str) -> Verdict:
         """Compare with counts from one simple pass that shares no code with the job."""
         expected: Counter[bytes] = Counter()
         for text in text_of(files, source):
             expected.update(words(text))
         found = []
-        for line in lines_of(files, step.output):
+        for line in lines_of(files, output):
             word, _, count = line.rpartition(b"\t")
             if not count.isdigit():
                 return Verdict(False, f"the output has a line {line!r:.60}: need word<TAB>count")
             found.append((word, int(count)))
         return compare(found, expected)
 
-    steps = (generate, step) if generate else (step,)
-    return Plan(steps=steps, input=job.input, verify=verify)
+    return plan_of(name, job, request, _generate, verify)
 
 
-def _generate_text(request: Request) -> Step:
+def _generate(request: Request) -> tuple[Step]:
     size = request.stored_bytes
     require(size >= 1, "size", size, "at least one real byte")
-    params = {"size": size, "parts": min(request.parts, size), "seed": request.seed}
-    return generating_step("textgen", request, pack_job(TextGen, params), size)
+    return (generated("textgen", TextGen, request, size=size),)

@@ -1,4 +1,7 @@
-"""What a program finds in its environment: ids as Hadoop writes them, its task and its input."""
+"""The job that runs a streaming job's programs: a mapper over lines, a reducer over sorted lines.
+
+Never here: starting programs, which is behind ``TaskIO.programs``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import io as files
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,12 +20,7 @@ from railyard.cluster.fileheads import NotPacked, ending_of, unpacked
 from railyard.cluster.ids import AttemptId, job_of, stage_of
 from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.formats import Lines
-from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import fetch, split_bytes
-from railyard.jobs.records import Combiner, RunReader, RunWriter
-from railyard.jobs.streaming import aggregate
-from railyard.jobs.streaming.keys import pairs_of, partitioner
-from railyard.jobs.streaming.lines import (
+from railyard.jobs.lines import (
     raw_lines,
     records_of,
     split_lines,
@@ -29,6 +28,11 @@ from railyard.jobs.streaming.lines import (
     with_lf,
     without_mark,
 )
+from railyard.jobs.model import Job, Stage, StageSpec
+from railyard.jobs.operators import Fetched, split_bytes
+from railyard.jobs.records import RunReader, RunWriter
+from railyard.jobs.streaming import aggregate
+from railyard.jobs.streaming.keys import pairs_of, partitioner
 from railyard.jobs.streaming.request import Streaming
 from railyard.jobs.streaming.settings import in_environment
 from railyard.jobs.taskio import (
@@ -42,247 +46,113 @@ from railyard.jobs.taskio import (
     check_counters,
 )
 
-
-def hadoop_job_id(begun_ms: int, job: str) -> str:
-    """The id of job "j12" of a cluster that began then: "job_1795444939124_0012"."""
-    return f"job_{begun_ms}_{int(job[1:]):04d}"
-
-
-def hadoop_attempt_id(begun_ms: int, attempt: AttemptId) -> str:
-    """The id of attempt "j12.m3.0": "attempt_1795444939124_0012_m_000003_0"."""
-    stage = stage_of(attempt)
-    task, number = attempt.removeprefix(stage).split(".")
-    job = hadoop_job_id(begun_ms, job_of(attempt)).removeprefix("job_")
-    return f"attempt_{job}_{stage.rpartition('.')[2]}_{int(task):06d}_{number}"
-
-
-def environment_of(specification: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str, str]:
-    """The variables that a task's program gets beside those of its NodeManager.
-
-    Those of -cmdenv come last, so they win; those of mapreduce.map.env come first.
-    """
-    begun_ms = specification.begun_ms
-    attempt_id = hadoop_attempt_id(begun_ms, attempt)
-    task_id = attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1)
-    settings = dict(specification.settings)
-    settings |= {
-        "mapreduce.job.id": hadoop_job_id(begun_ms, job_of(attempt)),
-        "mapreduce.task.id": task_id,
-        "mapreduce.task.attempt.id": attempt_id,
-        "mapreduce.task.partition": str(task.index),
-        "mapreduce.task.ismap": str(not task.reads).lower(),
-        "mapreduce.job.application.attempt.id": "1",
-        "mapreduce.task.output.dir": specification.uri(task.output_path.rpartition("/")[0]),
-    }
-    if task.splits:
-        split = task.splits[0]
-        settings["mapreduce.map.input.file"] = specification.uri(split.path)
-        settings["mapreduce.map.input.start"] = str(split.stored_offset)
-        settings["mapreduce.map.input.length"] = str(split.stored_length)
-    return (
-        (specification.reduce_variables if task.reads else specification.map_variables)
-        | in_environment(settings, specification.setting_letters_max)
-        | specification.environment
-    )
-
-
-# Lines that a program writes to its standard error for its framework: counters and status.
-
-
-_AMOUNT = re.compile(r"[+-]?[0-9]+")
-#: Letters of a status that are kept.
-_LETTERS_MAX = 120
-#: Most counters of a task.
-COUNTERS_MAX = 500
-#: Most digits of an amount.
-_DIGITS_MAX = 100
-
-
-class Reporter:
-    """Takes ``reporter:counter:GROUP,NAME,AMOUNT`` and ``reporter:status:TEXT``.
-
-    A counter's key is "GROUP,NAME".  ``prefix`` stands for "reporter:".
-    """
-
-    def __init__(self, counters: Counters, prefix: bytes) -> None:
-        self.status = ""
-        self._counters = counters
-        self._prefix = prefix
-
-    def note(self, line: bytes) -> bool:
-        """Whether a line is one of these; then it has been taken."""
-        if not line.startswith(self._prefix):
-            return False
-        kind, _, text = line[len(self._prefix) :].decode(errors="replace").partition(":")
-        if kind == "status":
-            self.status = printable(text, _LETTERS_MAX)
-            return True
-        group, _, rest = text.partition(",")
-        name, _, amount = rest.rpartition(",")
-        if kind != "counter" or not (group and name):
-            return False
-        if not _AMOUNT.fullmatch(amount.strip()):
-            return False
-        key = f"{printable(group)},{printable(name)}"
-        if key not in self._counters and len(self._counters) >= COUNTERS_MAX:
-            raise JobError(f"a task counted {COUNTERS_MAX} different things: need fewer")
-        if len(amount) > _DIGITS_MAX:
-            raise JobError(f"counter {key}: {amount[:20]}... has {len(amount)} digits: too many")
-        total = self._counters[key] = self._counters.get(key, 0) + int(amount)
-        check_counters({key: total})
-        return True
-
-
-# The tasks of a streaming job: a mapper over lines, a reducer over a sorted shuffle.
-
-
 #: Pairs that wait for a combiner together.
 COMBINED_AT_ONCE = 500_000
+#: Most counters of a task.
+COUNTERS_MAX = 500
+
 _PIECE_BYTES = 2**18
+#: Amount of a counter, and its most digits.
+_AMOUNT, _DIGITS_MAX = re.compile(r"[+-]?[0-9]+"), 100
 
 Pair = tuple[Any, bytes | None]
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """How a job's lines become pairs, and how these are ordered and partitioned."""
+class StreamingJob(Job):
+    """A mapper over lines, and a reducer if there are reduces; both are programs."""
 
-    job: Streaming
+    input = Lines()
+    specification: bytes  #: a ``Streaming`` as JSON
 
-    def pairs(self, pieces: Iterable[Buffer], *, combined: bool = False) -> Iterator[Pair]:
-        """The pairs of what a mapper or combiner wrote, each with what its key is sorted by."""
-        job = self.job
-        separator = job.combine_separator if combined else job.map_separator
-        fields = job.combine_fields if combined else job.map_fields
-        pairs = pairs_of(iter(pieces), separator, fields)
-        if not job.order_parts:
-            return pairs
-        return ((self._order(key), value) for key, value in pairs)
+    def setup(self) -> None:
+        """Read the specification."""
+        try:
+            self._streaming = msgspec.json.decode(self.specification, type=Streaming)
+        except msgspec.MsgspecError as error:
+            raise ValueError(f"its specification is none: {error}") from None
 
-    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[bytes]:
-        """The pairs as lines, in pieces of many."""
-        plain, adds = not self.job.order_parts, self.job.adds_separator
-        piece = bytearray()
-        for order, value in pairs:
-            piece += order if plain else order[-1]
-            if value is not None:
-                piece += separator
-                piece += value
-            elif adds:
-                piece += separator
-            piece += b"\n"
-            if len(piece) >= _PIECE_BYTES:
-                yield bytes(piece)
-                piece = bytearray()
-        if piece:
-            yield bytes(piece)
+    def stage_specs(self, reduces: int = 1) -> tuple[StageSpec, ...]:
+        """The stages, each with the failures of one task and the copies that it allows."""
+        job = self._streaming
+        allowed = {
+            "m": {"max_attempts": job.map_attempts, "may_copy": job.map_copies},
+            "r": {"max_attempts": job.reduce_attempts, "may_copy": job.reduce_copies},
+        }
+        return tuple(
+            msgspec.structs.replace(spec, **allowed[spec.name])
+            for spec in super().stage_specs(reduces)
+        )
 
-    def writer(self, partitions: int, combine: Combiner | None = None) -> RunWriter:
-        """Collects pairs for the reduces."""
-        number = partitioner(self.job.partition_parts, self.job.key_separator)
-        if not self.job.order_parts:
-            return RunWriter(partitions, number, combine)
-        return RunWriter(partitions, lambda order, of: number(order[-1], of), combine)
-
-    def _order(self, key: bytes) -> tuple[Any, ...]:
-        """What the key is sorted by: its parts, and where these are equal all of it."""
-        separator = self.job.key_separator
-        return (*(part.order(key, separator) for part in self.job.order_parts), key)
+    def stages(self) -> tuple[Stage, ...]:
+        """Maps, and as many reduces as the specification says."""
+        job = self._streaming
+        mapper = Stage("m", _Map(job))
+        if not job.reduces:
+            return (mapper,)
+        reducer = Stage("r", _Reduce(job), reads=("m",), tasks=job.reduces)
+        return (mapper, reducer)
 
 
 @dataclass(frozen=True)
-class StreamingMap:
+class _Map:
     """Gives a split's lines to the mapper; its lines go to the combiner, and to the reduces."""
 
     job: Streaming
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one map task."""
-        written = _Running(self.job, task, io, counters).run(
-            self.job.mapper, _map_input(self.job, task, io, counters)
-        )
-        result = TaskResult(input_bytes=split_bytes(task), counters=counters)
+        job, programs = self.job, _Programs(self.job, task, io, counters)
+        written = programs.run(job.mapper, _map_input(job, task, io, counters))
         if not task.partitions:
-            rule = self.job.map_separator, self.job.map_fields
-            result.output = _output(_rewritten(written, self.job, *rule), "m", counters)
-            return result
-        result.partitions = self._shuffled(written, task, io, counters)
-        return result
-
-    def _shuffled(
-        self, written: Iterator[Buffer], task: TaskSpec, io: TaskIO, counters: Counters
-    ) -> list[list[Buffer]]:
-        rules = _Rules(self.job)
-        writer = rules.writer(task.partitions, aggregate.combined if self.job.aggregate else None)
+            made = _rewritten(written, job, job.map_separator, job.map_fields)
+            return TaskResult(output=_output(made, "m", counters))
+        writer = programs.writer(task.partitions)
         held: list[Pair] = []
-        made = 0
-        for pair in rules.pairs(_counted(written, counters)):
-            made += 1
-            if not self.job.combiner:
+        made_pairs = 0
+        for pair in programs.pairs(_counted(written, counters)):
+            made_pairs += 1
+            if not job.combiner:
                 writer.add(*pair)
                 continue
             held.append(pair)
             if len(held) >= COMBINED_AT_ONCE:
-                self._combine(held, writer, task, io, counters)
+                programs.combine(held, writer)
                 held = []
         if held:
-            self._combine(held, writer, task, io, counters)
-        counters["m.pairs_out"] = made
+            programs.combine(held, writer)
+        counters["m.pairs_out"] = made_pairs
         partitions = writer.finish()
-        if self.job.aggregate:
+        if job.aggregate:
             counters["m.combined_away"] = writer.combined
-        return partitions
-
-    def _combine(
-        self,
-        pairs: list[Pair],
-        writer: RunWriter,
-        task: TaskSpec,
-        io: TaskIO,
-        counters: Counters,
-    ) -> None:
-        """Replace pairs by what the combiner makes of them, in the order of their keys."""
-        rules = _Rules(self.job)
-        pairs.sort(key=lambda pair: pair[0])
-        running = _Running(self.job, task, io, counters)
-        made = 0
-        lines = rules.lines(pairs, self.job.reduce_input_separator)
-        for pair in rules.pairs(running.run(self.job.combiner, lines), combined=True):
-            made += 1
-            writer.add(*pair)
-        _count(counters, "m.combine_in", len(pairs))
-        _count(counters, "m.combine_out", made)
+        return TaskResult(partitions=partitions)
 
 
 @dataclass(frozen=True)
-class StreamingReduce:
+class _Reduce:
     """Gives sorted lines to the reducer, whose lines are the output."""
 
     job: Streaming
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; the reducer runs as the result's output is read."""
-        runs = RunReader()
-        fetched_bytes = 0
-        for _, output in fetch(task, io):
+        job, programs = self.job, _Programs(self.job, task, io, counters)
+        runs, fetched = RunReader(), Fetched(task, io)
+        for _, output in fetched:
             runs.add(output)
-            fetched_bytes += len(output)
-        result = TaskResult(input_bytes=fetched_bytes, counters=counters)
-        job, pairs = self.job, self._pairs(runs, counters)
+        pairs = self._pairs(runs, counters)
         if job.reducer:
-            lines = _Rules(job).lines(pairs, job.reduce_input_separator)
-            written = self._reduced(lines, _Running(job, task, io, counters))
+            lines = programs.lines(pairs, job.reduce_input_separator)
+            written = self._reduced(lines, programs)
             made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
         else:
-            made = _Rules(job).lines(pairs, job.output_separator)
-        result.output = _output(made, "r", counters)
-        return result
+            made = programs.lines(pairs, job.output_separator)
+        return TaskResult(output=_output(made, "r", counters), input_bytes=fetched.size_bytes)
 
-    def _reduced(self, lines: Iterator[Buffer], running: _Running) -> Iterator[Buffer]:
+    def _reduced(self, lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
         """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""
         first = next(lines, None)
         given = lines if first is None else chain((first,), lines)
-        for piece in running.run(self.job.reducer, given):
+        for piece in programs.run(self.job.reducer, given):
             if first is not None:
                 yield piece
 
@@ -305,8 +175,8 @@ class StreamingReduce:
 
 
 @dataclass(frozen=True)
-class _Running:
-    """Runs a job's programs for one task."""
+class _Programs:
+    """Runs a job's programs for one task, and has the rules of the lines between them."""
 
     job: Streaming
     task: TaskSpec
@@ -318,14 +188,134 @@ class _Running:
         job, programs = self.job, self.io.programs
         program = Program(
             words=words,
-            environment=environment_of(job, programs.attempt, self.task),
+            environment=_environment(job, programs.attempt, self.task),
             files=job.files,
             timeout_s=job.timeout_s,
             status_counts=job.status_counts,
         )
-        return programs.run(program, data, Reporter(self.counters, job.reporter_prefix).note)
+        return programs.run(program, data, partial(note_report, self.counters, job.reporter_prefix))
+
+    def pairs(self, pieces: Iterable[Buffer], *, combined: bool = False) -> Iterator[Pair]:
+        """The pairs of what a mapper or combiner wrote, each with what its key is sorted by."""
+        job = self.job
+        separator = job.combine_separator if combined else job.map_separator
+        fields = job.combine_fields if combined else job.map_fields
+        pairs = pairs_of(iter(pieces), separator, fields)
+        if not job.order_parts:
+            return pairs
+        return ((self._order(key), value) for key, value in pairs)
+
+    def _order(self, key: bytes) -> tuple[Any, ...]:
+        """What the key is sorted by: its parts, and where these are equal all of it."""
+        separator = self.job.key_separator
+        return (*(part.order(key, separator) for part in self.job.order_parts), key)
+
+    def lines(self, pairs: Iterable[Pair], separator: bytes) -> Iterator[bytes]:
+        """The pairs as lines, in pieces of many."""
+        plain, adds = not self.job.order_parts, self.job.adds_separator
+        piece = bytearray()
+        for order, value in pairs:
+            piece += order if plain else order[-1]
+            if value is not None:
+                piece += separator
+                piece += value
+            elif adds:
+                piece += separator
+            piece += b"\n"
+            if len(piece) >= _PIECE_BYTES:
+                yield bytes(piece)
+                piece = bytearray()
+        if piece:
+            yield bytes(piece)
+
+    def writer(self, partitions: int) -> RunWriter:
+        """Collects pairs for the reduces."""
+        number = partitioner(self.job.partition_parts, self.job.key_separator)
+        combine = aggregate.combined if self.job.aggregate else None
+        if not self.job.order_parts:
+            return RunWriter(partitions, number, combine)
+        return RunWriter(partitions, lambda order, of: number(order[-1], of), combine)
+
+    def combine(self, pairs: list[Pair], writer: RunWriter) -> None:
+        """Replace pairs by what the combiner makes of them, in the order of their keys."""
+        pairs.sort(key=lambda pair: pair[0])
+        made = 0
+        lines = self.lines(pairs, self.job.reduce_input_separator)
+        for pair in self.pairs(self.run(self.job.combiner, lines), combined=True):
+            made += 1
+            writer.add(*pair)
+        _count(self.counters, "m.combine_in", len(pairs))
+        _count(self.counters, "m.combine_out", made)
 
 
+# Environment and reports -------------------------------------------------------------------------
+def hadoop_job_id(begun_ms: int, job: str) -> str:
+    """The id of job "j12" of a cluster that began then: "job_1795444939124_0012"."""
+    return f"job_{begun_ms}_{int(job[1:]):04d}"
+
+
+def hadoop_attempt_id(begun_ms: int, attempt: AttemptId) -> str:
+    """The id of attempt "j12.m3.0": "attempt_1795444939124_0012_m_000003_0"."""
+    stage = stage_of(attempt)
+    task, number = attempt.removeprefix(stage).split(".")
+    job = hadoop_job_id(begun_ms, job_of(attempt)).removeprefix("job_")
+    return f"attempt_{job}_{stage.rpartition('.')[2]}_{int(task):06d}_{number}"
+
+
+def _environment(job: Streaming, attempt: AttemptId, task: TaskSpec) -> dict[str, str]:
+    """The variables that a task's program gets beside those of its NodeManager.
+
+    Those of -cmdenv come last, so they win; those of mapreduce.map.env come first.
+    """
+    begun_ms = job.begun_ms
+    attempt_id = hadoop_attempt_id(begun_ms, attempt)
+    task_id = attempt_id.rpartition("_")[0].replace("attempt_", "task_", 1)
+    settings = dict(job.settings)
+    settings |= {
+        "mapreduce.job.id": hadoop_job_id(begun_ms, job_of(attempt)),
+        "mapreduce.task.id": task_id,
+        "mapreduce.task.attempt.id": attempt_id,
+        "mapreduce.task.partition": str(task.index),
+        "mapreduce.task.ismap": str(not task.reads).lower(),
+        "mapreduce.job.application.attempt.id": "1",
+        "mapreduce.task.output.dir": job.uri(task.output_path.rpartition("/")[0]),
+    }
+    if task.splits:
+        split = task.splits[0]
+        settings["mapreduce.map.input.file"] = job.uri(split.path)
+        settings["mapreduce.map.input.start"] = str(split.stored_offset)
+        settings["mapreduce.map.input.length"] = str(split.stored_length)
+    return (
+        (job.reduce_variables if task.reads else job.map_variables)
+        | in_environment(settings, job.setting_letters_max)
+        | job.environment
+    )
+
+
+def note_report(counters: Counters, prefix: bytes, line: bytes) -> bool:
+    """Whether a line of standard error is for the framework; then it has been taken.
+
+    That is ``reporter:counter:GROUP,NAME,AMOUNT``, whose counter is "GROUP,NAME", and
+    ``reporter:status:TEXT``, which nobody asks for.  ``prefix`` stands for "reporter:".
+    """
+    if not line.startswith(prefix):
+        return False
+    kind, _, text = line[len(prefix) :].decode(errors="replace").partition(":")
+    group, _, rest = text.partition(",")
+    name, _, amount = rest.rpartition(",")
+    if kind != "counter" or not (group and name) or not _AMOUNT.fullmatch(amount.strip()):
+        return kind == "status"
+    key = f"{printable(group)},{printable(name)}"
+    if key not in counters and len(counters) >= COUNTERS_MAX:
+        raise JobError(f"a task counted {COUNTERS_MAX} different things: need fewer")
+    if len(amount) > _DIGITS_MAX:
+        raise JobError(f"counter {key}: {amount[:20]}... has {len(amount)} digits: too many")
+    _count(counters, key, int(amount))
+    check_counters({key: counters[key]})
+    return True
+
+
+# Lines that are read and written -----------------------------------------------------------------
 def _map_input(job: Streaming, task: TaskSpec, io: TaskIO, counters: Counters) -> Iterator[bytes]:
     """A split's records as the mapper reads them: lines that end with LF alone."""
     total, done = max(1, split_bytes(task)), 0
@@ -429,41 +419,3 @@ def _counted(written: Iterable[Buffer], counters: Counters) -> Iterator[Buffer]:
 
 def _count(counters: Counters, name: str, by: int) -> None:
     counters[name] = counters.get(name, 0) + by
-
-
-# The job that runs a streaming job's programs: ``StreamingJob``, of which each one is a case.
-
-
-class StreamingJob(Job):
-    """A mapper over lines, and a reducer if there are reduces; both are programs."""
-
-    input = Lines()
-    specification: bytes  #: a ``Streaming`` as JSON
-
-    def setup(self) -> None:
-        """Read the specification."""
-        try:
-            self._streaming = msgspec.json.decode(self.specification, type=Streaming)
-        except msgspec.MsgspecError as error:
-            raise ValueError(f"its specification is none: {error}") from None
-
-    def stage_specs(self, reduces: int = 1) -> tuple[StageSpec, ...]:
-        """The stages, each with the failures of one task and the copies that it allows."""
-        job = self._streaming
-        allowed = {
-            "m": {"max_attempts": job.map_attempts, "may_copy": job.map_copies},
-            "r": {"max_attempts": job.reduce_attempts, "may_copy": job.reduce_copies},
-        }
-        return tuple(
-            msgspec.structs.replace(spec, **allowed[spec.name])
-            for spec in super().stage_specs(reduces)
-        )
-
-    def stages(self) -> tuple[Stage, ...]:
-        """Maps, and as many reduces as the specification says."""
-        job = self._streaming
-        mapper = Stage("m", StreamingMap(job))
-        if not job.reduces:
-            return (mapper,)
-        reducer = Stage("r", StreamingReduce(job), reads=("m",), tasks=job.reduces)
-        return (mapper, reducer)

@@ -1,4 +1,7 @@
-"""What a streaming job is: its programs and the rules by which their lines are read."""
+"""What is asked for with the words of ``hadoop jar``, and the streaming job that it is.
+
+What is not there is refused.  Never here: the words of the command line.
+"""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 The text is a name, a file if the workload reads one, and options separated by commas; sizes, rates
 and times have units.  ``railyard workloads`` lists names, sources and options.
+
+Sample jobs are workloads, too, with the sizes that ``railyard run`` would have.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable
@@ -23,42 +26,17 @@ from railyard.cluster.topologyfile import split_changes
 from railyard.cluster.units import format_size, number_or_text
 from railyard.jobs.model import TASKS_MAX
 from railyard.jobs.skew import skew_of
-from railyard.jobs.workloads.coflows import CoflowOptions, coflow_jobs
-from railyard.jobs.workloads.corral import (
-    MixOptions,
-    RecurringOptions,
-    TpchOptions,
-    W1Options,
-    W2Options,
-    W3Options,
-    mix,
-    recurring,
-    tpch,
-    w1,
-    w2,
-    w3,
-)
-from railyard.jobs.workloads.joint import JointOptions, joint
+from railyard.jobs.workloads.coflows import coflow_jobs
+from railyard.jobs.workloads.corral import mix, recurring, tpch, w1, w2, w3
+from railyard.jobs.workloads.joint import joint
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, WorkStage
 from railyard.jobs.workloads.population import Population
-from railyard.jobs.workloads.shadow import (
-    ShadowFacebookOptions,
-    ShadowOptions,
-    shadow,
-    shadow_facebook,
-)
-from railyard.jobs.workloads.swim import CoSchedulerOptions, SwimOptions, co_scheduler, swim
-from railyard.jobs.workloads.tetrium import (
-    BigDataOptions,
-    TetriumOptions,
-    TpcdsOptions,
-    bigdata,
-    tetrium,
-    tpcds,
-)
+from railyard.jobs.workloads.shadow import shadow, shadow_facebook
+from railyard.jobs.workloads.swim import co_scheduler, swim
+from railyard.jobs.workloads.tetrium import bigdata, tetrium, tpcds
 from railyard.jobs.workloads.tracefiles import HOW_TO_GET
 from railyard.jobs.workloads.transforms import coarser, skewed
-from railyard.jobs.workloads.wfcommons import WfCommonsOptions, wfcommons
+from railyard.jobs.workloads.wfcommons import wfcommons
 
 
 @dataclass(frozen=True)
@@ -66,12 +44,22 @@ class Family:
     """A workload of the list, before its options are chosen."""
 
     name: str
-    about: str
-    source: str
-    options: type[Population]
     #: called with (options, seed), or (path, options, seed) if it reads a file
     make: Callable[..., Workload]
+    source: str
     file: str = ""  #: placeholder of its file, such as "FILE.tsv"; "" = it reads none
+
+    @property
+    def about(self) -> str:
+        """A line about it: what its function says."""
+        text = (inspect.getdoc(self.make) or "").removesuffix(".")
+        return text[:1].lower() + text[1:]
+
+    @cached_property
+    def options(self) -> type[Population]:
+        """The class of its options."""
+        kind: type[Population] = typing.get_type_hints(self.make)["options"]
+        return kind
 
     def defaults(self) -> list[str]:
         """All options with their defaults: "block=256MB"; None = the topology's."""
@@ -97,132 +85,34 @@ def _shown(value: Any, kind: Any) -> str:
 
 
 _CORRAL = "Jalaparti et al., SIGCOMM 2015 (Corral)"
-#: In names that people give to the public traces.
-_FACEBOOK = re.compile("fb|facebook", re.IGNORECASE)
 _TETRIUM = "Hung et al., EuroSys 2018 (Tetrium)"
-
 _FAMILIES = (
-    Family(
-        "swim",
-        "a trace of input, shuffle and output bytes, such as Facebook's of 2009 and 2010",
-        "Chen et al., MASCOTS 2011 (SWIM)",
-        SwimOptions,
-        swim,
-        "FILE.tsv",
-    ),
-    Family(
-        "co-scheduler",
-        "1,000 jobs of a SWIM trace that shuffle, 20 users, at once, half of them recurring",
-        "Co-scheduler, section V",
-        CoSchedulerOptions,
-        co_scheduler,
-        "FILE.tsv",
-    ),
-    Family(
-        "corral-w1",
-        "200 jobs, small, medium and large, selectivities 4:1 to 1:4",
-        f"{_CORRAL}, 6.1 (a), 6.6",
-        W1Options,
-        w1,
-    ),
-    Family(
-        "corral-w2",
-        "400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB",
-        f"{_CORRAL}, 6.1 (b)",
-        W2Options,
-        w2,
-    ),
-    Family(
-        "corral-w3",
-        "200 jobs with Microsoft Cosmos' percentiles",
-        f"{_CORRAL}, Table 1",
-        W3Options,
-        w3,
-    ),
-    Family(
-        "corral-tpch",
-        "15 queries like TPC-H's on 200 GB, beside a batch of W1",
-        f"{_CORRAL}, 6.3",
-        TpchOptions,
-        tpch,
-    ),
-    Family(
-        "corral-mix",
-        "100 recurring jobs and 50 ad hoc ones of W1",
-        f"{_CORRAL}, 6.4",
-        MixOptions,
-        mix,
-    ),
-    Family(
-        "corral-recurring",
-        "20 jobs that recur each day, predicted from the days before",
-        f"{_CORRAL}, 2",
-        RecurringOptions,
-        recurring,
-    ),
-    Family(
-        "tetrium",
-        "200 trees of 2 to 16 stages, inputs skewed over 50 sites",
-        f"{_TETRIUM}, 6.1",
-        TetriumOptions,
-        tetrium,
-    ),
-    Family(
-        "tetrium-tpcds",
-        "50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites",
-        f"{_TETRIUM}, 6.2 (a)",
-        TpcdsOptions,
-        tpcds,
-    ),
-    Family(
-        "tetrium-bigdata",
-        "50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites",
-        f"{_TETRIUM}, 6.2 (b)",
-        BigDataOptions,
-        bigdata,
-    ),
-    Family(
-        "shadow",
-        "six applications of 120 GB, one after the other",
-        "Shadow, 5.3",
-        ShadowOptions,
-        shadow,
-    ),
-    Family(
-        "shadow-facebook",
-        "50 jobs of a SWIM trace, scaled to 730 GB",
-        "Shadow, 5.3",
-        ShadowFacebookOptions,
-        shadow_facebook,
-        "FILE.tsv",
-    ),
-    Family(
-        "joint",
-        "200 jobs of 93 tasks of 13 s on average, 15 s apart",
-        "Joint, Table 2",
-        JointOptions,
-        joint,
-    ),
-    Family(
-        "wfcommons",
-        "a scientific workflow in WfFormat: a stage for each task",
-        "Coleman et al., FGCS 2022 (WfCommons)",
-        WfCommonsOptions,
-        wfcommons,
-        "FILE.json",
-    ),
-    Family(
-        "coflow-benchmark",
-        "a trace of coflows, each a job of one shuffle",
-        "coflow-benchmark (Chowdhury)",
-        CoflowOptions,
-        coflow_jobs,
-        "FILE.txt",
-    ),
+    Family("swim", swim, "Chen et al., MASCOTS 2011 (SWIM)", "FILE.tsv"),
+    Family("co-scheduler", co_scheduler, "Co-scheduler, section V", "FILE.tsv"),
+    Family("corral-w1", w1, f"{_CORRAL}, 6.1 (a), 6.6"),
+    Family("corral-w2", w2, f"{_CORRAL}, 6.1 (b)"),
+    Family("corral-w3", w3, f"{_CORRAL}, Table 1"),
+    Family("corral-tpch", tpch, f"{_CORRAL}, 6.3"),
+    Family("corral-mix", mix, f"{_CORRAL}, 6.4"),
+    Family("corral-recurring", recurring, f"{_CORRAL}, 2"),
+    Family("tetrium", tetrium, f"{_TETRIUM}, 6.1"),
+    Family("tetrium-tpcds", tpcds, f"{_TETRIUM}, 6.2 (a)"),
+    Family("tetrium-bigdata", bigdata, f"{_TETRIUM}, 6.2 (b)"),
+    Family("shadow", shadow, "Shadow, 5.3"),
+    Family("shadow-facebook", shadow_facebook, "Shadow, 5.3", "FILE.tsv"),
+    Family("joint", joint, "Joint, Table 2"),
+    Family("wfcommons", wfcommons, "Coleman et al., FGCS 2022 (WfCommons)", "FILE.json"),
+    Family("coflow-benchmark", coflow_jobs, "coflow-benchmark (Chowdhury)", "FILE.txt"),
 )
 
 #: {name: family}
 FAMILIES: dict[str, Family] = {family.name: family for family in _FAMILIES}
+#: {sample job: (shuffle / input, output / shuffle)}, as measured on real jobs with 10 GB of
+#: generated input on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner,
+#: ship half of their input, and its reduces write 4 % of that.
+SAMPLES = {"terasort": (1.0, 1.0), "wordcount": (5.053812 / 10, 0.198784 / 5.053812)}
+#: In names that people give to the public traces.
+_FACEBOOK = re.compile("fb|facebook", re.IGNORECASE)
 
 
 def workload(text: str, seed: int, racks: int = 0) -> Workload:
@@ -267,47 +157,31 @@ def unknown_workload(name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f'unknown workload "{asked}": {right}; {HOW_TO_GET}')
 
 
-# The sample jobs as workloads, with the sizes that ``railyard run`` would have.
-#
-# Shuffle and output are shares of the input, as measured on real jobs with 10 GB of generated input
-# on hybrid-8x4.  TeraSort keeps every byte.  WordCount's maps, with a combiner, ship half of their
-# input, and its reduces write 4 % of that.
-
-
-@dataclass(frozen=True)
-class _Shares:
-    shuffle: float  #: of the input
-    output: float  #: of the shuffle
-
-
-_SAMPLES = {
-    "terasort": _Shares(1.0, 1.0),
-    "wordcount": _Shares(5.053812 / 10, 0.198784 / 5.053812),
-}
-
-
-def is_sample(name: str) -> bool:
-    """Whether a sample job has this name."""
-    return name in _SAMPLES
-
-
 def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) -> Workload:
     """One job at 0 s, with as many input files as the input has blocks.
 
     Raises ``UsageError`` for an unknown name, or sizes below one.
     """
-    if name not in _SAMPLES:
-        raise unknown_name("workload", name, _SAMPLES)
+    if name not in SAMPLES:
+        raise unknown_name("workload", name, SAMPLES)
     require(size_bytes >= 1, "size", size_bytes, "at least one byte")
     require_count("reduces", reduces)
-    shares = _SAMPLES[name]
+    shuffle_share, output_share = SAMPLES[name]
     parts = -(-size_bytes // block_bytes)
     if parts > TASKS_MAX:
         right = f"need at most {TASKS_MAX}: a smaller size, or larger blocks"
         raise UsageError(f"{name}: {format_size(size_bytes)} are {parts} maps: {right}")
-    files = _files(name, size_bytes, block_bytes, parts)
-    shuffle_bytes = round(size_bytes * shares.shuffle)
-    output_bytes = round(shuffle_bytes * shares.output)
+    part, odd = divmod(size_bytes, parts)  # as generating tasks write them
+    files = tuple(
+        InputFile(
+            path=f"/in/{name}/part-{number:05d}",
+            size_bytes=part + (number < odd),
+            block_bytes=block_bytes,
+        )
+        for number in range(parts)
+    )
+    shuffle_bytes = round(size_bytes * shuffle_share)
+    output_bytes = round(shuffle_bytes * output_share)
     maps = WorkStage(
         name="m",
         files=tuple(file.path for file in files),
@@ -318,17 +192,4 @@ def sample_workload(name: str, size_bytes: int, block_bytes: int, reduces: int) 
     job = WorkloadJob(
         name=name, user="user", queue="default", submit_s=0.0, stages=(maps, reduce), files=files
     )
-    return Workload(name=name, source="the sample job of that name", jobs=(job,))
-
-
-def _files(name: str, size_bytes: int, block_bytes: int, parts: int) -> tuple[InputFile, ...]:
-    """``parts`` input files of equal size up to rounding, as generating tasks write them."""
-    part, odd = divmod(size_bytes, parts)
-    return tuple(
-        InputFile(
-            path=f"/in/{name}/part-{number:05d}",
-            size_bytes=part + (number < odd),
-            block_bytes=block_bytes,
-        )
-        for number in range(parts)
-    )
+    return Workload(name=name, jobs=(job,))

@@ -1,4 +1,4 @@
-"""Coflow traces: senders, receivers, bytes and arrivals of coflows, without their jobs.
+"""Coflow traces: senders, receivers, bytes and arrivals; alone, or as jobs with one shuffle each.
 
 The format is that of coflow-benchmark (github.com/coflow/coflow-benchmark), which has the commonly
 used trace of an hour on 150 racks at Facebook in 2010:
@@ -8,6 +8,10 @@ used trace of an hour on 150 racks at Facebook in 2010:
 
 Each mapper sends an equal part of a reducer's bytes.  A megabyte is 10**6 bytes, as everywhere in
 this project.
+
+Left open there, chosen here for jobs: maps and reduces do not compute, and the jobs have no output.
+A map reads a block of 1 MB in its mapper's rack, so that a scheduler with data locality places it
+there.  Reduces are placed by the scheduler, so racks may receive more or less than in the trace.
 """
 
 from __future__ import annotations
@@ -18,15 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from railyard.cluster.errors import COUNT_MAX, UsageError, require_count, shown_value
+from railyard.cluster.errors import COUNT_MAX, UsageError, printable, shown_value, unknown_name
 from railyard.cluster.inputfile import Duration
+from railyard.cluster.topologyfile import split_changes
 from railyard.cluster.units import NUMBER_MAX, whole_number
 from railyard.jobs.workloads.model import InputFile, Workload, WorkStage
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
 from railyard.jobs.workloads.statistics import statistic
-from railyard.jobs.workloads.tracefiles import read_trace
+from railyard.jobs.workloads.tracefiles import HOW_TO_GET, read_trace
 
 _MB = 10**6
+_KIND = "coflow-benchmark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +83,7 @@ class CoflowTrace:
 
 def load_coflow_benchmark(path: Path) -> CoflowTrace:
     """Read a trace; raises ``UsageError`` with file, line, the error and what is needed."""
-    lines = read_trace(path, "coflow-benchmark trace", "coflow-benchmark").splitlines()
+    lines = read_trace(path, f"{_KIND} trace", _KIND).splitlines()
     head = _Line(f"{path}:1", lines[0] if lines else "")
     racks, count = head.count("number of ports", 1), head.count("number of coflows", 0)
     head.end()
@@ -100,10 +106,7 @@ def _coflow(line: _Line, racks: int) -> TraceCoflow:
     name = line.word("coflow id")
     arrival_s = line.number("arrival in ms") / 1000
     mappers = [line.rack("mapper's rack", racks) for _ in range(line.count("number of mappers", 1))]
-    reducers = []
-    for _ in range(line.count("number of reducers", 1)):
-        rack, size_bytes = line.rack_and_bytes(racks)
-        reducers.append((rack, size_bytes))
+    reducers = [line.rack_and_bytes(racks) for _ in range(line.count("number of reducers", 1))]
     line.end()
     return TraceCoflow(
         name=name, arrival_s=arrival_s, mappers=tuple(mappers), reducers=tuple(reducers)
@@ -172,30 +175,19 @@ class _Line:
         return value
 
 
-# A trace of coflows as jobs with one shuffle each.
-#
-# Source: coflow-benchmark (see ``coflows.py``).  Left open there, chosen here: maps and reduces do
-# not compute, and the jobs have no output.  A map reads a block of 1 MB in its mapper's rack, so
-# that a scheduler with data locality places it there.  Reduces are placed by the scheduler, so
-# racks may receive more or less than in the trace.
-
-
 class CoflowOptions(Population, frozen=True, kw_only=True):
     """All coflows at their arrivals."""
 
     REFUSED: ClassVar[Mapping[str, str]] = {"output_replication": "these jobs have no output"}
+    COUNTS: ClassVar = {"jobs": 0}
 
     jobs: int = 0  #: number of coflows, from the first; 0 = all
     arrivals: Arrivals = "trace"
     window: Duration = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("jobs", self.jobs, least=0)
-
 
 def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
-    """The workload with a job for each coflow."""
+    """A trace of coflows, each a job of one shuffle."""
     trace = load_coflow_benchmark(path)
     if options.jobs:
         trace = trace.first(options.jobs)
@@ -203,17 +195,15 @@ def coflow_jobs(path: Path, options: CoflowOptions, seed: int) -> Workload:
     jobs = populate(shapes, options, seed)
     flows = sum(job.stages[0].tasks * job.stages[1].tasks for job in jobs)
     traced_bytes = sum(coflow.size_bytes for coflow in trace.coflows)
+    shuffled = sum(job.shuffle_bytes for job in jobs)
     return Workload(
         name=trace.name,
-        source="coflow-benchmark (Chowdhury)",
         jobs=jobs,
         sites=trace.racks,
         statistics=(
             statistic("coflows", "", len(jobs), len(trace.coflows), note="the trace"),
             statistic("flows", "", flows, trace.width, note="the trace"),
-            statistic(
-                "bytes", "bytes", sum(j.shuffle_bytes for j in jobs), traced_bytes, note="the trace"
-            ),
+            statistic("bytes", "bytes", shuffled, traced_bytes, note="the trace"),
         ),
     )
 
@@ -243,3 +233,21 @@ def _shape(number: int, coflow: TraceCoflow, racks: int) -> Shape:
         weights=sizes if coflow.size_bytes else (),
     )
     return Shape(f"c{coflow.name}", (maps, reduces), (file,), coflow.arrival_s)
+
+
+def coflow_trace(text: str) -> CoflowTrace:
+    """Read the trace named by text such as "coflow-benchmark:FILE".
+
+    Raises ``UsageError`` for an unknown kind, a missing file name or a malformed file.
+    """
+    base, changes = split_changes(text)
+    kind, colon, file = base.partition(":")
+    if kind != _KIND:
+        raise unknown_name("workload", kind, [_KIND])
+    if not colon or not file:
+        raise UsageError(f"workload {text}: need a file, as in {kind}:FILE; {HOW_TO_GET}")
+    for key, value in changes:
+        instead = f"--first {value}, or --scheduler" if key == "jobs" else "--scheduler"
+        shown = printable(f"{key}={value}", 80)
+        raise UsageError(f"{shown}: coflows alone have no options: need {instead}")
+    return load_coflow_benchmark(Path(file))

@@ -1,4 +1,4 @@
-"""Corral's MapReduce workloads: W1, W2, W3, and its mix of recurring and ad hoc jobs.
+"""Corral's workloads: W1, W2, W3, its mix of recurring and ad hoc jobs, queries, recurring jobs.
 
 Source: Jalaparti et al., SIGCOMM 2015, section 6.1 and Table 1; 6.2.1 (W2), 6.4 (mix), 6.6 (W1 in
 the simulation: 200 jobs, uniform in 15 min).  In its testbed W1 has 100 jobs in 60 min, since 4 min
@@ -23,7 +23,7 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from railyard.cluster.errors import require, require_count
+from railyard.cluster.errors import require
 from railyard.cluster.inputfile import Duration, Size
 from railyard.jobs.workloads.model import InputFile, Recurrence, Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, merged, populate
@@ -38,7 +38,6 @@ from railyard.jobs.workloads.shapes import (
 )
 from railyard.jobs.workloads.statistics import mean, percentile, share, statistic
 
-_PAPER = "Corral (Jalaparti et al., SIGCOMM 2015)"
 _GB = 10**9
 _MB = 10**6
 
@@ -46,13 +45,11 @@ _MB = 10**6
 class CorralOptions(Population, frozen=True, kw_only=True):
     """The common options of W1, W2 and W3."""
 
+    COUNTS: ClassVar = {"jobs": 1}
+
     jobs: int = 200  #: how many
     recurring: float = 1.0  #: share of the jobs that are predicted
     output_replication: int = 1  #: replicas of the jobs' output; 0 = the block store's default
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("jobs", self.jobs)
 
 
 class W3Options(CorralOptions, frozen=True, kw_only=True):
@@ -67,26 +64,21 @@ class W3Options(CorralOptions, frozen=True, kw_only=True):
 class W2Options(CorralOptions, frozen=True, kw_only=True):
     """W2: 400 jobs, of which two are large."""
 
+    SIZES: ClassVar = ("block",)
     REFUSED: ClassVar[Mapping[str, str]] = {"largest": "the two large jobs are the paper's"}
 
     jobs: int = 400  #: how many
     block: Size = 256_000_000  #: what a map reads
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.block >= 1, "block", self.block, "a size above 0")
-
 
 class OfW1Options(CorralOptions, frozen=True, kw_only=True):
     """The options of workloads that have jobs of W1."""
 
+    COUNTS: ClassVar = {"largest": 1001}
+    SIZES: ClassVar = ("block",)
+
     block: Size = 256_000_000  #: what a map reads, and a reduce fetches
     largest: int = 2000  #: most tasks of a job of W1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("largest", self.largest, least=1001)
-        require(self.block >= 1, "block", self.block, "a size above 0")
 
 
 class W1Options(OfW1Options, frozen=True, kw_only=True):
@@ -98,12 +90,10 @@ class W1Options(OfW1Options, frozen=True, kw_only=True):
 class MixOptions(OfW1Options, frozen=True, kw_only=True):
     """50 ad hoc jobs in a batch, 100 recurring ones over an hour."""
 
+    COUNTS: ClassVar = {"ad_hoc": 0}
+
     jobs: int = 100  #: how many are planned for; the others are ad hoc
     ad_hoc: int = 50  #: size of the batch of W1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("ad_hoc", self.ad_hoc, least=0)
 
 
 # W1 ----------------------------------------------------------------------------------------------
@@ -112,15 +102,10 @@ _SMALL, _MEDIUM, _LARGE = (5, 50), (51, 500), (1000, 2000)
 
 
 def w1(options: W1Options, seed: int) -> Workload:
-    """Like Quantcast's workload, with varied job sizes and selectivities."""
+    """200 jobs, small, medium and large, selectivities 4:1 to 1:4."""
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-w1",
-        source=f"{_PAPER}, section 6.1 (a)",
-        jobs=jobs,
-        statistics=_w1_statistics(jobs),
-    )
+    return Workload(name="corral-w1", jobs=jobs, statistics=_w1_statistics(jobs))
 
 
 def w1_shapes(
@@ -176,7 +161,7 @@ _W2_LEAST = 16  #: jobs, so that beside the tiny ones there are two
 
 
 def w2(options: W2Options, seed: int) -> Workload:
-    """Like SWIM's Yahoo workload: nearly all jobs are tiny, two are enormous."""
+    """400 jobs like Yahoo's: 90 % tiny, two of 5.5 TB."""
     require(options.jobs >= _W2_LEAST, "jobs", options.jobs, f"a whole number >= {_W2_LEAST}")
     count, rng = options.jobs, dice(seed, "w2")
     tiny = round(_TINY * count)
@@ -210,8 +195,7 @@ def w2(options: W2Options, seed: int) -> Workload:
             )
         )
     jobs = populate(shapes, options, seed)
-    source = f"{_PAPER}, sections 6.1 (b) and 6.2.1"
-    return Workload(name="corral-w2", source=source, jobs=jobs, statistics=_w2_statistics(jobs))
+    return Workload(name="corral-w2", jobs=jobs, statistics=_w2_statistics(jobs))
 
 
 def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
@@ -230,7 +214,7 @@ def _w2_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 
 # W3 ----------------------------------------------------------------------------------------------
 def w3(options: W3Options, seed: int) -> Workload:
-    """Like Microsoft Cosmos' workload: the percentiles of Table 1."""
+    """200 jobs with Microsoft Cosmos' percentiles."""
     count, rng = options.jobs, dice(seed, "w3")
     ranks = strata(rng, count)
     inputs = by_percentiles(ranks, 7.1 * _GB, 162.3 * _GB)
@@ -254,12 +238,7 @@ def w3(options: W3Options, seed: int) -> Workload:
             )
         )
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-w3",
-        source=f"{_PAPER}, section 6.1 (c) and Table 1",
-        jobs=jobs,
-        statistics=_w3_statistics(jobs),
-    )
+    return Workload(name="corral-w3", jobs=jobs, statistics=_w3_statistics(jobs))
 
 
 def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
@@ -280,27 +259,20 @@ def _w3_statistics(jobs: tuple[WorkloadJob, ...]) -> tuple[Statistic, ...]:
 
 # The mix -----------------------------------------------------------------------------------------
 def mix(options: MixOptions, seed: int) -> Workload:
-    """Recurring jobs over an hour and a batch of ad hoc jobs, all of W1."""
+    """100 recurring jobs and 50 ad hoc ones of W1."""
     ad_hoc = ad_hoc_batch(options.ad_hoc, options, seed)
     shapes = w1_shapes(options.jobs, options.block, seed, largest=options.largest)
     planned = populate(shapes, options, seed)
     jobs = merged(ad_hoc, planned)
     known = [job for job in jobs if job.recurrence is not None]
-    late_s = [job.submit_s for job in known]
+    last_s = max((job.submit_s for job in known), default=0.0)
     return Workload(
         name="corral-mix",
-        source=f"{_PAPER}, section 6.4",
         jobs=jobs,
         statistics=(
             statistic("recurring jobs", "", len(known), 100, note="section 6.4"),
             statistic("ad hoc jobs", "", len(jobs) - len(known), 50, note="section 6.4"),
-            statistic(
-                "last recurring job",
-                "s",
-                max(late_s, default=0.0),
-                (0.0, 3600.0),
-                note="section 6.4",
-            ),
+            statistic("last recurring job", "s", last_s, (0.0, 3600.0), note="section 6.4"),
         ),
     )
 
@@ -308,30 +280,16 @@ def mix(options: MixOptions, seed: int) -> Workload:
 def ad_hoc_batch(count: int, options: OfW1Options, seed: int) -> tuple[WorkloadJob, ...]:
     """Jobs of W1 that are not predicted, all submitted at once."""
     shapes = w1_shapes(count, options.block, seed, prefix="adhoc", largest=options.largest)
-    batch: Arrivals = "batch"
     plain = Population(
         users=options.users,
         queues=options.queues,
-        arrivals=batch,
+        arrivals="batch",
         output_replication=options.output_replication,
     )
     return populate(shapes, plain, seed, label="adhoc-")
 
 
-# TPC-H-like queries, together with a batch of MapReduce jobs.
-#
-# Source: Corral (Jalaparti et al., SIGCOMM 2015), section 6.3: 15 recurring Hive queries on a
-# database of 200 GB, submitted uniformly over 25 min; and a batch of ad hoc jobs of W1.
-#
-# Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1
-# (20). A query scans its tables whole, in blocks of 256 MB, and filters, which leaves 5 to 40 %
-# (Hive's scans of ORC read less too).  It joins one table after the other, the largest first, each
-# through a shuffle, which leaves 30 to 100 %.  Then it groups, which leaves 1 to 20 %, and sorts in
-# one task, which leaves all.  A task fetches 256 MB.  The tables nation and region have a few kB,
-# are shipped with a query, and are left out.  The queries share the database's files, or with
-# ``tables=own`` each has its own.
-
-
+# TPC-H -------------------------------------------------------------------------------------------
 #: {table: its share of the database}, by the specification's row counts and row lengths
 _TABLES = {
     "lineitem": 0.698,
@@ -354,7 +312,18 @@ _INITIALS = {"l": "lineitem", "o": "orders", "ps": "partsupp", "c": "customer", 
 
 
 class TpchOptions(OfW1Options, frozen=True, kw_only=True):
-    """15 queries over 25 min by default."""
+    """Section 6.3: 15 recurring Hive queries on 200 GB over 25 min, and a batch of jobs of W1.
+
+    Left open there, chosen here: the 15 of the 22 queries (by seed) and the number of jobs of W1
+    (20).  A query scans its tables whole, in blocks of 256 MB, and filters, which leaves 5 to 40 %
+    (Hive's scans of ORC read less too).  It joins one table after the other, the largest first,
+    each through a shuffle, which leaves 30 to 100 %.  Then it groups, which leaves 1 to 20 %, and
+    sorts in one task, which leaves all.  A task fetches 256 MB.  The tables nation and region have
+    a few kB, are shipped with a query, and are left out.  The queries share the database's files,
+    or with ``tables=own`` each has its own.
+    """
+
+    COUNTS: ClassVar = {"ad_hoc": 0}
 
     jobs: int = 15  #: how many queries; the batch of W1 is beside them
     window: Duration = 1500.0  #: length of uniform arrivals
@@ -365,7 +334,6 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.database >= 10**6, "database", self.database, "at least 1MB")
-        require_count("ad_hoc", self.ad_hoc, least=0)
 
     def without_effect(self) -> dict[str, str]:
         """As of all workloads; queries have nothing of W1."""
@@ -374,7 +342,7 @@ class TpchOptions(OfW1Options, frozen=True, kw_only=True):
 
 
 def tpch(options: TpchOptions, seed: int) -> Workload:
-    """Queries, and a batch of W1 in the background."""
+    """15 queries like TPC-H's on 200 GB, beside a batch of W1."""
     rng = dice(seed, "tpch")
     tables = {
         name: InputFile(
@@ -393,21 +361,14 @@ def tpch(options: TpchOptions, seed: int) -> Workload:
         shapes.append(_query(name, number, its, options.block, rng))
     queries = populate(shapes, options, seed)
     last_s = max(job.submit_s for job in queries)
+    size_bytes = sum(table.size_bytes for table in tables.values())
     return Workload(
         name="corral-tpch",
-        source="Corral (Jalaparti et al., SIGCOMM 2015), section 6.3",
         jobs=merged(ad_hoc_batch(options.ad_hoc, options, seed), queries),
         statistics=(
             statistic("queries", "", len(queries), 15, note="section 6.3"),
             statistic("last query", "s", last_s, (0.0, 1500.0), note="section 6.3"),
-            statistic(
-                "database",
-                "bytes",
-                sum(table.size_bytes for table in tables.values()),
-                200e9,
-                0.001,
-                "section 6.3",
-            ),
+            statistic("database", "bytes", size_bytes, 200e9, 0.001, "section 6.3"),
         ),
     )
 
@@ -439,20 +400,7 @@ def _query(
     return Shape(name, stages_of(nodes, part_bytes), tuple(read))
 
 
-# Jobs that recur every day, with forecasts from their earlier days.
-#
-# Source: Corral (Jalaparti et al., SIGCOMM 2015), section 2 and Fig. 1: twenty business-critical
-# jobs over a month, each at its time of the day.  A day's input is predicted as the mean of the
-# same job's input on earlier weekdays, or on earlier weekends.  The forecast is off by 6.5 % on
-# average; shuffle and output are as predictable.
-#
-# Left open there, chosen here: the number of earlier days (``history``, 10).  The first two weeks
-# are history only and are not submitted.  A job's size is lognormal around its level, with the
-# variance that gives the published error.  A weekend's level is 0.4 to 1.2 times that of weekdays.
-# Levels are 3 GB to 20 TB ("several gigabytes to tens of terabytes").  Selectivities are those of
-# W1, 1/4 to 4.
-
-
+# Jobs that recur every day -----------------------------------------------------------------------
 _DAY_S = 86_400.0
 _WARM_UP_DAYS = 14  #: history before the first submitted day
 _NORMAL_MEAN_ABS = (2 / np.pi) ** 0.5  #: mean of a standard normal variable's absolute value
@@ -460,7 +408,19 @@ _DEVIATION = (np.pi / 2 - 1) ** 0.5  #: standard deviation of that value, relati
 
 
 class RecurringOptions(Population, frozen=True, kw_only=True):
-    """Twenty jobs on one day."""
+    """Section 2 and Fig. 1: twenty business-critical jobs, each at its time of the day.
+
+    A day's input is predicted as the mean of the same job's input on earlier weekdays, or on
+    earlier weekends.  The forecast is off by 6.5 % on average; shuffle and output are as
+    predictable.  Left open there, chosen here: the number of earlier days (``history``, 10).  The
+    first two weeks are history only and are not submitted.  A job's size is lognormal around its
+    level, with the variance that gives the published error.  A weekend's level is 0.4 to 1.2 times
+    that of weekdays.  Levels are 3 GB to 20 TB ("several gigabytes to tens of terabytes").
+    Selectivities are those of W1, 1/4 to 4.
+    """
+
+    COUNTS: ClassVar = {"jobs": 1, "days": 1, "history": 1}
+    SIZES: ClassVar = ("smallest", "block")
 
     jobs: int = 20  #: how many recur
     days: int = 1  #: number of days after the history
@@ -476,10 +436,6 @@ class RecurringOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("jobs", "days", "history"):
-            require_count(name, getattr(self, name))
-        for name in ("smallest", "block"):
-            require(getattr(self, name) >= 1, name, getattr(self, name), "a size above 0")
         right = f"at least smallest, {self.smallest}"
         require(self.largest >= self.smallest, "largest", self.largest, right)
 
@@ -509,7 +465,7 @@ def predict(sizes_bytes: Sequence[float], day: int, history: int) -> float:
 
 
 def recurring(options: RecurringOptions, seed: int) -> Workload:
-    """Instances of recurring jobs, with forecasts from their earlier days."""
+    """20 jobs that recur each day, predicted from the days before."""
     rng = dice(seed, "history")
     levels = log_uniform(rng, options.smallest, options.largest, options.jobs)
     weekends = rng.uniform(0.4, 1.2, options.jobs)
@@ -530,18 +486,13 @@ def recurring(options: RecurringOptions, seed: int) -> Workload:
                 shuffle_bytes=round(sizes[day] * to_shuffle[number]),
                 output_bytes=round(sizes[day] * to_shuffle[number] * to_output[number]),
                 reduces=max(1, round(level[day] * to_shuffle[number] / options.block)),
-                arrive_s=(day - _WARM_UP_DAYS) * _DAY_S + times_s[number],
             )
+            arrive_s = (day - _WARM_UP_DAYS) * _DAY_S + times_s[number]
             ratio = predict(sizes, day, options.history) / sizes[day]
             past = Recurrence(name=f"job{number}", day=day, size_ratio=ratio)
-            shapes.append(shape._replace(past=past))
+            shapes.append(shape._replace(arrive_s=arrive_s, past=past))
     jobs = populate(shapes, options, seed)
-    return Workload(
-        name="corral-recurring",
-        source="Corral (Jalaparti et al., SIGCOMM 2015), section 2",
-        jobs=jobs,
-        statistics=(_error(jobs),),
-    )
+    return Workload(name="corral-recurring", jobs=jobs, statistics=(_error(jobs),))
 
 
 def _error(jobs: Sequence[WorkloadJob]) -> Statistic:

@@ -34,7 +34,7 @@ def measured_workload(mix: Mix, topology: Topology, seed: int) -> Workload:
     measuring = _Measuring(topology)
     planned = plan_mix(mix, topology, seed, _FOLDER)
     jobs = tuple(job for one in planned for job in measuring.measure(one))
-    return Workload(name=mix.name, source="measured on the jobs themselves", jobs=jobs)
+    return Workload(name=mix.name, jobs=jobs)
 
 
 class _Measured(NamedTuple):

@@ -9,15 +9,14 @@ A mix is given in three ways, which may be combined:
 
 The keys of a file's tables are the options above.  By default all jobs are predicted, as recurring
 jobs are, and without errors; recurring=0.5,size_error=0.1,late=0.2 changes that.
+A mix's plans are the steps to run for each job, on a real cluster or in the simulator.
+
 Never here: running anything.
 """
 
 from __future__ import annotations
 
 import functools
-import glob
-import logging
-import os
 import random
 import zlib
 from collections import Counter
@@ -55,8 +54,6 @@ from railyard.jobs.samples.catalog import find
 from railyard.jobs.skew import Skew, skew_of
 from railyard.jobs.taskio import BadInput
 from railyard.jobs.workloads.model import Recurrence
-
-log = logging.getLogger(__name__)
 
 MIX = "mix"
 _PARAM = "param."
@@ -212,14 +209,10 @@ class _JobOptions(_CommonOptions, frozen=True, kw_only=True):
             raise UsageError("size: input says what to read: need one of the two")
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """``input`` as a list of texts: "a.txt", "orders=o.csv"."""
+    def named_inputs(self) -> dict[str, list[str]]:
+        """``input`` as {name: files}; "" = it has no name."""
         named = self.input if isinstance(self.input, dict) else {"": self.input}
-        return tuple(
-            f"{name}={path}" if name else path
-            for name, paths in named.items()
-            for path in ([paths] if isinstance(paths, str) else paths)
-        )
+        return {name: [of] if isinstance(of, str) else of for name, of in named.items() if of}
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,42 +267,20 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
 
 
 def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
-    """The options of a file's table, with the files that they name where they are.
-
-    As it is usual, that is beside the file that names them.  Once it was the working folder, which
-    still does for files that are only there.
-    """
+    """The options of a file's table; files that they name are beside the file that names them."""
 
     def place(written: str) -> str:
         name, text = split_input(written)
-        is_ours = text.startswith(STORE_PREFIX) or Path(text).is_absolute() or "\0" in text
-        if is_ours or file.parent == Path():
+        is_elsewhere = text.startswith(STORE_PREFIX) or Path(text).is_absolute() or "\0" in text
+        if is_elsewhere or file.parent == Path():
             return written
-        there = str(file.parent / text)
-        if _is_there(Path(), text) and not _is_there(file.parent, text):
-            log.warning(
-                "%s: %s is looked for beside this file now: %s; in the working folder it is found "
-                "in this release only", file, text, there,
-            )  # fmt: skip
-            return written
-        return f"{name}={there}" if name else there
+        return f"{name}={file.parent / text}" if name else str(file.parent / text)
 
-    job = asked.job
-    if job.partition(":")[0].endswith(".py"):
-        name, colon, kind = job.partition(":")
-        job = f"{place(name)}{colon}{kind}"
-
-    def of(paths: str | list[str]) -> str | list[str]:
-        return place(paths) if isinstance(paths, str) else [place(path) for path in paths]
-
-    given = asked.input
-    moved = {k: of(v) for k, v in given.items()} if isinstance(given, dict) else of(given)
-    return msgspec.structs.replace(asked, job=job, input=moved)
-
-
-def _is_there(folder: Path, text: str) -> bool:
-    """Whether a file, a folder or a pattern names anything."""
-    return os.path.lexists(folder / text) or (glob.has_magic(text) and any(folder.glob(text)))
+    job, colon, kind = asked.job.partition(":")
+    given = {name: [place(path) for path in paths] for name, paths in asked.named_inputs.items()}
+    return msgspec.structs.replace(
+        asked, job=f"{place(job) if job.endswith('.py') else job}{colon}{kind}", input=given
+    )
 
 
 def _predicted(
@@ -334,6 +305,15 @@ def _predicted(
 
 
 def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
+    given = tuple(
+        f"{name}={path}" if name else path
+        for name, paths in asked.named_inputs.items()
+        for path in paths
+    )
+    params = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in asked.param.items()
+    }
     job = MixJob(
         name="",
         job=asked.job,
@@ -342,8 +322,8 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
         reduces=asked.reduces or defaults.reduces,
         user=asked.user or defaults.user,
         queue=asked.queue or defaults.queue,
-        params=dict(defaults.params) | {name: _as_text(v) for name, v in asked.param.items()},
-        inputs=asked.given or (defaults.inputs if asked.size is None else ()),
+        params=dict(defaults.params) | params,
+        inputs=given or (defaults.inputs if asked.size is None else ()),
     )
     return [job] * asked.times
 
@@ -351,7 +331,11 @@ def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
 def _draw(
     shape: _RandomMix, defaults: Defaults, dice: random.Random, word: str
 ) -> Iterator[MixJob]:
-    kinds = _alternatives(shape.of, f"{word}: of")
+    kinds = shape.of.split("+")
+    right = "names with + between them, as in terasort+wordcount"
+    require(all(kinds), f"{word}: of", shape.of, right)
+    if MIX in kinds:
+        raise unknown_name("job", MIX, ["terasort", "wordcount"])
     sizes = [parse_size(text, f"{word}: sizes") for text in shape.sizes.split("+")]
     queues = shape.queues.split("+") if shape.queues else [defaults.queue]
     for _ in range(shape.jobs):
@@ -366,14 +350,6 @@ def _draw(
             params=dict(defaults.params),
             inputs=defaults.inputs,
         )
-
-
-def _alternatives(text: str, where: str) -> list[str]:
-    kinds = text.split("+")
-    require(all(kinds), where, text, "names with + between them, as in terasort+wordcount")
-    if MIX in kinds:
-        raise unknown_name("job", MIX, ["terasort", "wordcount"])
-    return kinds
 
 
 def _base_name(job: str) -> str:
@@ -392,13 +368,7 @@ def _as_number(text: str) -> str | int | float:
     return float(text) if point and (whole + rest).isdecimal() else text
 
 
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# The plan of each job of a mix: the steps to run, on a real cluster or in the simulator.
-
-
+# Plans -------------------------------------------------------------------------------------------
 class StoredFiles(Protocol):
     """The block store of the cluster that is up."""
 
@@ -457,9 +427,9 @@ def _plan(
         own = f"{folder}/{job.name}"
         shared = f"{folder}/inputs"
         texts = expanded(job.inputs, None if store is None else store.matching)
-        given = read_inputs(
-            texts, f"{own}/input" if job.own_input else f"{shared}/{_digest(texts)}"
-        )
+        digest = zlib.crc32(repr(texts).encode("utf-8", "surrogateescape"))
+        copies = f"{own}/input" if job.own_input else f"{shared}/given-{digest:08x}"
+        given = read_inputs(texts, copies)
         sizes = given.sizes
         stored_bytes = sum(sizes) if job.inputs else topology.stored_size(job.size_bytes)
         blocks = blocks_to_read(given, stored_bytes, topology, store)
@@ -486,8 +456,3 @@ def _plan(
     if job.skew is not None and not any(step.shares for step in plan.steps):
         raise UsageError(f"{job.name}: skew: it generates no input: need a job that does")
     return Planned(job=job, plan=plan, given=given, stored_bytes=stored_bytes)
-
-
-def _digest(inputs: tuple[str, ...]) -> str:
-    """A name for the folder of these inputs."""
-    return f"given-{zlib.crc32(repr(inputs).encode('utf-8', 'surrogateescape')):08x}"

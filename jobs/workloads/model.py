@@ -165,7 +165,7 @@ class WorkloadJob(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, submit_s=past.submit_s, files=files, stages=stages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Statistic:
     """A statistic of a workload, with its published value."""
 
@@ -187,10 +187,9 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Jobs in the order of their submission, their source, and their statistics."""
+    """Jobs in the order of their submission, and their statistics."""
 
     name: str
-    source: str  #: paper and section, or file
     jobs: tuple[WorkloadJob, ...]
     statistics: tuple[Statistic, ...] = ()
     sites: int = 0  #: number of racks or sites in its files' ``shares``; 0 = there are none

@@ -7,8 +7,8 @@ instance, changes no sizes and no arrivals.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -42,11 +42,18 @@ class Population(msgspec.Struct, frozen=True, kw_only=True):
     skew: float | None = None
     skew_ratio: float | None = None  #: instead of it: most / least
 
+    #: {option: its least value}, and the options that are sizes above 0; those of bases hold, too
+    COUNTS: ClassVar[Mapping[str, int]] = {"users": 1, "queues": 1, "grain": 1}
+    SIZES: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
-        for name in ("users", "queues", "grain"):
-            require_count(name, getattr(self, name))
-        _require_share(self.recurring, "recurring")
-        _require_share(self.late, "late")
+        for kind in type(self).__mro__:
+            for name, least in vars(kind).get("COUNTS", {}).items():
+                require_count(name, getattr(self, name), least)
+            for name in vars(kind).get("SIZES", ()):
+                require(getattr(self, name) >= 1, name, getattr(self, name), "a size above 0")
+        for name in ("recurring", "late"):
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "a share of 0 to 1")
         require(0 <= self.size_error < 0.5, "size_error", self.size_error, "0 to below 0.5")
         skew_of(self.skew, self.skew_ratio)
         if self.arrivals == "uniform":
@@ -190,7 +197,3 @@ def _part(options: Population, name: str, count: int) -> int:
     share = getattr(options, name)
     usual = {field.name: field.default for field in msgspec.structs.fields(options)}
     return round(share * count) if share == usual[name] else require_part(name, share, count)
-
-
-def _require_share(value: float, name: str) -> None:
-    require(0 <= value <= 1, name, value, "a share of 0 to 1")

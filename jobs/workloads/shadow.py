@@ -15,6 +15,7 @@ input is 730 GB; none of the public files is exactly from the paper's cluster (6
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -44,6 +45,8 @@ _RATIO_MAX = 1000.0
 class ShadowOptions(Population, frozen=True, kw_only=True):
     """The six applications, one after the other."""
 
+    SIZES: ClassVar = ("block",)
+
     app: str = "all"  #: one of the six applications, or all of them
     input: Size = 120_000_000_000  #: of each application
     block: Size = 256_000_000  #: what a map reads
@@ -54,7 +57,6 @@ class ShadowOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.block >= 1, "block", self.block, "a size above 0")
         for name in ("shuffle", "output"):
             ratio, right = getattr(self, name), f"a number from 0 to {_RATIO_MAX:g}"
             require(ratio is None or 0 <= ratio <= _RATIO_MAX, name, ratio, right)
@@ -68,7 +70,7 @@ class ShadowFacebookOptions(SwimOptions, frozen=True, kw_only=True):
 
 
 def shadow(options: ShadowOptions, seed: int) -> Workload:
-    """The applications of Table 2."""
+    """Six applications of 120 GB, one after the other."""
     if options.app not in ("all", *_APPLICATIONS):
         raise unknown_name("application of Shadow", options.app, ["all", *_APPLICATIONS])
     names = list(_APPLICATIONS) if options.app == "all" else [options.app]
@@ -77,7 +79,6 @@ def shadow(options: ShadowOptions, seed: int) -> Workload:
     maps = max(job.stages[0].tasks for job in jobs)
     return Workload(
         name="shadow",
-        source="Shadow, section 5.3 and Table 2",
         jobs=jobs,
         statistics=(
             statistic("applications", "", len(jobs), 6, note="Table 2"),
@@ -98,8 +99,7 @@ def _shape(name: str, number: int, options: ShadowOptions) -> Shape:
         shuffle_bytes=round(options.input * shuffle),
         output_bytes=round(options.input * output),
         reduces=_REDUCES,
-        arrive_s=number * _APART_S,
-    )
+    )._replace(arrive_s=number * _APART_S)
 
 
 def _with_one_replica(job: WorkloadJob) -> WorkloadJob:
@@ -110,7 +110,7 @@ def _with_one_replica(job: WorkloadJob) -> WorkloadJob:
 
 
 def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Workload:
-    """Jobs of a SWIM trace with its gaps, scaled to a total input."""
+    """50 jobs of a SWIM trace, scaled to 730 GB."""
     eligible = [job for job in load_swim(path) if options.admits(job)]
     chosen = sample(eligible, options.jobs, seed, str(path))
     traced_bytes = sum(job.input_bytes for job in chosen)
@@ -130,7 +130,6 @@ def shadow_facebook(path: Path, options: ShadowFacebookOptions, seed: int) -> Wo
     total = sum(job.input_bytes for job in jobs)
     return Workload(
         name="shadow-facebook",
-        source="Shadow, section 5.3",
         jobs=jobs,
         statistics=(
             statistic("jobs", "", len(jobs), 50, note="section 5.3"),

@@ -1,4 +1,4 @@
-"""Helpers of the generators: distributions of sizes, and MapReduce jobs.
+"""Helpers of the generators: distributions of sizes, MapReduce jobs, chains and trees of stages.
 
 Never here: the numbers of a certain workload.
 """
@@ -26,43 +26,37 @@ def map_reduce(
     shuffle_bytes: int,
     output_bytes: int,
     reduces: int,
-    task_s: float = 0.0,
+    times_s: tuple[float, float] = (0.0, 0.0),
     rates: tuple[float | None, float | None] = (None, None),
-    reduce_s: float | None = None,
-    shares: tuple[float, ...] = (),
-    arrive_s: float | None = None,
 ) -> Shape:
     """A MapReduce job; without ``reduces`` its maps write the output.
 
-    ``rates`` are the bytes/s of maps and of reduces.  ``task_s`` is the constant part of a map's
-    computing time, ``reduce_s`` that of a reduce (default: the same).  Without input there is one
-    map, which reads nothing.
+    Of maps and of reduces, ``times_s`` are the constant part of a task's computing time, ``rates``
+    the bytes/s.  Without input there is one map, which reads nothing.
     """
     files: tuple[InputFile, ...] = ()
     if input_bytes:
         path = f"/workload/{name}"
-        files = (
-            InputFile(path=path, size_bytes=input_bytes, block_bytes=block_bytes, shares=shares),
-        )
+        files = (InputFile(path=path, size_bytes=input_bytes, block_bytes=block_bytes),)
     maps = WorkStage(
         name="m",
         files=tuple(file.path for file in files),
         tasks=sum(file.blocks for file in files) or 1,
         output_bytes=shuffle_bytes if reduces else output_bytes,
-        task_s=task_s,
+        task_s=times_s[0],
         rate_bytes_per_s=rates[0],
     )
     if not reduces:
-        return Shape(name, (maps,), files, arrive_s)
+        return Shape(name, (maps,), files)
     reducing = WorkStage(
         name="r",
         reads=("m",),
         tasks=reduces,
         output_bytes=output_bytes,
-        task_s=task_s if reduce_s is None else reduce_s,
+        task_s=times_s[1],
         rate_bytes_per_s=rates[1],
     )
-    return Shape(name, (maps, reducing), files, arrive_s)
+    return Shape(name, (maps, reducing), files)
 
 
 def stage_name(number: int) -> str:
@@ -135,11 +129,7 @@ def _zipf_variations(sites: int) -> tuple[np.ndarray, np.ndarray]:
     return exponents, np.array([each.std() / each.mean() for each in weights])
 
 
-# Jobs of many stages: chains and trees, in which each stage is read by one other.
-#
-# Since no stage has two readers, each has one number of partitions.
-
-
+# Jobs of many stages, each read by one other, so that each has one number of partitions -----------
 class StageNode(NamedTuple):
     """A stage of the graph, before its sizes are known."""
 
@@ -152,14 +142,9 @@ class StageNode(NamedTuple):
 def stages_of(
     nodes: list[StageNode],
     part_bytes: int,
-    rates: tuple[float | None, float | None] = (None, None),
     tasks_max: int = 1000,
 ) -> tuple[WorkStage, ...]:
-    """The stages with their bytes and tasks.
-
-    A stage that fetches has a task for each ``part_bytes``, 1 to ``tasks_max``.  ``rates`` are the
-    bytes/s of a task that reads a file, and of one that fetches; None = the topology's.
-    """
+    """The stages; one that fetches has a task for each ``part_bytes``, 1 to ``tasks_max``."""
     stages: list[WorkStage] = []
     for number, node in enumerate(nodes):
         input_bytes = sum(stages[read].output_bytes for read in node.reads)
@@ -174,7 +159,6 @@ def stages_of(
                 files=files,
                 tasks=tasks,
                 output_bytes=round(input_bytes * node.selectivity),
-                rate_bytes_per_s=rates[0] if files else rates[1],
             )
         )
     return tuple(stages)

@@ -18,16 +18,9 @@ def statistic(
     note: str = "",
 ) -> Statistic:
     """A statistic; ``published`` is a number, or the least and the most."""
-    if isinstance(published, (int, float)):
+    if isinstance(published, int | float):
         published = (float(published), float(published))
-    return Statistic(
-        name=name,
-        unit=unit,
-        measured=float(measured),
-        published=published,
-        tolerance=tolerance,
-        note=note,
-    )
+    return Statistic(name, unit, float(measured), published, tolerance, note)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

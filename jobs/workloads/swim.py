@@ -21,9 +21,9 @@ import dataclasses
 import math
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from railyard.cluster.errors import UsageError, require, require_count, shown_value
+from railyard.cluster.errors import UsageError, require, shown_value
 from railyard.cluster.inputfile import Duration, Rate, Size
 from railyard.cluster.units import SIZE_BYTES_MAX, format_size, whole_number
 from railyard.jobs.workloads.model import Statistic, Workload
@@ -41,6 +41,9 @@ HEAVY_BYTES = 1_125_000_000
 class SwimOptions(Population, frozen=True, kw_only=True):
     """The choices of the top of this file."""
 
+    COUNTS: ClassVar = {"jobs": 0, "reduces_max": 1}
+    SIZES: ClassVar = ("block", "reduce_size")
+
     jobs: int = 0  #: size of a random sample of the jobs; 0 = all
     shuffle_min: Size = 0  #: jobs that shuffle less are left out
     size_max: Size = 0  #: jobs that read, shuffle or write more are left out; 0 = any
@@ -56,11 +59,7 @@ class SwimOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("jobs", self.jobs, least=0)
         require(0 < self.times <= 1e6, "times", self.times, "a number above 0, at most 1e6")
-        require(self.block >= 1, "block", self.block, "a size above 0")
-        require(self.reduce_size >= 1, "reduce_size", self.reduce_size, "a size above 0")
-        require_count("reduces_max", self.reduces_max)
 
     def admits(self, job: SwimJob) -> bool:
         """Whether a job is neither too small nor too large."""
@@ -152,21 +151,20 @@ def _wrong(
 
 
 def swim(path: Path, options: SwimOptions, seed: int) -> Workload:
-    """The jobs of a trace, or a sample of them."""
+    """A trace of input, shuffle and output bytes, such as Facebook's of 2009 and 2010."""
     traced = load_swim(path)
     eligible = [job for job in traced if options.admits(job)]
     chosen = sample(eligible, options.jobs, seed, f"{path}{options.words()}")
     shapes = [shape_of(job, options, job.submit_s) for job in chosen]
     return Workload(
         name=path.name,
-        source="Chen et al., MASCOTS 2011 (SWIM)",
         jobs=populate(shapes, options, seed),
         statistics=_statistics(traced, eligible, chosen, path.name),
     )
 
 
 def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload:
-    """A sample of a trace's jobs as in the Co-scheduler paper."""
+    """1,000 jobs of a SWIM trace that shuffle, 20 users, at once, half of them recurring."""
     made = swim(path, options, seed)
     jobs, where = made.jobs, "section V"
     recurring = share([job.recurrence is not None for job in jobs])
@@ -177,8 +175,7 @@ def co_scheduler(path: Path, options: CoSchedulerOptions, seed: int) -> Workload
         statistic("recurring", "share", recurring, 0.5, note=where),
         *made.statistics,
     )
-    source = f"Co-scheduler, section V-A, of {path.name}"
-    return dataclasses.replace(made, name="co-scheduler", source=source, statistics=statistics)
+    return dataclasses.replace(made, name="co-scheduler", statistics=statistics)
 
 
 def sample(jobs: list[SwimJob], count: int, seed: int, where: str) -> list[SwimJob]:
@@ -205,10 +202,9 @@ def shape_of(job: SwimJob, options: SwimOptions, arrive_s: float) -> Shape:
         shuffle_bytes=times(job.shuffle_bytes),
         output_bytes=times(job.output_bytes),
         reduces=reduces,
-        task_s=options.start,
+        times_s=(options.start, options.start),
         rates=(options.map_rate, options.reduce_rate),
-        arrive_s=arrive_s,
-    )
+    )._replace(arrive_s=arrive_s)
 
 
 #: {file: (jobs, shuffle bytes, maps of 256 MB) of the whole public trace}

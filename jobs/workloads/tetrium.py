@@ -17,10 +17,11 @@ are Poisson, 10 s apart.  Stragglers are a setting of the simulator.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
-from railyard.cluster.errors import require, require_count
+from railyard.cluster.errors import require
 from railyard.cluster.inputfile import Duration, Size
 from railyard.jobs.workloads.model import InputFile, Statistic, Workload, WorkloadJob
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, dice, populate
@@ -34,11 +35,12 @@ from railyard.jobs.workloads.shapes import (
 )
 from railyard.jobs.workloads.statistics import mean, statistic
 
-_PAPER = "Tetrium (Hung et al., EuroSys 2018)"
-
 
 class TetriumOptions(Population, frozen=True, kw_only=True):
     """The settings of the paper's simulation."""
+
+    COUNTS: ClassVar = {"jobs": 1, "sites": 2, "stages_min": 1, "stages_max": 1, "maps_max": 10}
+    SIZES: ClassVar = ("block",)
 
     jobs: int = 200  #: how many
     sites: int = 50  #: over how many racks or sites inputs are spread
@@ -54,16 +56,10 @@ class TetriumOptions(Population, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("jobs", self.jobs)
-        require_count("sites", self.sites, least=2)
-        require_count("stages_min", self.stages_min)
-        require_count("stages_max", self.stages_max)
         right = f"a whole number >= stages_min, {self.stages_min}"
         require(self.stages_max >= self.stages_min, "stages_max", self.stages_max, right)
-        require_count("maps_max", self.maps_max, least=10)
         follows = self.size_by_stages
         require(0 <= follows <= 1, "size_by_stages", follows, "a number in [0, 1]")
-        require(self.block >= 1, "block", self.block, "a size above 0")
         most = math.sqrt(self.sites - 1)
         right = f"0 to {most:.3g}, that of {self.sites} sites of which one has everything"
         sound = self.variation >= 0 and (self.variation <= most or self._is_skewed)
@@ -100,7 +96,7 @@ class BigDataOptions(TpcdsOptions, frozen=True, kw_only=True):
 
 
 def tetrium(options: TetriumOptions, seed: int) -> Workload:
-    """Jobs that are trees of stages, as a production trace may have."""
+    """200 trees of 2 to 16 stages, inputs skewed over 50 sites."""
     rng = dice(seed, "tetrium")
     shapes = []
     for number in range(options.jobs):
@@ -112,23 +108,21 @@ def tetrium(options: TetriumOptions, seed: int) -> Workload:
             file = None if read else _file(f"t{number}-{at}", maps, options, rng)
             nodes.append(StageNode(read, _selectivity(rng, first=not read), file))
         shapes.append(_shape(f"t{number}", nodes, options))
-    return _workload("tetrium", f"{_PAPER}, section 6.1", shapes, options, seed, (2, 16), 50)
+    return _workload("tetrium", shapes, options, seed, (2, 16), 50, "section 6.1")
 
 
 def tpcds(options: TpcdsOptions, seed: int) -> Workload:
-    """Queries that are long sequences of stages."""
+    """50 queries like TPC-DS': 6 to 16 stages in sequence, 8 sites."""
     shapes = _sequences("ds", options, seed)
-    return _workload(
-        "tetrium-tpcds", f"{_PAPER}, section 6.2 (a)", shapes, options, seed, (6, 16), (8, 30)
-    )
+    where = "section 6.2 (a)"
+    return _workload("tetrium-tpcds", shapes, options, seed, (6, 16), (8, 30), where)
 
 
 def bigdata(options: BigDataOptions, seed: int) -> Workload:
-    """Queries that are short sequences of stages: scans, joins, aggregations."""
+    """50 queries like the Big Data benchmark's: 2 to 5 stages in sequence, 8 sites."""
     shapes = _sequences("bd", options, seed)
-    return _workload(
-        "tetrium-bigdata", f"{_PAPER}, section 6.2 (b)", shapes, options, seed, (2, 5), (8, 30)
-    )
+    where = "section 6.2 (b)"
+    return _workload("tetrium-bigdata", shapes, options, seed, (2, 5), (8, 30), where)
 
 
 def _sequences(prefix: str, options: TetriumOptions, seed: int) -> list[Shape]:
@@ -181,19 +175,19 @@ def _shape(name: str, nodes: list[StageNode], options: TetriumOptions) -> Shape:
 
 def _workload(
     name: str,
-    source: str,
     shapes: list[Shape],
     options: TetriumOptions,
     seed: int,
     stages: tuple[int, int],
     sites: int | tuple[int, int],
+    where: str,
 ) -> Workload:
-    jobs, where = populate(shapes, options, seed), source.rpartition(", ")[2]
+    jobs = populate(shapes, options, seed)
     statistics = (
         statistic("sites", "", options.sites, sites, note=where),
         *_statistics(jobs, stages, where),
     )
-    return Workload(name=name, source=source, jobs=jobs, statistics=statistics, sites=options.sites)
+    return Workload(name=name, jobs=jobs, statistics=statistics, sites=options.sites)
 
 
 def _statistics(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.inputfile import read_file
@@ -26,19 +25,9 @@ _GOOGLE = {8, 13, 6, 19, 20}
 _ALIBABA = {"Terminated", "Failed", "Waiting", "Running", "Ready", "Interrupted", "Cancelled"}
 
 
-class _Format(NamedTuple):
-    """A format of traces that people have, whether it can be read here or not."""
-
-    words: str  #: "a SWIM trace"
-    workload: str  #: whose file is in this format; "" = none
-    #: whether a file is in it, by its first line and all of it
-    fits: Callable[[str, bytes], bool]
-
-
 def _is_of_google(line: str, _: bytes) -> bool:
     fields = line.split(",")
-    numbers = all(field.isdigit() for field in (fields[0], fields[2] if len(fields) > 2 else ""))
-    return numbers and len(fields) in _GOOGLE
+    return len(fields) in _GOOGLE and fields[0].isdigit() and fields[2].isdigit()
 
 
 def _is_of_alibaba(line: str, _: bytes) -> bool:
@@ -46,25 +35,22 @@ def _is_of_alibaba(line: str, _: bytes) -> bool:
     return len(fields) >= 6 and not _ALIBABA.isdisjoint(fields)
 
 
-_FORMATS = (
-    _Format("a file packed by gzip", "", lambda _, data: data.startswith(b"\x1f\x8b")),
-    _Format("a job history of Hadoop (.jhist)", "", lambda line, _: line == "Avro-Json"),
-    _Format("an event log of Spark", "", lambda line, _: "SparkListener" in line),
-    _Format("a job trace of Rumen", "", lambda _, data: data[:1] == b"{" and b'"mapTasks"' in data),
-    _Format(
-        "a workflow in WfFormat",
+#: {format of traces that people have: (workload that reads it, "" = none; whether a file is in it,
+#: by its first line and all of it)}
+_FORMATS: dict[str, tuple[str, Callable[[str, bytes], object]]] = {
+    "a file packed by gzip": ("", lambda _, data: data.startswith(b"\x1f\x8b")),
+    "a job history of Hadoop (.jhist)": ("", lambda line, _: line == "Avro-Json"),
+    "an event log of Spark": ("", lambda line, _: "SparkListener" in line),
+    "a job trace of Rumen": ("", lambda _, data: data[:1] == b"{" and b'"mapTasks"' in data),
+    "a workflow in WfFormat": (
         "wfcommons",
         lambda _, data: data.lstrip()[:1] == b"{" and b'"workflow"' in data,
     ),
-    _Format("a SWIM trace", "swim", lambda line, _: _SWIM.fullmatch(line) is not None),
-    _Format(
-        "a trace of coflows",
-        "coflow-benchmark",
-        lambda line, _: _COFLOWS.fullmatch(line) is not None,
-    ),
-    _Format("a table of Alibaba's cluster trace", "", _is_of_alibaba),
-    _Format("a table of Google's cluster trace", "", _is_of_google),
-)
+    "a SWIM trace": ("swim", lambda line, _: _SWIM.fullmatch(line)),
+    "a trace of coflows": ("coflow-benchmark", lambda line, _: _COFLOWS.fullmatch(line)),
+    "a table of Alibaba's cluster trace": ("", _is_of_alibaba),
+    "a table of Google's cluster trace": ("", _is_of_google),
+}
 
 
 def read_trace(path: Path, what: str, workload: str) -> str:
@@ -89,9 +75,11 @@ def read_of_format(path: Path, workload: str) -> bytes:
             raise
         raise UsageError(f"{error}: {HOW_TO_GET}") from None
     line = data[:_LETTERS_MAX].lstrip().partition(b"\n")[0].decode("latin-1").rstrip("\r")
-    found = next((one for one in _FORMATS if one.fits(line, data)), None)
-    if found is not None and found.workload != workload:
-        shown = printable(str(path))
-        right = f"{found.workload}:{shown}" if found.workload else f"a file of {workload}'s format"
-        raise UsageError(f"{shown}: looks like {found.words}: need {right}")
+    for form, (reader, fits) in _FORMATS.items():
+        if fits(line, data):
+            shown = printable(str(path))
+            right = f"{reader}:{shown}" if reader else f"a file of {workload}'s format"
+            if reader != workload:
+                raise UsageError(f"{shown}: looks like {form}: need {right}")
+            break
     return data

@@ -1,11 +1,19 @@
-"""Gives the parts of an input to racks by their shares (``jobs.skew``).
+"""Workloads made of others: with inputs skewed over racks, and with fewer, larger tasks.
 
-Real jobs that generate input and workloads of the simulator use the same functions.
+``skewed``: parts of an input go to racks by their shares (``jobs.skew``); real jobs that generate
+input use the same functions.
+
+``coarser``, so that a workload is simulated faster: ``grain`` tasks become one that works on all
+their data; jobs, bytes and submission times stay.  On nodes with a ``grain``-th of the slots, each
+``grain`` times as fast, a stage takes about as long as before, and the flows of a shuffle become
+``grain`` times fewer.  What is lost is the parallelism of jobs with few tasks.
+
+``in_waves``: on the same nodes, stages of very many waves have fewer, larger tasks.  A slot then
+does in one task what it did in several, one after the other; what is lost is a part of a wave.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -40,49 +48,27 @@ def skewed(workload: Workload, skew: Skew, racks: int, seed: int) -> Workload:
     placed: dict[str, InputFile] = {}  #: {path: file}; jobs may share files
     jobs = []
     for job in workload.jobs:
-        for data, files in _by_data(job).items():
+        by_data: dict[str, list[InputFile]] = {}  #: {folder, or file that is placed alone: files}
+        for file in job.files:
+            by_data.setdefault(file.folder or file.path, []).append(file)
+        for data, files in by_data.items():
             shares = skew.shares(racks, f"{seed} {data}")
             for file in spread_files(files, shares) if files[0].folder else _with(files, shares):
                 placed.setdefault(file.path, file)
         of_job = tuple([placed[file.path] for file in job.files])
         jobs.append(msgspec.structs.replace(job, files=of_job))
-    return dataclasses.replace(workload, jobs=tuple(jobs))
+    return replace(workload, jobs=tuple(jobs))
 
 
 def _with(files: Sequence[InputFile], shares: tuple[float, ...]) -> list[InputFile]:
     return [msgspec.structs.replace(file, shares=shares, nodes=()) for file in files]
 
 
-def _by_data(job: WorkloadJob) -> dict[str, list[InputFile]]:
-    """{folder, or file that is placed alone: its files}."""
-    found: dict[str, list[InputFile]] = {}
-    for file in job.files:
-        found.setdefault(file.folder or file.path, []).append(file)
-    return found
-
-
-# Makes a workload coarser: fewer, larger tasks, so that it is simulated faster.
-#
-# ``coarser``: ``grain`` tasks become one that works on all their data; jobs, bytes and submission
-# times stay.  On nodes with a ``grain``-th of the slots, each ``grain`` times as fast, a stage
-# takes about as long as before, and the flows of a shuffle become ``grain`` times fewer.  What is
-# lost is the parallelism of jobs with few tasks.
-#
-# ``in_waves``: on the same nodes, stages of very many waves have fewer, larger tasks.  A slot then
-# does in one task what it did in several, one after the other; what is lost is a part of a wave.
-
-
 def coarser(workload: Workload, grain: int) -> Workload:
     """The workload with ``grain`` tasks merged into one; its own rates are multiplied by it."""
     if grain == 1:
         return workload
-    return Workload(
-        name=workload.name,
-        source=workload.source,
-        jobs=tuple(_job(job, grain) for job in workload.jobs),
-        statistics=workload.statistics,
-        sites=workload.sites,
-    )
+    return replace(workload, jobs=tuple(_job(job, grain) for job in workload.jobs))
 
 
 def _job(job: WorkloadJob, grain: int) -> WorkloadJob:

@@ -1,11 +1,16 @@
-"""Reads WfFormat, the JSON format of WfCommons for scientific workflows.
+"""WfCommons: scientific workflows in WfFormat, JSON, as jobs with a stage for each task.
 
-Schemas 1.5 and 1.6 have ``workflow.specification`` (tasks, files) and ``workflow.execution``
-(times).  Up to 1.4, each task under ``workflow.tasks`` has its own files, with a ``link``, and its
-runtime.  Parents are given by id or, in older files, by name.  Source: wfcommons/WfFormat on
-GitHub.
+Source: Coleman et al., FGCS 2022, and wfcommons/WfFormat on GitHub.  Schemas 1.5 and 1.6 have
+``workflow.specification`` (tasks, files) and ``workflow.execution`` (times).  Up to 1.4, each task
+under ``workflow.tasks`` has its own files, with a ``link``, and its runtime.  Parents are given by
+id or, in older files, by name.
 
-Never here: the conversion to a workload.
+Left open there, chosen here.  A stage has one output, which each of its readers fetches whole.  For
+a task with children it is the mean of the bytes that they read from it, so that the total of all
+bytes between tasks is right; otherwise it is the size of the task's files, and is stored.  Files
+that no task writes are in the block store.  Those with the same readers are read by one stage,
+which does not compute and passes them on.  A task computes for its traced time; if there are no
+times, for its bytes at the topology's rate.  Cores and memory are not modelled: a task has a slot.
 """
 
 from __future__ import annotations
@@ -17,11 +22,11 @@ from collections import Counter
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from railyard.cluster.errors import UsageError, require, require_count
+from railyard.cluster.errors import UsageError
 from railyard.cluster.inputfile import Size
 from railyard.cluster.units import DURATION_S_MAX, SIZE_BYTES_MAX
 from railyard.jobs.workloads.model import (
@@ -152,21 +157,24 @@ def _flow(instance: _Instance) -> Workflow:
         raise UsageError(f"has no tasks: need {right}")
     ids = _ids(listed)
     files = workflow.specification.files if workflow.specification else []
-    sizes: dict[str, int] = {}
-    for file in files:
-        sizes[file.id] = _size(file.size_in_bytes, file.id)
+    sizes = {file.id: _size(file.size_in_bytes, file.id) for file in files}
     for task in listed:
         for ref in task.files:
             size = ref.size if ref.size_in_bytes is None else ref.size_in_bytes
-            sizes.setdefault(_file_id(ref), _size(size or 0.0, _file_id(ref)))
-    times_s = _times(workflow.execution, ids)
+            name = ref.id or ref.name
+            sizes.setdefault(name, _size(size or 0.0, name))
+    execution = workflow.execution
+    times_s: dict[str, float] = {}
+    for ran in execution.tasks if execution else ():
+        if ran.id not in ids:
+            raise UsageError(f'execution: task "{ran.id}" does not exist: need the id of a task')
+        times_s[ids[ran.id]] = ran.runtime_s
     tasks = {task.id: task for task in _tasks(listed, ids, times_s)}
     for made in tasks.values():
         for name in (*made.inputs, *made.outputs):
             if name not in sizes:
                 right = "need it among the files"
                 raise UsageError(f'task {made.id}: file "{name}" has no size: {right}')
-    execution = workflow.execution
     makespan_s = execution.makespan_s if execution else workflow.makespan_s
     return Workflow(instance.name, tuple(_in_order(tasks)), sizes, makespan_s)
 
@@ -200,7 +208,9 @@ def _tasks(
             parents[own][_known(name, ids, own, "parent")] = None
         for name in task.children:
             parents[_known(name, ids, own, "child")][own] = None
-    makers = _makers(outputs)
+    times = Counter(file for files in outputs.values() for file in files)
+    #: {file: the task that writes it, alone}; of other files, the workflow must list the parents
+    makers = {file: own for own, files in outputs.items() for file in files if times[file] == 1}
     for own, files in inputs.items():
         for file in files:
             if makers.get(file, own) != own:
@@ -213,15 +223,6 @@ def _tasks(
     ]
 
 
-def _makers(outputs: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """{File: the task that writes it}, for files with a single writer.
-
-    For the readers of other files, the file must list the parents.
-    """
-    times = Counter(file for files in outputs.values() for file in files)
-    return {file: own for own, files in outputs.items() for file in files if times[file] == 1}
-
-
 def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None:
     runtime_s = times_s.get(own, task.runtime if task.runtime_s is None else task.runtime_s)
     if runtime_s is not None and not 0 <= runtime_s <= DURATION_S_MAX:
@@ -231,12 +232,8 @@ def _runtime_s(own: str, task: _Task, times_s: dict[str, float]) -> float | None
 
 def _links(task: _Task, listed: list[str], link: str) -> tuple[str, ...]:
     """The files of a task with this link, "input" or "output", each once."""
-    old = [_file_id(ref) for ref in task.files if ref.link == link]
+    old = [ref.id or ref.name for ref in task.files if ref.link == link]
     return tuple(dict.fromkeys([*listed, *old]))
-
-
-def _file_id(ref: _FileRef) -> str:
-    return ref.id or ref.name
 
 
 def _size(size: float, file: str) -> int:
@@ -251,15 +248,6 @@ def _known(name: str, ids: dict[str, str], own: str, kind: str) -> str:
     return ids[name]
 
 
-def _times(execution: _Execution | None, ids: dict[str, str]) -> dict[str, float]:
-    times_s: dict[str, float] = {}
-    for ran in execution.tasks if execution else ():
-        if ran.id not in ids:
-            raise UsageError(f'execution: task "{ran.id}" does not exist: need the id of a task')
-        times_s[ids[ran.id]] = ran.runtime_s
-    return times_s
-
-
 def _in_order(tasks: dict[str, WorkflowTask]) -> Iterable[WorkflowTask]:
     """The tasks sorted so that each comes after its parents."""
     graph = TopologicalSorter({task.id: task.parents for task in tasks.values()})
@@ -272,34 +260,19 @@ def _in_order(tasks: dict[str, WorkflowTask]) -> Iterable[WorkflowTask]:
         ) from None
 
 
-# A WfCommons workflow as a job with a stage for each of its tasks.
-#
-# Source: Coleman et al., FGCS 2022 (WfCommons); format: ``wfformat.py``.
-#
-# Left open there, chosen here.  A stage has one output, which each of its readers fetches whole.
-# For a task with children it is the mean of the bytes that they read from it, so that the total of
-# all bytes between tasks is right; otherwise it is the size of the task's files, and is stored.
-# Files that no task writes are in the block store.  Those with the same readers are read by one
-# stage, which does not compute and passes them on.  A task computes for its traced time; if there
-# are no times, for its bytes at the topology's rate.  Cores and memory are not modelled: a task has
-# a slot.
-
-
 class WfCommonsOptions(Population, frozen=True, kw_only=True):
     """The workflow runs once by default."""
+
+    COUNTS: ClassVar = {"jobs": 1}
+    SIZES: ClassVar = ("block",)
 
     jobs: int = 1  #: runs of the workflow
     block: Size = 256_000_000  #: of the input files
     arrivals: Arrivals = "batch"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("jobs", self.jobs)
-        require(self.block >= 1, "block", self.block, "a size above 0")
-
 
 def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
-    """Runs of a workflow, which share its input files."""
+    """A scientific workflow in WfFormat: a stage for each task."""
     workflow = load_wfformat(path)
     stages, files = _stages(workflow, options.block)
     name = re.sub(r"[^\w.-]+", "_", workflow.name)
@@ -308,7 +281,6 @@ def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
     check_workload(jobs)
     return Workload(
         name=workflow.name,
-        source=f"WfCommons, {path.name}",
         jobs=jobs,
         statistics=_statistics(workflow, jobs[0]),
     )

@@ -17,7 +17,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_duration
 from railyard.jobs.plan import default_reduces
-from railyard.jobs.workloads.catalog import is_sample, sample_workload
+from railyard.jobs.workloads.catalog import SAMPLES, sample_workload
 from railyard.jobs.workloads.mixes import Defaults
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
@@ -215,7 +215,7 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
     """The jobs that were asked for."""
     word, size_bytes = request.words[0], request.input_bytes
     is_single = len(request.words) == 1
-    if is_single and is_sample(word) and not request.inputs:
+    if is_single and word in SAMPLES and not request.inputs:
         block_bytes = topology.storage.block
         reduces = request.reduces or default_reduces(topology, -(-size_bytes // block_bytes))
         return sample_workload(word, size_bytes, block_bytes, reduces)

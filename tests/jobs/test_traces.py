@@ -8,9 +8,8 @@ import math
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.jobs.workloads import coflow_trace
 from railyard.jobs.workloads.catalog import workload
-from railyard.jobs.workloads.coflows import load_coflow_benchmark
+from railyard.jobs.workloads.coflows import coflow_trace, load_coflow_benchmark
 from railyard.jobs.workloads.swim import load_swim
 from railyard.jobs.workloads.wfcommons import load_wfformat
 

@@ -44,7 +44,7 @@ def test_jobs_can_run_and_come_in_order(asked_for, name):
     check_workload(made.jobs)
     times_s = [job.submit_s for job in made.jobs]
     assert times_s == sorted(times_s)
-    assert made.source
+    assert FAMILIES[name].source
     for job in made.jobs:
         for file in job.files:
             assert len(file.shares) in (0, made.sites)

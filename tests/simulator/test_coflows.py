@@ -162,7 +162,7 @@ def jobs_of(maps: int, reduces: int, count: int = 1, output_bytes: int = 0) -> W
             ),
         )
 
-    return Workload(name="made", source="", jobs=tuple(job(number) for number in range(count)))
+    return Workload(name="made", jobs=tuple(job(number) for number in range(count)))
 
 
 def test_runs_of_few_tasks_are_exact_however_many_flows_they_have():
@@ -209,12 +209,12 @@ def test_tasks_that_differ_by_chance_or_take_long_to_start_stay_as_many(chance):
 def test_files_that_several_read_keep_their_blocks():
     [job] = jobs_of(maps=100_000, reduces=1).jobs
     other = msgspec.structs.replace(job, name="other")
-    made = Workload(name="made", source="", jobs=(job, other))
+    made = Workload(name="made", jobs=(job, other))
     assert in_waves(made, 32, 10) == (made, 1)
     [file] = job.files
     beside = WorkStage(name="b", files=job.stages[0].files, tasks=file.blocks, output_bytes=0)
     both = msgspec.structs.replace(job, stages=(job.stages[0], beside, *job.stages[1:]))
-    made = Workload(name="made", source="", jobs=(both,))
+    made = Workload(name="made", jobs=(both,))
     assert in_waves(made, 32, 10) == (made, 1)
 
 
@@ -236,7 +236,7 @@ def test_merged_blocks_have_all_bytes_in_order(sizes, folders, grain):
         task_s=2.0,
     )
     job = WorkloadJob(name="j", user="u", queue="q", submit_s=0.0, files=files, stages=(maps,))
-    made, most = in_waves(Workload(name="w", source="", jobs=(job,)), 1, maps.tasks // grain or 1)
+    made, most = in_waves(Workload(name="w", jobs=(job,)), 1, maps.tasks // grain or 1)
     check_workload(made.jobs)
     [after] = made.jobs
     assert after.input_bytes == job.input_bytes

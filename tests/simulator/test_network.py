@@ -55,7 +55,7 @@ def watched(
     log = ReportedLinks()
     settings = {f"links.{name}": value for name, value in options.items()}
     config = ClusterConfig(topology=place, scheduler_options=settings)
-    workload = Workload(name="w", source="", jobs=(wanted,))
+    workload = Workload(name="w", jobs=(wanted,))
     silent = Behaviour(progress_s=0.0)
     return Simulation(config, workload, silent, faults, log, recipe=recipe), log
 
@@ -193,7 +193,7 @@ def ends(flows: type[FlowPolicy]) -> list[tuple[str, float]]:
     recipe = Recipe(name="scripted", source="a test", order=FairOrder, flows=flows)
     config = ClusterConfig(topology=NARROW, flow_scheduler="afap", seed=1)
     log = Ends()
-    run = Simulation(config, Workload(name="w", source="", jobs=(job,)), log=log, recipe=recipe)
+    run = Simulation(config, Workload(name="w", jobs=(job,)), log=log, recipe=recipe)
     run.run()
     return [(task, at_s) for task, at_s in log.found if at_s > 1.0]  # not that within the node
 

@@ -192,18 +192,19 @@ workloads.add_command(fetch)
 @click.option("--seed", type=SEED, default=1, help="Default: 1.")
 def show(name: str, seed: int) -> None:
     """Show the statistics of a workload, next to the published ones."""
-    from railyard.jobs.workloads.catalog import workload
+    from railyard.jobs.workloads.catalog import FAMILIES, workload
 
-    _table(workload(name, seed), seed)
+    made = workload(name, seed)
+    _table(made, seed, FAMILIES[name.partition(",")[0].partition(":")[0]].source)
 
 
-def _table(made: Workload, seed: int) -> None:
+def _table(made: Workload, seed: int, source: str) -> None:
     from railyard.jobs.workloads.statistics import general
     from railyard.terminal.tables import Column, plain_console, plain_numbers, show_table
 
     console = plain_console(highlight=False)
     click.echo(printable(f"{made.name}, seed {seed}"))
-    click.echo(f"{printable(made.source)}\n")
+    click.echo(f"{source}\n")
     rows: list[list[Cell]] = [
         [statistic.name, _value(statistic.measured, statistic.unit), *_published(statistic)]
         for statistic in made.statistics

@@ -48,7 +48,7 @@ _OF_TASKS = ("compute.", "storage.", "client.")
 
 def simulate_coflows(request: SimulateRequest) -> None:
     """Run a trace of coflows under each of the flow schedulers; print a table."""
-    from railyard.jobs.workloads import coflow_trace
+    from railyard.jobs.workloads.coflows import coflow_trace
     from railyard.netemu.schedulers import flow_scheduler
     from railyard.runs.config import warn_of_missing_circuits
     from railyard.simulator.coflows import CoflowRun

@@ -31,7 +31,7 @@ class Scenario:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.jobs = Workload(name=schedule.name, source="", jobs=schedule.jobs)
+        self.jobs = Workload(name=schedule.name, jobs=schedule.jobs)
         self.log: Log | None = None  #: also gets all events, if set
         has_deaths = any(isinstance(fault, DaemonFault) for fault in schedule.faults)
         self.run = (FaultySimulation if has_deaths else Simulation)(

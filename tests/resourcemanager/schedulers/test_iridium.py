@@ -265,7 +265,7 @@ def run_of(*jobs, log=None, **options):
         scheduler_options={"iridium.move_data": True, **options},
     )
     events = EventLog(log, config) if log else None
-    run = Simulation(config, Workload(name="w", source="", jobs=jobs), log=events)
+    run = Simulation(config, Workload(name="w", jobs=jobs), log=events)
     run.run()
     if events:
         events.close()

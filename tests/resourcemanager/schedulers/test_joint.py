@@ -382,7 +382,7 @@ def completion_of(recipe: Recipe, flows: str) -> tuple[float, dict[str, NodeId]]
         recurrence=Recurrence(name="fig1"),
     )
     config = ClusterConfig(topology=THREE, flow_scheduler=flows, seed=1)
-    run = Simulation(config, Workload(name="w", source="", jobs=(job,)), recipe=recipe)
+    run = Simulation(config, Workload(name="w", jobs=(job,)), recipe=recipe)
     where: dict[str, NodeId] = {}
 
     def look(run: Simulation) -> None:

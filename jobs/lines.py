@@ -1,7 +1,7 @@
-"""Lines of bytes as Hadoop reads them: each ends with LF, CR LF or a lone CR, or with its file.
+"""Lines of bytes: where they end, in pieces of any size and in splits of files.
 
-So do lines of a file, of what a program writes, and of its standard error.  What is handed on ends
-with LF alone.
+A job's lines end with LF, and programs' with LF, CR LF or a lone CR, as Hadoop reads them; the last
+line of a file may lack its end.  A line belongs to the split in which it begins.
 
 Source: Hadoop's LineReader and LineRecordReader, which also leaves out a byte order mark at the
 beginning of a file.
@@ -16,27 +16,29 @@ from collections.abc import Iterable, Iterator
 from railyard.cluster.messages import Split
 from railyard.jobs.taskio import BadInput, Buffer, FileReader
 
-_END = re.compile(rb"\r\n?|\n")
-_BLOCK_BYTES = 2**20
+_LF, _ANY_END = re.compile(rb"\n"), re.compile(rb"\r\n?|\n")
 #: Bytes of a read that looks for the end of a line.
 _TAIL_BYTES = 2**16
 
 
 class Cutter:
-    """Bytes that come in pieces of any size, cut where lines end."""
+    """Bytes that come in pieces of any size, cut where lines end; ``any_end``: not by LF alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, any_end: bool = True) -> None:
+        self._any_end = any_end
         self._rest: list[bytes] = []
         self.waiting_bytes = 0  #: that belong to no whole line yet
 
     def cut(self, data: bytes) -> bytes:
         """All lines that are whole by now; a CR at the end of ``data`` waits for what follows."""
-        at = max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(0, len(data) - 1))) + 1
+        at = data.rfind(b"\n") + 1
+        if self._any_end:
+            at = max(at, data.rfind(b"\r", at, max(0, len(data) - 1)) + 1)
         if not at:
             self._rest.append(data)
             self.waiting_bytes += len(data)
             return b""
-        whole = b"".join([*self._rest, data[:at]])
+        whole = b"".join([*self._rest, data[:at]]) if self.waiting_bytes else data[:at]
         self._rest = [data[at:]]
         self.waiting_bytes = len(data) - at
         return whole
@@ -70,23 +72,26 @@ def whole_lines(pieces: Iterable[Buffer]) -> Iterator[bytes]:
     return map(with_lf, raw_lines(pieces))
 
 
-def split_lines(file: FileReader, split: Split) -> Iterator[bytes]:
-    """The lines that begin in a split, as they are in the file, in blocks of about 1 MiB.
+def split_lines(
+    file: FileReader, split: Split, block_bytes: int = 2**20, *, any_end: bool = True
+) -> Iterator[bytes]:
+    """The lines that begin in a split, as they are in the file, in blocks of about that size.
 
     CR LF across the end of a split is one end.
     """
+    pattern = _ANY_END if any_end else _LF
     end = min(split.stored_offset + split.stored_length, file.stored_bytes)
-    at = _first_line(file, split.stored_offset, end)
-    cutter = Cutter()
+    at = _first_line(file, split.stored_offset, end, pattern)
+    cutter = Cutter(any_end=any_end)
     while at < end:
-        data = bytes(file.read(at, min(_BLOCK_BYTES, end - at)))
+        data = bytes(file.read(at, min(block_bytes, end - at)))
         if not data:
             raise BadInput(f"{split.path}: ends at offset {at}, before its length {end}")
         at += len(data)
         if whole := cutter.cut(data):
             yield whole
     if rest := cutter.take_rest():
-        yield rest + _rest_of_line(file, end, rest.endswith(b"\r"))
+        yield rest + _rest_of_line(file, end, pattern, any_end and rest.endswith(b"\r"))
 
 
 def records_of(block: bytes, at: int, delimiter: bytes = b"") -> Iterator[tuple[int, bytes]]:
@@ -105,28 +110,28 @@ def without_mark(data: bytes) -> bytes:
     return data.removeprefix(BOM_UTF8)
 
 
-def _first_line(file: FileReader, offset: int, end: int) -> int:
-    """Where the first line begins at ``offset`` or later; ``end`` or more if it is past that."""
+def _first_line(file: FileReader, offset: int, stop: int, pattern: re.Pattern[bytes]) -> int:
+    """Where the first line begins at ``offset`` or later; ``stop`` or more if it is past that."""
     if offset == 0:
         return 0
     at = offset - 1  # where the end of the line before may be, or the last byte of its end
-    while at < end:
-        data = bytes(file.read(at, min(_TAIL_BYTES, end - at)))
+    while at < stop:
+        data = bytes(file.read(at, min(_TAIL_BYTES, stop - at)))
         if not data:
-            return end
-        if match := _END.search(data):
+            return stop
+        if match := pattern.search(data):
             return at + match.end() + len(_lf_after(file, at, data, match.end()))
         at += len(data)
-    return end
+    return stop
 
 
-def _rest_of_line(file: FileReader, at: int, has_cr: bool) -> bytes:
+def _rest_of_line(file: FileReader, at: int, pattern: re.Pattern[bytes], has_cr: bool) -> bytes:
     """The rest of a line from there to its end, of which a CR may be here already."""
     if has_cr:
         return bytes(file.read(at, 1)) if bytes(file.read(at, 1)) == b"\n" else b""
     parts = []
     while data := bytes(file.read(at, _TAIL_BYTES)):
-        if match := _END.search(data):
+        if match := pattern.search(data):
             parts += [data[: match.end()], _lf_after(file, at, data, match.end())]
             break
         parts.append(data)
