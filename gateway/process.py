@@ -25,9 +25,8 @@ from railyard.gateway.page.live import Live
 from railyard.gateway.page.viewers import PAGES, Page, Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import Administration, WebHdfs
-from railyard.gateway.yarn.cluster import NodeRest, ResourceManagerRest
+from railyard.gateway.yarn.cluster import NodeAddresses, NodeRest, ResourceManagerRest
 from railyard.gateway.yarn.history import HistoryRest
-from railyard.gateway.yarn.numbers import NodeAddresses
 from railyard.gateway.yarn.submission import StreamingRest, Submission
 
 

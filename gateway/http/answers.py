@@ -68,8 +68,8 @@ class RemoteError(Exception):
         self.status = status
         self.exception = exception
 
-    def told(self) -> dict[str, dict[str, str]]:
-        """The JSON that says so."""
+    def as_json(self) -> dict[str, dict[str, str]]:
+        """What clients get."""
         package = _PACKAGES.get(self.exception, "java.io")
         name = _WITHIN.get(self.exception, f"{package}.{self.exception}")
         return {
@@ -82,7 +82,7 @@ class RemoteError(Exception):
 
     def response(self) -> web.Response:
         """The answer that says so."""
-        return web.json_response(self.told(), status=self.status)
+        return web.json_response(self.as_json(), status=self.status)
 
 
 def illegal(why: str) -> RemoteError:

@@ -217,7 +217,7 @@ def _say_once(why: str) -> None:
 
 
 def _answer(line: str, error: RemoteError) -> bytes:
-    body = json.dumps(error.told()).encode()
+    body = json.dumps(error.as_json()).encode()
     head = f"HTTP/1.1 {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 

@@ -1,4 +1,7 @@
-"""What YARN's and MapReduce's REST interfaces accept: filters of lists, and fields of bodies.
+"""How requests of YARN's and MapReduce's REST interfaces are read and answered.
+
+What they accept (filters of lists, fields of bodies) stands in two tables.  Answers and errors are
+JSON, or XML where the client prefers it.  Not here: what the answers say.
 
 Source: Apache Hadoop 3.4's documentation of them, and what yarn-api-client 1.0.3 sends.
 """
@@ -15,6 +18,7 @@ from aiohttp import web
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.http.answers import RemoteError, remote_error
+from railyard.gateway.yarn.numbers import Row
 
 #: What is asked for at an address without filters of its own.
 PLAIN = "this address"
@@ -116,10 +120,147 @@ FIELDS = Accepted(
 )
 
 
-# XML: an answer's JSON names become elements, and a list becomes repeated elements.
+# Requests and answers ----------------------------------------------------------------------------
+Handler = Callable[[web.Request], Awaitable[Row | web.Response]]
+
+
+def answering(
+    handler: Handler, of: str = PLAIN
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A handler of requests whose answers are JSON or XML; ``of``: whose filters they have."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            _check(FILTERS, of, request.query)
+            answer = await handler(request)
+        except Exception as error:
+            refusal = remote_error(error)
+            if refusal is None:
+                raise
+            return respond(request, refusal.as_json(), refusal.status)
+        return answer if isinstance(answer, web.Response) else respond(request, answer)
+
+    return handle
+
+
+def respond(request: web.Request, answer: Row, status: int = 200) -> web.Response:
+    """An answer as the client wants it."""
+    if wants_xml(request.headers.get("Accept", "")):
+        return web.Response(body=as_xml(answer), content_type="application/xml", status=status)
+    return web.json_response(answer, status=status)
+
+
+def fields(of: str, body: object) -> Mapping[str, Any]:
+    """The fields of a body; ``RemoteError`` for one that such a body has not got."""
+    if not isinstance(body, Mapping):
+        raise bad("the body: need an object with fields")
+    _check(FIELDS, of, body)
+    return body
+
+
+def _check(table: Accepted, of: str, names: Iterable[str]) -> None:
+    try:
+        table.check_request(of, names)
+    except UsageError as error:
+        raise bad(str(error)) from None
+
+
+def bad(why: str) -> RemoteError:
+    """The request is wrong."""
+    return RemoteError(400, "BadRequestException", why)
+
+
+def not_found(why: str) -> RemoteError:
+    """There is no such thing."""
+    return RemoteError(404, "NotFoundException", why)
+
+
+def listed(name: str, each: str, entries: Iterable[Row]) -> Row:
+    """A list as YARN has it: ``{"apps": {"app": [...]}}``, or ``{"apps": null}``."""
+    found = list(entries)
+    return {name: {each: found} if found else None}
+
+
+def only(rows: Iterable[Row], name: str, wanted: str, why: str) -> Row:
+    """The row whose field is what is wanted; ``RemoteError`` if there is none: ``why``."""
+    for row in rows:
+        if row[name] == wanted:
+            return row
+    raise not_found(why.format(wanted[:80]))
+
+
+# Filters of lists --------------------------------------------------------------------------------
+#: {parameter: the field that it is about, and the values that there are}
+Known = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+def texts(request: web.Request, name: str) -> list[str]:
+    """The values of a parameter, which may come several times and have commas."""
+    given = request.query.getall(name, [])
+    return [each for text in given for each in text.split(",") if each]
+
+
+def several(request: web.Request, name: str, known: tuple[str, ...]) -> set[str]:
+    """Those of ``known`` that a parameter names, in any case; none = it is not there."""
+    wanted = {each.upper() for each in texts(request, name)}
+    for each in wanted:
+        if each not in known:
+            raise bad(f"Invalid {name} {each[:40]!r}: need one of {', '.join(known)}")
+    return wanted
+
+
+def passing(
+    request: web.Request,
+    rows: Iterable[Row],
+    known: Known,
+    fields: Iterable[str] = (),
+    times: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """The rows that pass all filters, at most ``limit``.
+
+    ``fields``: of which the value must be one of those given.  ``times``: {prefix of parameters
+    that end in Begin and End: field}.
+    """
+    left = list(rows)
+    for name, (field, values) in known.items():
+        wanted = several(request, name, values)
+        left = [row for row in left if not wanted or row[field] in wanted]
+    for name in fields:
+        wanted = {_plain(name, value) for value in texts(request, name)}
+        left = [row for row in left if not wanted or _plain(name, row[name]) in wanted]
+    for prefix, field in (times or {}).items():
+        begin, end = _whole(request, f"{prefix}Begin"), _whole(request, f"{prefix}End")
+        if begin is not None and end is not None and begin > end:
+            raise bad(f"{prefix}End must not be before {prefix}Begin: {end} < {begin}")
+        left = [row for row in left if begin is None or row[field] >= begin]
+        left = [row for row in left if end is None or row[field] <= end]
+    limit = _whole(request, "limit")
+    if limit == 0:
+        raise bad("limit value must be greater then 0")
+    return left[:limit]
+
+
+def _whole(request: web.Request, name: str) -> int | None:
+    """A number; None if it is not given, or empty, which counts as absent in YARN."""
+    given = {text for text in request.query.getall(name, []) if text}
+    if not given:
+        return None
+    if len(given) > 1:
+        raise bad(f"{name}: given twice: need one value")
+    text = given.pop()
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise bad(f"{name} {text[:40]!r}: need a whole number, 0 or more")
+    return int(text)
+
+
+def _plain(name: str, value: str) -> str:
+    """A value as it is compared: all queues are below root, which need not be said."""
+    return value.removeprefix("root.") if name == "queue" else value
+
+
+# XML: an answer's JSON names become elements, and a list becomes repeated elements ---------------
 #
 # {"apps": {"app": [{"id": "a"}, {"id": "b"}]}}   <apps><app><id>a</id></app><app>...</app></apps>
-
 
 #: What XML 1.0 has no way to write.
 _NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -141,9 +282,9 @@ def texts_of(body: bytes) -> dict[str, str]:
     try:
         root = ET.fromstring(body)
     except (ET.ParseError, ValueError) as error:
-        raise RemoteError(400, "BadRequestException", f"the body: need XML: {error}") from None
+        raise bad(f"the body: need XML: {error}") from None
     if any(len(each) for each in root):
-        raise RemoteError(400, "BadRequestException", "the body: need elements with text only")
+        raise bad("the body: need elements with text only")
     return {each.tag: (each.text or "").strip() for each in root}
 
 
@@ -187,123 +328,3 @@ def _fill(element: ET.Element, value: object) -> None:
 def _name(text: str) -> str:
     name = _NOT_IN_NAMES.sub("_", text)
     return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-
-
-# How requests are answered: JSON, or XML where the client prefers it; errors likewise.
-
-
-#: What a handler gives: the answer, and its status if that is not 200.
-Handler = Callable[[web.Request], Awaitable[dict[str, Any] | web.Response]]
-
-
-def answering(
-    handler: Handler, of: str = PLAIN
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """A handler of requests whose answers are JSON or XML; ``of``: whose filters they have."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            try:
-                FILTERS.check_request(of, request.query)
-            except UsageError as error:
-                raise bad(str(error)) from None
-            answer = await handler(request)
-        except Exception as error:
-            told = remote_error(error)
-            if told is None:
-                raise
-            return respond(request, told.told(), told.status)
-        return answer if isinstance(answer, web.Response) else respond(request, answer)
-
-    return handle
-
-
-def respond(request: web.Request, answer: dict[str, Any], status: int = 200) -> web.Response:
-    """An answer as the client wants it."""
-    if wants_xml(request.headers.get("Accept", "")):
-        return web.Response(body=as_xml(answer), content_type="application/xml", status=status)
-    return web.json_response(answer, status=status)
-
-
-def fields(of: str, body: object) -> Mapping[str, Any]:
-    """The fields of a body; ``RemoteError`` for one that such a body has not got."""
-    if not isinstance(body, Mapping):
-        raise bad("the body: need an object with fields")
-    try:
-        FIELDS.check_request(of, body)
-    except UsageError as error:
-        raise bad(str(error)) from None
-    return body
-
-
-def bad(why: str) -> RemoteError:
-    """The request is wrong."""
-    return RemoteError(400, "BadRequestException", why)
-
-
-def not_found(why: str) -> RemoteError:
-    """There is no such thing."""
-    return RemoteError(404, "NotFoundException", why)
-
-
-# The parameters by which lists are filtered, as YARN's servers read them.
-
-
-Row = dict[str, Any]
-
-
-def texts(request: web.Request, name: str) -> list[str]:
-    """The values of a parameter, which may come several times and have commas."""
-    given = request.query.getall(name, [])
-    return [each for text in given for each in text.split(",") if each]
-
-
-def several(request: web.Request, name: str, known: tuple[str, ...]) -> set[str]:
-    """Those of ``known`` that a parameter names, in any case; none = it is not there."""
-    wanted = {each.upper() for each in texts(request, name)}
-    for each in wanted:
-        if each not in known:
-            raise bad(f"Invalid {name} {each[:40]!r}: need one of {', '.join(known)}")
-    return wanted
-
-
-def passing(
-    request: web.Request, rows: Iterable[Row], fields: Iterable[str], times: Mapping[str, str]
-) -> list[Row]:
-    """The rows that pass all filters, at most ``limit``.
-
-    ``fields``: of which the value must be one of those given.  ``times``: {prefix of parameters
-    that end in Begin and End: field}.
-    """
-    left = list(rows)
-    for name in fields:
-        values = {_plain(name, value) for value in texts(request, name)}
-        left = [row for row in left if not values or _plain(name, row[name]) in values]
-    for prefix, field in times.items():
-        begin, end = _whole(request, f"{prefix}Begin"), _whole(request, f"{prefix}End")
-        if begin is not None and end is not None and begin > end:
-            raise bad(f"{prefix}End must not be before {prefix}Begin: {end} < {begin}")
-        left = [row for row in left if begin is None or row[field] >= begin]
-        left = [row for row in left if end is None or row[field] <= end]
-    limit = _whole(request, "limit")
-    if limit == 0:
-        raise bad("limit value must be greater then 0")
-    return left[:limit]
-
-
-def _whole(request: web.Request, name: str) -> int | None:
-    """A number; None if it is not given, or empty, which counts as absent in YARN."""
-    given = {text for text in request.query.getall(name, []) if text}
-    if not given:
-        return None
-    if len(given) > 1:
-        raise bad(f"{name}: given twice: need one value")
-    text = given.pop()
-    if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise bad(f"{name} {text[:40]!r}: need a whole number, 0 or more")
-    return int(text)
-
-
-def _plain(name: str, value: str) -> str:
-    """A value as it is compared: all queues are below root, which need not be said."""
-    return value.removeprefix("root.") if name == "queue" else value

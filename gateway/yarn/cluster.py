@@ -1,23 +1,28 @@
-"""``/ws/v1/node``: each node's NodeManager, with the containers that it runs.
+"""``/ws/v1/cluster``, the ResourceManager, and ``/ws/v1/node``, each node's NodeManager.
 
-A node is known by the address that the request was sent to (``nodeaddresses``), or by a path before
-that of the request: ``/node/r0n1/ws/v1/node``.
+YARN's clients know a NodeManager by host and port, without a path, so nodes can't share an address.
+Linux has all of 127.0.0.0/8 on the loopback: node number 0 is 127.1.0.1, the next 127.1.0.2, all
+at the gateway's port.  Nodes beyond ``NODES_MAX``, and those whose address is taken, have a path of
+the gateway instead: /node/r0n1/ws/v1/node.  So do all of a gateway that is not on the loopback.
 
-Source: Apache Hadoop's documentation of the NodeManager's REST interface.
+Not here: what the numbers are (``numbers``), how jobs come in (``submission``).
+Source: Apache Hadoop's documentation of the ResourceManager's and NodeManager's REST interfaces.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
 from railyard.cluster.errors import Refused, shortened
-from railyard.cluster.ids import AttemptId, NodeId, job_of
+from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.wire import REASON_LETTERS_MAX, Done
 from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.topology import Topology
+from railyard.gateway.address import is_loopback, listen_at
 from railyard.gateway.http.answers import RemoteError, json_body, whole_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import (
@@ -35,7 +40,9 @@ from railyard.gateway.yarn.answers import (
     answering,
     bad,
     fields,
+    listed,
     not_found,
+    only,
     passing,
     respond,
     several,
@@ -44,13 +51,12 @@ from railyard.gateway.yarn.answers import (
 )
 from railyard.gateway.yarn.numbers import (
     SLOT_MB,
-    VERSION,
-    NodeAddresses,
     Numbers,
+    Row,
     container_id,
-    listed,
     node_id,
     stage_row,
+    versions,
 )
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -62,184 +68,29 @@ from railyard.resourcemanager.process.messages import (
     NodeStatus,
 )
 
-_NODE_ROOT = "/ws/v1/node"
+NODES_MAX = 250  #: with an address of their own
+#: Header with the number of events that the ResourceManager had handled: answers with the same
+#: number are of the same state but for the progress of attempts, so their numbers add up.
+EVENTS = "Railyard-Events"
+_ROOT, _NODE_ROOT = "/ws/v1/cluster", "/ws/v1/node"
+_STATES = (
+    *("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"),
+    *("FINISHED", "FAILED", "KILLED"),
+)
+_FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
+_NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "DECOMMISSIONING")
+#: Of an application on a node.
 _APP_STATES = (
     *("NEW", "INITING", "RUNNING", "FINISHING_CONTAINERS_WAIT"),
     *("APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"),
 )
 _STILL_RUNNING = -1000  #: the exit code of a container that runs
-Row = dict[str, Any]
-NodeAnswer = Callable[["NodeNumbers", web.Request], Row]
-
-
-class NodeRest:
-    """Answers the requests below ``/ws/v1/node``."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, addresses: NodeAddresses) -> None:
-        self._stores = stores
-        self._begun_ms = int(folder.made_s * 1000)
-        self._addresses = addresses
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        answers: dict[str, NodeAnswer] = {
-            "": lambda node, _: node.info(),
-            "/": lambda node, _: node.info(),
-            "/info": lambda node, _: node.info(),
-            "/apps": lambda node, r: listed("apps", "app", _wanted_apps(node, r)),
-            "/apps/{app}": _node_app,
-            "/containers": lambda node, _: listed("containers", "container", node.containers()),
-            "/containers/{container}": _node_container,
-        }
-        for path, answer in answers.items():
-            for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
-                kind = NODE_APPS if path == "/apps" else PLAIN
-                app.router.add_get(base + path, answering(self._of_node(answer), kind))
-
-    def _of_node(self, answer: NodeAnswer) -> Handler:
-        async def handle(request: web.Request) -> Row:
-            async with self._stores.one() as store:
-                status = await store.ask(GetClusterStatus(), ClusterStatus)
-            numbers = Numbers(status, self._begun_ms)
-            return answer(NodeNumbers(numbers, self._node(status, request)), request)
-
-        return handle
-
-    def _node(self, status: ClusterStatus, request: web.Request) -> NodeStatus:
-        wanted = request.match_info.get("node") or self._addresses.node_of(request)
-        if wanted is None:
-            raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")
-        for node in status.nodes:
-            if node.node == wanted:
-                return node
-        raise not_found(f"node {wanted[:80]} is not there")
-
-
-class NodeNumbers:
-    """What a NodeManager would say."""
-
-    def __init__(self, numbers: Numbers, node: NodeStatus) -> None:
-        self._numbers = numbers
-        self._node = node
-
-    def info(self) -> Row:
-        """``nodeInfo``."""
-        node = self._numbers.node(self._node)
-        total = node["usedVirtualCores"] + node["availableVirtualCores"]
-        return {
-            "nodeInfo": {
-                "id": node["id"],
-                "nodeHostName": node["nodeHostName"],
-                "nodeHealthy": self._node.alive,
-                "healthReport": node["healthReport"],
-                "lastNodeUpdateTime": node["lastHealthUpdate"],
-                "totalVmemAllocatedContainersMB": total * SLOT_MB,
-                "totalPmemAllocatedContainersMB": total * SLOT_MB,
-                "totalVCoresAllocatedContainers": total,
-                "vmemCheckEnabled": False,
-                "pmemCheckEnabled": True,
-                "nodeManagerVersion": VERSION,
-                "nodeManagerBuildVersion": f"{VERSION} by Railyard",
-                "nodeManagerVersionBuiltOn": "",
-                "hadoopVersion": VERSION,
-                "hadoopBuildVersion": f"{VERSION} by Railyard",
-                "hadoopVersionBuiltOn": "",
-                "railyard": node["railyard"] | {"rack": node["rack"]},
-            }
-        }
-
-    def apps(self) -> list[Row]:
-        """The applications with containers on this node."""
-        mine = [(job_of(attempt), attempt) for attempt in self._held()]
-        return [
-            {
-                "id": self._numbers.app_id(job),
-                "state": "RUNNING",
-                "user": job.user,
-                "containerids": [self._container(attempt) for of, attempt in mine if of == job.job],
-            }
-            for job in self._numbers.status.jobs
-            if any(of == job.job for of, _ in mine)
-        ]
-
-    def containers(self) -> list[Row]:
-        """The containers of this node: attempts that hold its slots."""
-        users = {job.job: job.user for job in self._numbers.status.jobs}
-        return [
-            {
-                "id": self._container(attempt),
-                "state": "RUNNING",
-                "exitCode": _STILL_RUNNING,
-                "diagnostics": "",
-                "user": users.get(job_of(attempt), ""),
-                "totalMemoryNeededMB": SLOT_MB,
-                "totalVCoresNeeded": 1,
-                "nodeId": node_id(self._node),
-                "containerLogsLink": "",
-                "railyard": {"attempt": attempt},
-            }
-            for attempt in self._held()
-        ]
-
-    def _held(self) -> tuple[AttemptId, ...]:
-        return self._node.attempts if self._node.alive else ()
-
-    def _container(self, attempt: AttemptId) -> str:
-        return container_id(self._numbers.begun_ms, attempt)
-
-
-def _wanted_apps(node: NodeNumbers, request: web.Request) -> list[Row]:
-    states, users = several(request, "state", _APP_STATES), set(texts(request, "user"))
-    return [
-        app
-        for app in node.apps()
-        if (not states or app["state"] in states) and (not users or app["user"] in users)
-    ]
-
-
-def _node_app(node: NodeNumbers, request: web.Request) -> Row:
-    wanted = request.match_info["app"]
-    for app in node.apps():
-        if app["id"] == wanted:
-            return {"app": app}
-    raise not_found(f"app with id {wanted[:80]} not found")
-
-
-def _node_container(node: NodeNumbers, request: web.Request) -> Row:
-    wanted = request.match_info["container"]
-    for container in node.containers():
-        if container["id"] == wanted:
-            return {"container": container}
-    raise not_found(f"container with id, {wanted[:80]}, not found")
-
-
-# ``/ws/v1/cluster``: the cluster, its nodes and its jobs, by HTTP; jobs can be killed.
-#
-# Source: Apache Hadoop's documentation of the ResourceManager's REST interface.
-
-
-_ROOT = "/ws/v1/cluster"
-_STATES = (
-    "NEW",
-    "NEW_SAVING",
-    "SUBMITTED",
-    "ACCEPTED",
-    "RUNNING",
-    "FINISHED",
-    "FAILED",
-    "KILLED",
-)
-_NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "DECOMMISSIONING")
-_FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
 _TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
-#: Header with the number of events that the ResourceManager had handled: answers with the same
-#: number are of the same state but for the progress of attempts, so their numbers add up.
-EVENTS = "Railyard-Events"
-Answer = Callable[[Numbers, web.Request], dict[str, Any]]
 
 
+# The ResourceManager -----------------------------------------------------------------------------
 class ResourceManagerRest:
-    """Answers the requests below ``/ws/v1/cluster``."""
+    """Answers the requests below ``/ws/v1/cluster``; jobs can be killed."""
 
     def __init__(self, stores: Stores, folder: RunFolder, addresses: Mapping[NodeId, str]) -> None:
         self._stores = stores
@@ -250,10 +101,8 @@ class ResourceManagerRest:
         """Route requests here."""
         attempt = "/apps/{app}/appattempts/{attempt}"
         kinds = {"/nodes": NODES, "/apps": APPS, "/appstatistics": STATISTICS}
-        answers: dict[str, Answer] = {
-            "": lambda numbers, _: numbers.info(),
-            "/": lambda numbers, _: numbers.info(),
-            "/info": lambda numbers, _: numbers.info(),
+        answers: dict[str, Callable[[Numbers, web.Request], Row]] = {
+            **dict.fromkeys(("", "/", "/info"), lambda numbers, _: numbers.info()),
             "/metrics": lambda numbers, _: numbers.metrics(),
             "/scheduler": lambda numbers, _: numbers.scheduler(),
             "/nodes": _nodes,
@@ -264,7 +113,7 @@ class ResourceManagerRest:
             "/apps/{app}/priority": lambda n, r: {"priority": n.app(_job(n, r))["priority"]},
             "/apps/{app}/appattempts": _attempts,
             attempt: _attempt,
-            f"{attempt}/containers": _containers,
+            f"{attempt}/containers": lambda n, r: listed("containers", "container", _held(n, r)),
             f"{attempt}/containers/{{container}}": _container,
             "/appstatistics": _statistics,
         }
@@ -276,7 +125,7 @@ class ResourceManagerRest:
         for path, kind in {"queue": QUEUE, "priority": PRIORITY, "timeout": TIMEOUT}.items():
             app.router.add_put(f"{_ROOT}/apps/{{app}}/{path}", answering(partial(_refuse, kind)))
 
-    def _of_numbers(self, answer: Answer) -> Handler:
+    def _of_numbers(self, answer: Callable[[Numbers, web.Request], Row]) -> Handler:
         async def handle(request: web.Request) -> web.Response:
             numbers = await self._numbers(request)
             response = respond(request, answer(numbers, request))
@@ -291,7 +140,7 @@ class ResourceManagerRest:
         url = f"{request.scheme}://{request.host}"
         return Numbers(status, self._begun_ms, url, self._addresses)
 
-    async def _app(self, request: web.Request) -> dict[str, Any]:
+    async def _app(self, request: web.Request) -> Row:
         """A job, with its stages as they were a moment later."""
         numbers = await self._numbers(request)
         job = _job(numbers, request)
@@ -329,20 +178,19 @@ async def _wanted_state(request: web.Request) -> tuple[str, str]:
     return str(given["state"]).upper(), shortened(why, REASON_LETTERS_MAX)
 
 
-async def _refuse(kind: str, request: web.Request) -> dict[str, Any]:
+async def _refuse(kind: str, request: web.Request) -> Row:
     """What YARN changes of an application, and nothing here does."""
     fields(kind, await json_body(request))
     raise bad(f"{kind}: a job's queue, priority and time can't be changed")
 
 
-# Nodes -------------------------------------------------------------------------------------------
-def _nodes(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    states = several(request, "states", (*_NODE_STATES, *_STATES))
-    nodes = [numbers.node(node) for node in numbers.status.nodes]
-    return listed("nodes", "node", (n for n in nodes if not states or n["state"] in states))
+def _nodes(numbers: Numbers, request: web.Request) -> Row:
+    nodes = map(numbers.node, numbers.status.nodes)
+    known = {"states": ("state", (*_NODE_STATES, *_STATES))}
+    return listed("nodes", "node", passing(request, nodes, known))
 
 
-def _node(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _node(numbers: Numbers, request: web.Request) -> Row:
     wanted = request.match_info["node"]
     for node in numbers.status.nodes:
         if wanted in (node_id(node), node.node):
@@ -350,22 +198,19 @@ def _node(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     raise not_found(f"nodeId, {wanted[:80]}, is not found")
 
 
-# Applications ------------------------------------------------------------------------------------
-def _apps(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _apps(numbers: Numbers, request: web.Request) -> Row:
     apps = [numbers.app(job) for job in numbers.status.jobs]
-    finals = several(request, "finalStatus", _FINALS)
-    apps = [app for app in apps if not finals or app["finalStatus"] in finals]
-    for wanted in (several(request, "states", _STATES), several(request, "state", _STATES)):
-        apps = [app for app in apps if not wanted or app["state"] in wanted]
     types = {each.upper() for each in texts(request, "applicationTypes")}
     tags = {each.lower() for each in texts(request, "applicationTags")}
     apps = [app for app in apps if not types or app["applicationType"] in types]
     apps = [app for app in apps if not tags or tags & set(app["applicationTags"].split(","))]
-    left = passing(request, apps, ("user", "queue", "name"), _TIMES)
+    of_state = ("state", _STATES)
+    known = {"finalStatus": ("finalStatus", _FINALS), "states": of_state, "state": of_state}
+    left = passing(request, apps, known, ("user", "queue", "name"), _TIMES)
     return listed("apps", "app", left)
 
 
-def _statistics(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _statistics(numbers: Numbers, request: web.Request) -> Row:
     wanted = several(request, "states", _STATES) or set(_STATES)
     types = {each.lower() for each in texts(request, "applicationTypes")}
     if len(types) > 1:
@@ -380,39 +225,40 @@ def _statistics(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     return {"appStatInfo": {"statItem": items}}
 
 
-# Attempts of applications, and containers --------------------------------------------------------
-def _attempts(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _attempts(numbers: Numbers, request: web.Request) -> Row:
     """One: the job's master lives in the ResourceManager."""
     app = numbers.app(_job(numbers, request))
-    told = {"id": 1, "startTime": app["startedTime"], "finishedTime": app["finishedTime"]}
-    told |= {"containerId": "", "nodeHttpAddress": "", "nodeId": "", "logsLink": ""}
-    return {"appAttempts": {"appAttempt": [told | {"appAttemptId": _attempt_id(app)}]}}
+    attempt = {"id": 1, "startTime": app["startedTime"], "finishedTime": app["finishedTime"]}
+    attempt |= dict.fromkeys(("containerId", "nodeHttpAddress", "nodeId", "logsLink"), "")
+    return {"appAttempts": {"appAttempt": [attempt | {"appAttemptId": _attempt_id(app)}]}}
 
 
-def _attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _attempt(numbers: Numbers, request: web.Request) -> Row:
     app = _app_of_attempt(numbers, request)
-    told = {"appAttemptId": _attempt_id(app), "amContainerId": "", "host": "", "rpcPort": -1}
-    state = "FINISHED" if app["finishedTime"] else "RUNNING"
-    told |= {"appAttemptState": state, "trackingUrl": app["trackingUrl"]}
-    times = {"startedTime": app["startedTime"], "finishedTime": app["finishedTime"]}
-    return {"appAttempt": told | times | {"diagnosticsInfo": app["diagnostics"]}}
+    return {
+        "appAttempt": {
+            "appAttemptId": _attempt_id(app),
+            "amContainerId": "",
+            "host": "",
+            "rpcPort": -1,
+            "appAttemptState": "FINISHED" if app["finishedTime"] else "RUNNING",
+            "diagnosticsInfo": app["diagnostics"],
+            **{name: app[name] for name in ("trackingUrl", "startedTime", "finishedTime")},
+        }
+    }
 
 
-def _containers(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _held(numbers: Numbers, request: web.Request) -> list[Row]:
     _app_of_attempt(numbers, request)
-    return listed("containers", "container", numbers.containers(_job(numbers, request).job))
+    return numbers.containers(_job(numbers, request).job)
 
 
-def _container(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    _app_of_attempt(numbers, request)
-    wanted = request.match_info["container"]
-    for container in numbers.containers(_job(numbers, request).job):
-        if container["containerId"] == wanted:
-            return {"container": container}
-    raise not_found(f"container with id: {wanted[:80]} not found")
+def _container(numbers: Numbers, request: web.Request) -> Row:
+    wanted, why = request.match_info["container"], "container with id: {} not found"
+    return {"container": only(_held(numbers, request), "containerId", wanted, why)}
 
 
-def _app_of_attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
+def _app_of_attempt(numbers: Numbers, request: web.Request) -> Row:
     app = numbers.app(_job(numbers, request))
     wanted = request.match_info["attempt"]
     if wanted != _attempt_id(app):
@@ -420,7 +266,7 @@ def _app_of_attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
     return app
 
 
-def _attempt_id(app: dict[str, Any]) -> str:
+def _attempt_id(app: Row) -> str:
     return str(app["id"]).replace("application", "appattempt", 1) + "_000001"
 
 
@@ -430,3 +276,149 @@ def _job(numbers: Numbers, request: web.Request) -> JobStatus:
         if wanted == numbers.app_id(job):
             return job
     raise not_found(f"app with id: {wanted[:80]} not found")
+
+
+# NodeManagers ------------------------------------------------------------------------------------
+class NodeAddresses:
+    """The addresses of the nodes' NodeManagers, and the sockets that listen there."""
+
+    def __init__(self, topology: Topology, gateway: socket.socket) -> None:
+        """``gateway``: the socket at which the gateway listens."""
+        self.sockets: list[socket.socket] = []
+        self.of_nodes: dict[NodeId, str] = {}
+        self._hosts: dict[str, NodeId] = {}
+        if not is_loopback(gateway):
+            return
+        port = gateway.getsockname()[1]
+        for number, node in enumerate(topology.nodes()[:NODES_MAX]):
+            host = f"127.1.0.{number + 1}"
+            try:
+                self.sockets.append(listen_at(host, port))
+            except OSError:
+                continue  # somebody else has it
+            self._hosts[host] = node.id
+            self.of_nodes[node.id] = f"{host}:{port}"
+
+    def node_of(self, request: web.Request) -> NodeId | None:
+        """The node that a request was sent to; None if it was sent to the gateway's own address."""
+        transport = request.transport
+        host = transport.get_extra_info("sockname", ("",))[0] if transport is not None else ""
+        return self._hosts.get(host)
+
+
+class NodeRest:
+    """Answers the requests below ``/ws/v1/node``."""
+
+    def __init__(self, stores: Stores, folder: RunFolder, addresses: NodeAddresses) -> None:
+        self._stores = stores
+        self._begun_ms = int(folder.made_s * 1000)
+        self._addresses = addresses
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        answers: dict[str, Callable[[NodeNumbers, web.Request], Row]] = {
+            **dict.fromkeys(("", "/", "/info"), lambda node, _: node.info()),
+            "/apps": _node_apps,
+            "/apps/{app}": _node_app,
+            "/containers": lambda node, _: listed("containers", "container", node.containers()),
+            "/containers/{container}": _node_container,
+        }
+        for path, answer in answers.items():
+            for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
+                kind = NODE_APPS if path == "/apps" else PLAIN
+                app.router.add_get(base + path, answering(partial(self._answer, answer), kind))
+
+    async def _answer(
+        self, answer: Callable[[NodeNumbers, web.Request], Row], request: web.Request
+    ) -> Row:
+        async with self._stores.one() as store:
+            status = await store.ask(GetClusterStatus(), ClusterStatus)
+        wanted = request.match_info.get("node") or self._addresses.node_of(request)
+        if wanted is None:
+            raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")
+        for node in status.nodes:
+            if node.node == wanted:
+                return answer(NodeNumbers(Numbers(status, self._begun_ms), node), request)
+        raise not_found(f"node {wanted[:80]} is not there")
+
+
+class NodeNumbers:
+    """What a NodeManager would say."""
+
+    def __init__(self, numbers: Numbers, node: NodeStatus) -> None:
+        self._numbers = numbers
+        self._node = node
+        #: attempts that hold its slots, each with the id of its container
+        self._held = {
+            attempt: container_id(numbers.begun_ms, attempt)
+            for attempt in (node.attempts if node.alive else ())
+        }
+
+    def info(self) -> Row:
+        """``nodeInfo``."""
+        node = self._numbers.node(self._node)
+        total = node["usedVirtualCores"] + node["availableVirtualCores"]
+        return {
+            "nodeInfo": {
+                "id": node["id"],
+                "nodeHostName": node["nodeHostName"],
+                "nodeHealthy": self._node.alive,
+                "healthReport": node["healthReport"],
+                "lastNodeUpdateTime": node["lastHealthUpdate"],
+                "totalVmemAllocatedContainersMB": total * SLOT_MB,
+                "totalPmemAllocatedContainersMB": total * SLOT_MB,
+                "totalVCoresAllocatedContainers": total,
+                "vmemCheckEnabled": False,
+                "pmemCheckEnabled": True,
+                **versions("nodeManager"),
+                **versions("hadoop"),
+                "railyard": node["railyard"] | {"rack": node["rack"]},
+            }
+        }
+
+    def apps(self) -> list[Row]:
+        """The applications with containers on this node."""
+        jobs = set(map(job_of, self._held))
+        return [
+            {
+                "id": self._numbers.app_id(job),
+                "state": "RUNNING",
+                "user": job.user,
+                "containerids": [c for a, c in self._held.items() if job_of(a) == job.job],
+            }
+            for job in self._numbers.status.jobs
+            if job.job in jobs
+        ]
+
+    def containers(self) -> list[Row]:
+        """The containers of this node."""
+        users = {job.job: job.user for job in self._numbers.status.jobs}
+        return [
+            {
+                "id": container,
+                "state": "RUNNING",
+                "exitCode": _STILL_RUNNING,
+                "diagnostics": "",
+                "user": users.get(job_of(attempt), ""),
+                "totalMemoryNeededMB": SLOT_MB,
+                "totalVCoresNeeded": 1,
+                "nodeId": node_id(self._node),
+                "containerLogsLink": "",
+                "railyard": {"attempt": attempt},
+            }
+            for attempt, container in self._held.items()
+        ]
+
+
+def _node_apps(node: NodeNumbers, request: web.Request) -> Row:
+    apps = passing(request, node.apps(), {"state": ("state", _APP_STATES)}, ("user",))
+    return listed("apps", "app", apps)
+
+
+def _node_app(node: NodeNumbers, request: web.Request) -> Row:
+    return {"app": only(node.apps(), "id", request.match_info["app"], "app with id {} not found")}
+
+
+def _node_container(node: NodeNumbers, request: web.Request) -> Row:
+    wanted, why = request.match_info["container"], "container with id, {}, not found"
+    return {"container": only(node.containers(), "id", wanted, why)}
