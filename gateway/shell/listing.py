@@ -12,13 +12,11 @@ from typing import Any
 from railyard.gateway.shell.command import (
     Command,
     Misused,
-    below,
-    entries,
     letters,
     options_of,
     size,
 )
-from railyard.gateway.shell.paths import Found, Wrong, status_of
+from railyard.gateway.shell.paths import Found, Wrong
 
 
 def ls(command: Command) -> None:
@@ -39,7 +37,7 @@ def lsr(command: Command) -> None:
 
 
 def _list(folder: Found, command: Command, table: _Table) -> None:
-    shown = _sorted(entries(command, folder), command)
+    shown = _sorted(folder.entries(), command)
     if shown and not command.has("C", "R"):
         print(f"Found {len(shown)} items")
     table.widen(shown)
@@ -106,7 +104,7 @@ def find(command: Command) -> None:
     """-find PATH ... [-name PATTERN] [-iname PATTERN] [-print] [-print0]"""
     paths, matches, end = _expression(command.arguments)
     for found in command.found(paths or ["."]):
-        for each in (found, *(below(command, found) if found.is_folder else ())):
+        for each in found.everything():
             name = each.path.rsplit("/", 1)[1]
             if all(pattern.match(name) for pattern in matches):
                 sys.stdout.write(f"{each.shown}{end}")
@@ -148,7 +146,7 @@ def du(command: Command) -> None:
         if command.has("s") or not found.is_folder:
             rows.append(_used(command, found))
         else:
-            rows += [_used(command, entry) for entry in entries(command, found)]
+            rows += [_used(command, entry) for entry in found.entries()]
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
     for length, disk, shown in rows:
         print(f"{length:<{widths[0]}}  {disk:<{widths[1]}}  {shown}")
@@ -223,16 +221,8 @@ def _stat(pattern: str, found: Found) -> str:
         "X": read_ms,
         "%": "%",
     }
-    text, at = "", 0
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "%" and pattern[at + 1 : at + 2] in values:
-            at += 1
-            text += str(values[pattern[at]])
-        else:
-            text += letter
-        at += 1
-    return text
+    named = rf"%([{''.join(values)}])"
+    return re.sub(named, lambda match: str(values[match[1]]), pattern)
 
 
 def _utc_time(since_1970_ms: int) -> str:
@@ -244,14 +234,15 @@ def test(command: Command) -> None:
     command.need(1, 1)
     if not command.options:
         raise Misused("No test flag given")
-    status = status_of(command.web, command.path(command.arguments[0]))
-    folder = status is not None and status["type"] == "DIRECTORY"
+    found = command.at(command.arguments[0])
+    is_file = found.exists() and not found.is_folder
+    length, entries = found.status.get("length", 0), found.status.get("childrenNum", 0)
     holds = {
-        **dict.fromkeys("ewr", status is not None),  # permissions are not enforced
-        "d": folder,
-        "f": status is not None and not folder,
-        "s": status is not None and (status["length"] > 0 or status["childrenNum"] > 0),
-        "z": status is not None and not folder and status["length"] == 0,
+        **dict.fromkeys("ewr", found.exists()),  # permissions are not enforced
+        "d": found.is_folder,
+        "f": is_file,
+        "s": length > 0 or entries > 0,
+        "z": is_file and length == 0,
     }
     command.status = 0 if all(holds[option] for option in command.options) else 1
 
@@ -259,10 +250,7 @@ def test(command: Command) -> None:
 def checksum(command: Command) -> None:
     """-checksum PATH ..."""
     command.need(1)
-    for found in command.found(command.arguments):
-        if found.is_folder:
-            command.failed(f"`{found.shown}': Is a directory")
-            continue
+    for found in command.files(command.arguments):
         told = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
         digits = told["bytes"][: 2 * told["length"]]
         print(f"{found.shown}\t{told['algorithm']}\t{digits}")
@@ -275,7 +263,7 @@ def getfacl(command: Command) -> None:
         raise Misused("Too many arguments")
     every = [*command.found(command.arguments)]
     if command.has("R"):
-        every += [each for top in every if top.is_folder for each in below(command, top)]
+        every = [each for top in every for each in top.everything()]
     for found in every:
         told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
         print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
