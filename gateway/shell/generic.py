@@ -215,10 +215,8 @@ class Generic:
 
     def set(self, text: str, given: str) -> None:
         """Take NAME=VALUE of an option such as -D."""
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals):
-            raise UsageError(f"{given}: need NAME=VALUE")
-        self._set[name.strip()] = value
+        name, value = name_and_value(text, given)
+        self._set[name] = value
 
     def settings(self) -> dict[str, str]:
         """All settings that were given, those of files as well."""
@@ -273,6 +271,14 @@ class Generic:
             if wanted is not None:
                 return _wanted(given, wanted, lambda: find_gateway(self._folder))
         return find_gateway(self._folder)
+
+
+def name_and_value(text: str, given: str) -> tuple[str, str]:
+    """The parts of NAME=VALUE; ``given``: as it was typed, with its option."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise UsageError(f"{given}: need NAME=VALUE")
+    return name.strip(), value
 
 
 def _once(option: str, value: str, before: str | None) -> str:

@@ -1,4 +1,7 @@
-"""The options of ``hadoop jar``: Hadoop's generic ones and those of its streaming jar."""
+"""``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
+
+What it prints are the lines of Hadoop's log, on standard error, by which programs follow jobs.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from railyard.cluster.acceptance import Accepted, idle, refused, used
+from railyard.cluster.acceptance import Accepted, Effect, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, command_words, first_line_fault
-from railyard.gateway.shell.generic import Generic, takes_value
+from railyard.gateway.shell.generic import Generic, name_and_value, takes_value
+from railyard.gateway.shell.jobs import counter_lines
 from railyard.gateway.shell.paths import STORES, absolute, local_path, status_of, uri_of
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
@@ -33,14 +37,17 @@ _ONE = {
 }
 #: {option: (whether it names archives, whether they are the block store's without a scheme)}
 _FILES = {
+    "-file": (False, False),
     "-files": (False, False),
     "-archives": (True, False),
     "-cacheFile": (False, True),
     "-cacheArchive": (True, True),
 }
-_IDLE_FLAGS = ("-verbose", "-debug")
+_FLAGS = ("-background", "-verbose", "-debug")
 _DEBUG = refused("the stderr of a failed attempt is shown")
 _HELP = used("what can be given, and no job")
+_USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
+  -D k=v             a setting of the job, such as mapreduce.job.reduces=4"""
 OPTIONS = Accepted(
     "hadoop jar: options",
     "option",
@@ -51,11 +58,11 @@ OPTIONS = Accepted(
         "-cacheFile": used("a file for the working directory"),
         "-cacheArchive": used("an archive, unpacked there"),
         "-file": used("a local file for the working directory"),
-        "-input": used("a file, a folder or a pattern"),
-        "-output": used("the folder for the output"),
-        "-mapper": used("the maps' command"),
+        "-input": used("a file, a folder or a pattern; may be repeated"),
+        "-output": used("the folder for the output, which must not exist"),
+        "-mapper": used("the maps' command: gets lines, writes lines: key, tab, value"),
         "-combiner": used("the command for some of a map's sorted lines"),
-        "-reducer": used("the reduces' command; NONE, aggregate"),
+        "-reducer": used("the reduces' command: gets sorted lines; NONE, aggregate"),
         "-partitioner": used("HashPartitioner, KeyFieldBasedPartitioner"),
         "-inputformat": used("TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"),
         "-outputformat": used("TextOutputFormat; others are refused"),
@@ -77,22 +84,6 @@ OPTIONS = Accepted(
         "-lazyOutput": refused("each reduce writes its file"),
     },
 )
-USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
-  -D k=v                    a setting of the job, such as mapreduce.job.reduces=4
-  -files a,b#name           files for the working directory of each attempt
-  -archives x.zip#name      archives, unpacked there
-  -input PATH               a file, a folder or a pattern; may be repeated
-  -output PATH              a folder, which must not exist
-  -mapper COMMAND           gets lines, writes lines: key, tab, value
-  -combiner COMMAND         gets some of a mapper's sorted lines
-  -reducer COMMAND          gets sorted lines; NONE, aggregate
-  -partitioner CLASS        HashPartitioner or KeyFieldBasedPartitioner
-  -file PATH                a local file for the working directory
-  -cmdenv k=v               a variable of the programs' environment
-  -numReduceTasks N
-  -inputformat CLASS        TextInputFormat
-  -outputformat CLASS       TextOutputFormat
-  -background               submit, and do not wait"""
 
 
 class Shipped(NamedTuple):
@@ -131,12 +122,11 @@ class JarOptions:
         rest = list(arguments)
         while rest:
             self._take(rest.pop(0), rest)
-        missing = [name for name in ("input", "output", "mapper") if not self._has(name)]
+        needed = {"input": self.inputs}
+        needed |= {name: self.request.get(name) for name in ("output", "mapper")}
+        missing = [name for name, value in needed.items() if not value]
         if missing and not self.help:
             raise UsageError(f"Missing required option: {missing[0]}")
-
-    def _has(self, name: str) -> bool:
-        return bool(self.inputs if name == "input" else self.request.get(name))
 
     @property
     def settings(self) -> dict[str, str]:
@@ -150,10 +140,8 @@ class JarOptions:
         entry = OPTIONS.check(option)
         if entry is _HELP:
             self.help = True
-        elif option == "-background":
-            self.background = True
-        elif option in _IDLE_FLAGS:
-            pass
+        elif option in _FLAGS:
+            self.background |= option == "-background"
         elif not rest:
             raise UsageError(f"{option}: need a value")
         else:
@@ -167,19 +155,23 @@ class JarOptions:
         elif option == "-jobconf":
             self.generic.set(value, f"{option} {value}")
         elif option == "-cmdenv":
-            self._set(self.environment, value, option)
+            name, text = name_and_value(value, f"{option} {value}")
+            self.environment[name] = text
         elif option == "-input":
             self.inputs += _commas(value)
-        elif option == "-file":
-            self.files.append(Shipped(value))
-        elif option in _FILES:
-            self.files += [Shipped(each, *_FILES[option]) for each in _commas(value)]
+        else:
+            several = [value] if option == "-file" else _commas(value)
+            self.files += [Shipped(each, *_FILES[option]) for each in several]
 
-    def _set(self, into: dict[str, str], text: str, option: str) -> None:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"{option} {text}: need NAME=VALUE")
-        into[name.strip()] = value
+
+def usage() -> str:
+    """How jobs are given, with the options that are used."""
+    lines = [
+        f"  {name:<18} {entry.note}"
+        for name, entry in OPTIONS.entries.items()
+        if entry.effect is Effect.USED
+    ]
+    return "\n".join([_USAGE, *lines])
 
 
 def _commas(text: str) -> list[str]:
@@ -187,21 +179,17 @@ def _commas(text: str) -> list[str]:
     return [part for part in re.findall(r"(?:\{[^{}]*\}|[^,])+", text) if part]
 
 
-# What can be known of a job's programs before it is submitted: files of -files are local then.
-
-
-_OPTIONS = {"-mapper": "mapper", "-combiner": "combiner", "-reducer": "reducer"}
+# What can be known of programs before a job is submitted: files of -files are local then ----------
 #: Programs whose first argument is a file that they run, unless an option says otherwise.
 _INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
-_WORKING_FOLDER = "the working folder of each attempt"
 
 
 def check_programs(options: JarOptions) -> None:
     """Raise ``UsageError`` for a program that no attempt could start."""
     shipped = {each.name: each for each in options.files}
-    for option, key in _OPTIONS.items():
+    for option in ("-mapper", "-combiner", "-reducer"):
         try:
-            words = command_words(options.request.get(key, ""))
+            words = command_words(options.request.get(_ONE[option], ""))
         except ValueError:
             continue  # the gateway says what is wrong
         if words:
@@ -228,7 +216,7 @@ def _check_file(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:
         raise UsageError(f"{option} {word}: need {last}, in the working folder: {why}")
     if Path(word).is_file():
         called = f", where it is {last}" if len(names) > 1 else ""
-        right = f"-files {word} puts it into {_WORKING_FOLDER}{called}"
+        right = f"-files {word} puts it into the working folder of each attempt{called}"
         raise UsageError(f"{option} {word}: was not shipped: {right}")
 
 
@@ -255,11 +243,7 @@ def _scripts(words: tuple[str, ...]) -> Iterator[str]:
             return
 
 
-# ``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
-#
-# What it says are the lines of Hadoop's log, on standard error, by which programs follow jobs.
-
-
+# The job ----------------------------------------------------------------------------------------
 _LOOK_S = 0.25
 #: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
 _PATIENCE_S = 60.0
@@ -269,12 +253,12 @@ _STAGING = "/tmp/hadoop-yarn/staging"
 def run(arguments: list[str], generic: Generic, user: str) -> int:
     """Carry out ``hadoop jar X.jar ...``; returns the exit status."""
     if not arguments or arguments[0].startswith("-"):
-        print("Usage: hadoop jar JAR [options]\n" + USAGE, file=sys.stderr)
+        print(usage(), file=sys.stderr)
         return 1
     try:
         options = JarOptions(arguments[1:], generic)
         if options.help:
-            print(USAGE)
+            print(usage())
             return 0
         check_programs(options)
         return _Submission(options, generic.connect(user)).run()
@@ -409,14 +393,6 @@ def _show_failure(failure: dict[str, Any]) -> None:
     _log("INFO", "mapreduce.Job", f"Task Id : {failure['attempt']}, Status : FAILED")
     lines = [f"Error: {failure['reason']} (on {failure['node']})"]
     print("\n".join([*lines, *failure["stderr"].splitlines()]), file=sys.stderr)
-
-
-def counter_lines(groups: dict[str, dict[str, int]]) -> list[str]:
-    """{group: {counter: count}} as Hadoop shows it."""
-    lines = [f"Counters: {sum(map(len, groups.values()))}"]
-    for group, counters in groups.items():
-        lines += [f"\t{group}", *(f"\t\t{name}={count}" for name, count in counters.items())]
-    return lines
 
 
 def _log(level: str, logger: str, message: str) -> None:

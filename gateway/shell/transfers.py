@@ -102,7 +102,7 @@ def _unpacked(command: Command, found: Found) -> Iterator[bytes]:
 
 # Copying -----------------------------------------------------------------------------------------
 class _Local:
-    """A file or folder of this machine, there or to be made; "-" is standard input."""
+    """A file or folder of this machine, there or to be made."""
 
     def __init__(self, typed: str, name: str = "") -> None:
         self.shown = typed
@@ -115,14 +115,14 @@ class _Local:
 
     @property
     def is_folder(self) -> bool:
-        return self.shown != "-" and self.path.is_dir()
+        return self.path.is_dir()
 
     @property
     def parent(self) -> _Local:
         return _Local(str(self.path.absolute().parent))
 
     def exists(self) -> bool:
-        return self.shown == "-" or self.path.exists()
+        return self.path.exists()
 
     def below(self, name: str) -> _Local:
         return _Local(str(self.path / name))
@@ -134,8 +134,6 @@ class _Local:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def opened(self) -> contextlib.AbstractContextManager[IO[bytes]]:
-        if self.shown == "-":
-            return contextlib.nullcontext(sys.stdin.buffer)
         return open(self.path, "rb")
 
     def write(self, data: Readable, kept: dict[str, Any], *, replaces: bool) -> None:
@@ -148,8 +146,6 @@ class _Local:
         partly.replace(self.path)
 
     def attributes(self) -> dict[str, Any]:
-        if self.shown == "-":
-            return {}
         status = self.path.stat()
         try:
             owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
@@ -171,7 +167,25 @@ class _Local:
             os.utime(self.path, ns=(times_ms[0] * 10**6, times_ms[1] * 10**6))
 
 
+class _Input(_Local):
+    """Standard input, as a file to be read."""
+
+    def exists(self) -> bool:
+        return True
+
+    def opened(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        return contextlib.nullcontext(sys.stdin.buffer)
+
+    def attributes(self) -> dict[str, Any]:
+        return {}
+
+
 Place = Found | _Local
+
+
+def _local(typed: str) -> _Local:
+    """What is read."""
+    return _Input(typed) if typed == "-" else _Local(local_path(typed))
 
 
 def _destination(command: Command, place: Place, sources: int) -> Callable[[str], Place]:
@@ -183,7 +197,7 @@ def _destination(command: Command, place: Place, sources: int) -> Callable[[str]
         raise Wrong(f"`{place.shown}': Is not a directory")
     if is_there and not into and not command.has("f"):
         raise Wrong(f"`{place.shown}': File exists")
-    if not is_there and not place.parent.is_folder:
+    if not is_there and not place.parent.exists():
         raise Wrong(f"`{place.shown}': No such file or directory: `{place.uri}'")
     return place.below if into else lambda _: place
 
@@ -228,7 +242,7 @@ def move_from_local(command: Command) -> None:
 def _put(command: Command, *, removes: bool = False) -> None:
     sources, typed = _sources_and_target(command, 1)
     target = _destination(command, command.at(typed), len(sources))
-    for source in map(_Local, map(local_path, sources)):
+    for source in map(_local, sources):
         before = command.failures
         _copy(command, source, target(source.name))
         if removes and command.failures == before and source.path.is_file():
@@ -246,7 +260,7 @@ def append_to_file(command: Command) -> None:
     if len(command.arguments) == 1:
         raise Wrong("missing destination argument")
     sources, typed = _sources_and_target(command, 1)
-    locals_ = [_Local(local_path(each)) for each in sources]
+    locals_ = list(map(_local, sources))
     for local in locals_:
         if not local.exists():
             raise Wrong(str(local.path.absolute()))
