@@ -19,7 +19,7 @@ from aiohttp import web
 
 from railyard.cluster.ids import is_attempt
 from railyard.gateway.http.answers import RemoteError
-from railyard.gateway.page.history import Kept, listed
+from railyard.gateway.page.history import RunHistory, listed
 from railyard.gateway.page.theme import LIVE_PARTS, live_page, script
 
 VIEWERS_MAX = 32
@@ -31,8 +31,8 @@ _SILENCE_S_MAX = 10.0
 class Viewers:
     """Those who look at one run.  All calls are on the server's event loop."""
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept = kept
+    def __init__(self, history: RunHistory) -> None:
+        self.history = history
         #: of each, what waits for it, and its connection
         self._queues: dict[asyncio.Queue[bytes | None], asyncio.Transport | None] = {}
         self._trouble = _message("trouble", b"[]")
@@ -65,17 +65,17 @@ class Viewers:
         """Answer a browser's request with everything, and go on until it hangs up."""
         with self._one(request.transport) as queue:
             # together with the queue, so that nothing is missed
-            whole, trouble = self.kept.whole(), self._trouble
+            whole, trouble = self.history.whole(), self._trouble
             response = web.StreamResponse()
             response.content_type = "text/event-stream"
             response.headers["Cache-Control"] = "no-store"
             await response.prepare(request)
-            head = msgspec.json.encode(self.kept.head)
+            head = msgspec.json.encode(self.history.head)
             await response.write(_message("whole", head))
             for piece in whole:
                 await response.write(_message("rows", piece))
             await response.write(trouble + _message("ready", b"true"))
-            while self.kept.head["live"] and (message := await _next(queue)) is not None:
+            while self.history.head["live"] and (message := await _next(queue)) is not None:
                 await response.write(message)
             return response
 

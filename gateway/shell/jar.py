@@ -122,7 +122,7 @@ class JarOptions:
         rest = list(arguments)
         while rest:
             self._take(rest.pop(0), rest)
-        needed = {"input": self.inputs}
+        needed: dict[str, object] = {"input": self.inputs}
         needed |= {name: self.request.get(name) for name in ("output", "mapper")}
         missing = [name for name, value in needed.items() if not value]
         if missing and not self.help:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import threading
 import zlib
 
 import pytest
@@ -18,7 +17,6 @@ from railyard.gateway.http import connections
 from railyard.gateway.http.answers import JSON_BYTES_MAX, json_body
 from railyard.gateway.http.connections import answer
 from railyard.gateway.http.guard import CrossOrigin, guard, origins_of
-from railyard.gateway.stores import Worker
 
 SOUND = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -251,26 +249,6 @@ def test_an_origin_is_as_browsers_send_it(typed):
 
 
 # Clients of the cluster that the gateway lends, and the threads that make their calls.
-
-
-def test_a_worker_returns_raises_and_goes_on():
-    async def main():
-        worker = Worker("test")
-        assert await worker.call(lambda: 6 * 7) == 42
-        with pytest.raises(ZeroDivisionError):
-            await worker.call(lambda: 1 // 0)
-        threads = [await worker.call(threading.current_thread) for _ in range(2)]
-        assert threads[0] is threads[1]
-        goes_on = threading.Event()
-        waiting = worker.call(goes_on.wait)
-        waiting.cancel()
-        goes_on.set()
-        assert await worker.call(lambda: "after") == "after"
-        worker.end()
-        await asyncio.to_thread(threads[0].join, 30)
-        assert not threads[0].is_alive()
-
-    asyncio.run(main())
 
 
 class Store:
