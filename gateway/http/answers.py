@@ -115,9 +115,7 @@ def remote_error(error: Exception) -> RemoteError | None:
     return None
 
 
-# The bodies of requests and answers: none is waited for without end, and JSON has a limit.
-
-
+# Bodies: none is waited for without end, and JSON has a limit -------------------------------------
 T = TypeVar("T")
 #: A client that sends or takes nothing of a body for so long is given up.
 SILENT_S = 300.0
@@ -134,12 +132,6 @@ async def arriving(coming: Awaitable[T]) -> T:
     except TimeoutError:
         why = f"nothing of the body came for {SILENT_S:g} s"
         raise RemoteError(408, "IOException", why) from None
-
-
-def cut_off(request: web.BaseRequest) -> None:
-    """Close a connection at once, so that a client sees that its answer is not whole."""
-    if request.transport is not None:
-        request.transport.abort()
 
 
 async def whole_body(request: web.Request, bytes_max: int = JSON_BYTES_MAX) -> bytes:

@@ -42,7 +42,7 @@ _HELD_BYTES = 2**20
 _WARNED_EVERY_S = 10.0
 _LETTERS_MAX = 300
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
-# Of Linux' answers about sockets
+#: Of requests to Linux about sockets, and its answers.
 _SOCK_DIAG = 4  #: the netlink family
 _BY_FAMILY = 20  #: the kind of a request for one socket
 _REQUEST = 1

@@ -266,7 +266,7 @@ class Store:
 
 def test_clients_that_nobody_needs_are_closed(monkeypatch):
     monkeypatch.setattr(stores, "Store", Store)
-    monkeypatch.setattr(stores, "_IDLE_S", 0.01)
+    monkeypatch.setattr(stores, "_IDLE_S", 0.2)
 
     async def main():
         lending = stores.Stores(None, None)
@@ -295,7 +295,7 @@ def test_clients_that_nobody_needs_are_closed(monkeypatch):
             await asyncio.sleep(0.01)
         async with lending.one() as store:
             assert store in lent
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         assert Store.closed == 4
         lending.close()
         assert Store.closed == 6
