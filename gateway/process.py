@@ -36,7 +36,7 @@ _KEPT_BYTES = 16 * 2**20
 
 
 def main(daemon: Daemon) -> None:
-    """Serve HTTP until told to stop, at the port where an earlier gateway of the cluster was."""
+    """Serve HTTP until it is stopped, at the port where an earlier gateway of the cluster was."""
     keep_freed_memory(_KEPT_BYTES)
     folder, config = daemon.folder, daemon.config
     earlier = known(folder)

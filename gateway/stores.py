@@ -78,7 +78,8 @@ class Stores:
     async def one(self) -> AsyncIterator[Store]:
         """A client for the length of the block."""
         async with self._turns:
-            store = self._free.pop() if self._free else self._new()
+            new = partial(Store, self._folder, self._config, self._context)
+            store = self._free.pop() if self._free else new()
             try:
                 yield store
             except asyncio.CancelledError:
@@ -89,13 +90,20 @@ class Stores:
                 raise
             self._take_back(store)
 
+    async def ask(self, message: Message, answer: type[M]) -> M:
+        """Ask the ResourceManager."""
+        async with self.one() as store:
+            return await store.ask(message, answer)
+
+    async def call(self, act: Callable[[DfsClient], T]) -> T:
+        """Run ``act(client)`` in the thread of one."""
+        async with self.one() as store:
+            return await store.call(act)
+
     def close(self) -> None:
         """Close all clients that are not lent."""
         for store in self._free:
             store.close()
-
-    def _new(self) -> Store:
-        return Store(self._folder, self._config, self._context)
 
     def _take_back(self, store: Store) -> None:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,7 @@
-"""Errors as Hadoop's interfaces tell them: JSON with an exception's name, never a stack trace."""
+"""Errors as Hadoop's interfaces have them, and the bodies of requests and answers.
+
+An error is JSON with an exception's name, never a stack trace.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ from railyard.dfs.paths import (
 )
 from railyard.dfs.reader import BlockUnavailable
 
+T = TypeVar("T")
+#: A client that sends or takes nothing of a body for so long is given up.
+SILENT_S = 300.0
+JSON_BYTES_MAX = 2**20
 #: {name of an exception: its package}; others are in java.io
 _PACKAGES = {
     "HadoopIllegalArgumentException": "org.apache.hadoop",
@@ -116,12 +123,6 @@ def remote_error(error: Exception) -> RemoteError | None:
 
 
 # Bodies: none is waited for without end, and JSON has a limit -------------------------------------
-T = TypeVar("T")
-#: A client that sends or takes nothing of a body for so long is given up.
-SILENT_S = 300.0
-JSON_BYTES_MAX = 2**20
-
-
 async def arriving(coming: Awaitable[T]) -> T:
     """What comes next of a request's body; ``RemoteError`` if the client is silent for too long."""
     try:
@@ -156,7 +157,7 @@ async def json_body(request: web.Request) -> Any:
         raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
 
 
-def json_answer(told: Any) -> web.Response:
+def json_answer(answer: Any) -> web.Response:
     """An answer of JSON; msgspec writes a long listing in a tenth of json's time."""
-    body = msgspec.json.encode(told)
+    body = msgspec.json.encode(answer)
     return web.Response(body=body, content_type="application/json", charset="utf-8")

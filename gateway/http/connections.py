@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _ACCESSES = log.getChild("accesses")
 _ACCESSES.setLevel(logging.WARNING)  # none is logged
 
-#: Connections at once; a further one is told so, and closed.
+#: Connections at once; a further one is refused.
 CONNECTIONS_MAX = 512
 #: A client that has sent nothing of a request, or not all of its headers, is closed after this.
 HEADERS_S = 60.0

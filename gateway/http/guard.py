@@ -48,7 +48,7 @@ def guard(
     pages: Collection[str] = (),
     others: CrossOrigin | None = None,
 ) -> Middleware:
-    """The check of every request, and what is told of its errors; None: as on the loopback.
+    """The check of every request, and the answer to its errors; None: as on the loopback.
 
     ``pages``: paths that can be read without a token; ``others``: whose pages may read answers.
     """

@@ -122,7 +122,7 @@ class Live:
             rows, more = self._tail.read()
             self._publish(self._viewers.history.take, rows)
         if self._offset_s is not None:
-            self._on_loop(self._viewers.tell_time, now_s() + self._offset_s)
+            self._on_loop(self._viewers.send_time, now_s() + self._offset_s)
 
     def _ask_time(self) -> None:
         self._ask(self._manager, GetClusterStatus(), ClusterStatus, partial(self._on_time, now_s()))
@@ -135,7 +135,7 @@ class Live:
         if not len(self._viewers):
             return
         self._trouble.read()
-        self._on_loop(self._viewers.tell_trouble, self._trouble.words())
+        self._on_loop(self._viewers.send_trouble, self._trouble.words())
         self._times += 1
         if self._trouble.may_be_in_safe_mode or self._times % _TIMES_A_QUESTION == 0:
             take = self._trouble.take_safe_mode

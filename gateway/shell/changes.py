@@ -1,4 +1,4 @@
-"""Commands that change names and attributes."""
+"""Commands of ``hadoop fs`` that change names and attributes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NAME = r"[-_./@a-zA-Z0-9]+"
 _OWNER = re.compile(rf"({_NAME})?(?::({_NAME})?)?")
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _GROUP = re.compile(_NAME)
-#: Between two looks of "-setrep -w".
-_LOOK_S = 0.25
+#: Between two questions of "-setrep -w".
+_ASK_EVERY_S = 0.25
 
 #: {command: (verb, operation)} of what is refused
 REFUSED = {
@@ -95,7 +95,7 @@ def _await_replicas(command: Command, found: Found) -> None:
         if all(len(block["hosts"]) == replicas for block in located["BlockLocation"]):
             break
         print(".", end="", flush=True)
-        time.sleep(_LOOK_S)
+        time.sleep(_ASK_EVERY_S)
     print(" done")
 
 

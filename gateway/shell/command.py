@@ -17,6 +17,17 @@ from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.paths import Found, Wrong, absolute, find
 from railyard.gateway.shell.web import Failed, Web
 
+#: What is said of a path; of all other exceptions the message is.
+TEXTS = {
+    "FileNotFoundException": "No such file or directory",
+    "PathIsNotEmptyDirectoryException": "Directory is not empty",
+}
+_UNITS = " KMGTPE"
+_CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
+#: What ``new_mode`` understands.
+MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
+_SHIFTS = {"u": 6, "g": 3, "o": 0}
+_BITS = {"r": 4, "w": 2, "x": 1}
 #: {command: the one whose options it has}
 _ALIASES = {
     "lsr": "ls",
@@ -115,14 +126,6 @@ def options_of(command: str) -> dict[str, Entry]:
 
 
 # Commands ----------------------------------------------------------------------------------------
-#: What is said of a path; of all other exceptions the message is.
-TEXTS = {
-    "FileNotFoundException": "No such file or directory",
-    "PathIsNotEmptyDirectoryException": "Directory is not empty",
-}
-_UNITS = " KMGTPE"
-
-
 class Misused(Exception):
     """A command with an option or an argument that it has not got, or without one that it needs.
 
@@ -229,13 +232,6 @@ def size(count: int, human: bool) -> str:
 
 
 # Permissions: 640, u+x,g=r or a-w, and in listings rw-r----- --------------------------------------
-_CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
-#: What ``new_mode`` understands.
-MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
-_SHIFTS = {"u": 6, "g": 3, "o": 0}
-_BITS = {"r": 4, "w": 2, "x": 1}
-
-
 def new_mode(text: str, now: int, is_folder: bool) -> int:
     """The bits that a text makes of the bits now; the text must match ``MODE``.
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from railyard.cluster.acceptance import Accepted, Effect, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, command_words, first_line_fault
-from railyard.gateway.shell.generic import Generic, name_and_value, takes_value
+from railyard.gateway.shell.generic import Generic, name_and_value
 from railyard.gateway.shell.jobs import counter_lines
 from railyard.gateway.shell.paths import STORES, absolute, local_path, status_of, uri_of
 from railyard.gateway.shell.web import Failed, NoGateway, Web
@@ -70,20 +70,22 @@ OPTIONS = Accepted(
         "-reduces": used("the same"),
         "-cmdenv": used("a variable of the programs' environment"),
         "-background": used("submit, and do not wait"),
-        "-help": _HELP,
-        "--help": _HELP,
-        "-h": _HELP,
-        "-info": _HELP,
+        **dict.fromkeys(("-help", "--help", "-h", "-info"), _HELP),
         "-verbose": idle("of what Hadoop's client prints"),
         "-debug": idle("of what Hadoop's client keeps"),
         "-additionalconfspec": refused("give -conf"),
         "-inputreader": refused("records are lines"),
         "-io": refused("programs read and write text"),
-        "-mapdebug": _DEBUG,
-        "-reducedebug": _DEBUG,
+        **dict.fromkeys(("-mapdebug", "-reducedebug"), _DEBUG),
         "-lazyOutput": refused("each reduce writes its file"),
     },
 )
+#: Programs whose first argument is a file that they run, unless an option says otherwise.
+_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
+_ASK_EVERY_S = 0.25
+#: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
+_PATIENCE_S = 60.0
+_STAGING = "/tmp/hadoop-yarn/staging"
 
 
 class Shipped(NamedTuple):
@@ -121,7 +123,10 @@ class JarOptions:
         self.help = False
         rest = list(arguments)
         while rest:
-            self._take(rest.pop(0), rest)
+            if count := self.generic.take(rest):
+                del rest[:count]
+            else:
+                self._take(rest.pop(0), rest)
         needed: dict[str, object] = {"input": self.inputs}
         needed |= {name: self.request.get(name) for name in ("output", "mapper")}
         missing = [name for name, value in needed.items() if not value]
@@ -134,9 +139,6 @@ class JarOptions:
         return self.generic.settings()
 
     def _take(self, option: str, rest: list[str]) -> None:
-        if self.generic.take(option, rest[:1]):
-            del rest[: takes_value(option)]
-            return
         entry = OPTIONS.check(option)
         if entry is _HELP:
             self.help = True
@@ -180,10 +182,6 @@ def _commas(text: str) -> list[str]:
 
 
 # What can be known of programs before a job is submitted: files of -files are local then ----------
-#: Programs whose first argument is a file that they run, unless an option says otherwise.
-_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
-
-
 def check_programs(options: JarOptions) -> None:
     """Raise ``UsageError`` for a program that no attempt could start."""
     shipped = {each.name: each for each in options.files}
@@ -244,12 +242,6 @@ def _scripts(words: tuple[str, ...]) -> Iterator[str]:
 
 
 # The job ----------------------------------------------------------------------------------------
-_LOOK_S = 0.25
-#: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
-_PATIENCE_S = 60.0
-_STAGING = "/tmp/hadoop-yarn/staging"
-
-
 def run(arguments: list[str], generic: Generic, user: str) -> int:
     """Carry out ``hadoop jar X.jar ...``; returns the exit status."""
     if not arguments or arguments[0].startswith("-"):
@@ -282,12 +274,12 @@ class _Submission:
 
     def run(self) -> int:
         try:
-            told = self._submit()
+            accepted = self._submit()
             if self._options.background:
                 self._staged = 0  # its attempts need them
-                _log("INFO", "streaming.StreamJob", f"Job {told['job']} runs in the background")
+                _log("INFO", "streaming.StreamJob", f"Job {accepted['job']} runs in the background")
                 return 0
-            return follow(told, self._web)
+            return follow(accepted, self._web)
         finally:
             if self._staged:
                 self._web.ask("DELETE", self._staging, "DELETE", recursive="true")
@@ -302,12 +294,14 @@ class _Submission:
             "settings": options.settings,
             "environment": options.environment,
         }
-        told = self._web.own("POST", "/streaming", request)
-        _log("INFO", "mapred.FileInputFormat", f"Total input files to process : {told['splits']}")
-        _log("INFO", "impl.YarnClientImpl", f"Submitted application {told['application']}")
-        _log("INFO", "mapreduce.Job", f"The url to track the job: {told['tracking']}")
-        _log("INFO", "mapreduce.Job", f"Running job: {told['job']}")
-        return told
+        accepted = self._web.own("POST", "/streaming", request)
+        _log(
+            "INFO", "mapred.FileInputFormat", f"Total input files to process : {accepted['splits']}"
+        )
+        _log("INFO", "impl.YarnClientImpl", f"Submitted application {accepted['application']}")
+        _log("INFO", "mapreduce.Job", f"The url to track the job: {accepted['tracking']}")
+        _log("INFO", "mapreduce.Job", f"Running job: {accepted['job']}")
+        return accepted
 
     def _file(self, shipped: Shipped) -> dict[str, Any]:
         """A file of the block store if its name or its option says so, otherwise a local one."""
@@ -340,15 +334,15 @@ class _Submission:
             self._web.write(path, file, overwrite="true")
 
 
-def follow(told: dict[str, Any], web: Web) -> int:
+def follow(accepted: dict[str, Any], web: Web) -> int:
     """Say how far a job is until it has ended; returns the exit status."""
-    seen: set[str] = set()
+    reported: set[str] = set()
     shown = ""
     while True:
-        job = _looked(told["job"], web)
+        job = _figures_of(accepted["job"], web)
         for failure in job["failures"]:
-            if failure["attempt"] not in seen:
-                seen.add(failure["attempt"])
+            if failure["attempt"] not in reported:
+                reported.add(failure["attempt"])
                 _show_failure(failure)
         shares = int(100 * job["mapProgress"]), int(100 * job["reduceProgress"])
         progress = " map {}% reduce {}%".format(*shares)
@@ -356,12 +350,12 @@ def follow(told: dict[str, Any], web: Web) -> int:
             shown = progress
             _log("INFO", "mapreduce.Job", progress)
         if job["state"] != "RUNNING":
-            return _ended(told, job)
-        time.sleep(_LOOK_S)
+            return _ended(accepted, job)
+        time.sleep(_ASK_EVERY_S)
 
 
-def _looked(name: str, web: Web) -> dict[str, Any]:
-    """How a job is; a gateway or ResourceManager that is gone is waited for."""
+def _figures_of(name: str, web: Web) -> dict[str, Any]:
+    """How a job is; while its cluster does not answer, that is waited for."""
     begun_s = time.monotonic()
     while True:
         try:
@@ -370,11 +364,11 @@ def _looked(name: str, web: Web) -> dict[str, Any]:
             passes = isinstance(error, NoGateway) or error.exception == "RetriableException"
             if not passes or time.monotonic() - begun_s > _PATIENCE_S:
                 raise
-        time.sleep(_LOOK_S)
+        time.sleep(_ASK_EVERY_S)
 
 
-def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
-    name, ok = told["job"], job["state"] == "SUCCEEDED"
+def _ended(accepted: dict[str, Any], job: dict[str, Any]) -> int:
+    name, ok = accepted["job"], job["state"] == "SUCCEEDED"
     if ok:
         _log("INFO", "mapreduce.Job", f"Job {name} completed successfully")
     else:
@@ -385,7 +379,7 @@ def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
         _log("ERROR", "streaming.StreamJob", "Job not successful!")
         print("Streaming Command Failed!", file=sys.stderr)
         return 1
-    _log("INFO", "streaming.StreamJob", f"Output directory: {told['output']}")
+    _log("INFO", "streaming.StreamJob", f"Output directory: {accepted['output']}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Commands that list names: -ls and -find."""
+"""Commands of ``hadoop fs`` that change nothing: names, sizes, attributes, checksums."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from railyard.gateway.shell.command import (
     size,
 )
 from railyard.gateway.shell.paths import Found, Wrong
+
+_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
+_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
 
 
 def ls(command: Command) -> None:
@@ -131,13 +134,7 @@ def _expression(arguments: list[str]) -> tuple[list[str], list[re.Pattern[str]],
     return paths, matches, end
 
 
-# Commands that look: sizes, attributes, checksums.
-
-
-_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
-_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
-
-
+# Sizes, attributes, checksums ---------------------------------------------------------------------
 def du(command: Command) -> None:
     """-du [-s] [-h] [-v] PATH ..."""
     heads = ("SIZE", "DISK_SPACE_CONSUMED_WITH_ALL_REPLICAS", "FULL_PATH_NAME")
@@ -153,9 +150,9 @@ def du(command: Command) -> None:
 
 
 def _used(command: Command, entry: Found) -> tuple[str, str, str]:
-    told = _summary(command, entry)
+    answer = _summary(command, entry)
     human = command.has("h")
-    return size(told["length"], human), size(told["spaceConsumed"], human), entry.shown
+    return size(answer["length"], human), size(answer["spaceConsumed"], human), entry.shown
 
 
 def _summary(command: Command, found: Found) -> dict[str, Any]:
@@ -170,9 +167,9 @@ def count(command: Command) -> None:
         names = f"{'DIR_COUNT':>12} {'FILE_COUNT':>12} {'CONTENT_SIZE':>18}"
         print(*[_QUOTA_HEADS] * quotas, *[names] * counts, "PATHNAME")
     for found in command.found(command.arguments):
-        told = _summary(command, found)
+        answer = _summary(command, found)
         keys, widths = ("directoryCount", "fileCount", "length"), (12, 12, 18)
-        numbers = [size(told[key], command.has("h")) for key in keys]
+        numbers = [size(answer[key], command.has("h")) for key in keys]
         shown = " ".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
         print(*[_QUOTAS] * quotas, *[shown] * counts, found.shown)
 
@@ -182,9 +179,9 @@ def df(command: Command) -> None:
     command.arguments = command.arguments or ["/"]
     rows = [("Filesystem", "Size", "Used", "Available", "Use%")]
     for found in command.found(command.arguments):
-        told = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
-        sizes = [size(told[key], command.has("h")) for key in ("capacity", "used", "remaining")]
-        share = f"{100 * told['used'] // max(1, told['capacity'])}%"
+        answer = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
+        sizes = [size(answer[key], command.has("h")) for key in ("capacity", "used", "remaining")]
+        share = f"{100 * answer['used'] // max(1, answer['capacity'])}%"
         rows.append((f"webhdfs://{command.web.address}", sizes[0], sizes[1], sizes[2], share))
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     for first, *others in rows if len(rows) > 1 else ():
@@ -251,9 +248,9 @@ def checksum(command: Command) -> None:
     """-checksum PATH ..."""
     command.need(1)
     for found in command.files(command.arguments):
-        told = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
-        digits = told["bytes"][: 2 * told["length"]]
-        print(f"{found.shown}\t{told['algorithm']}\t{digits}")
+        answer = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
+        digits = answer["bytes"][: 2 * answer["length"]]
+        print(f"{found.shown}\t{answer['algorithm']}\t{digits}")
 
 
 def getfacl(command: Command) -> None:
@@ -265,10 +262,10 @@ def getfacl(command: Command) -> None:
     if command.has("R"):
         every = [each for top in every for each in top.everything()]
     for found in every:
-        told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
-        print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
-        bits = int(told["permission"], 8)
-        if told["stickyBit"]:
+        answer = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
+        print(f"# file: {found.shown}\n# owner: {answer['owner']}\n# group: {answer['group']}")
+        bits = int(answer["permission"], 8)
+        if answer["stickyBit"]:
             print(f"# flags: --{'t' if bits & 1 else 'T'}")
         shown = letters(bits)
         print(f"user::{shown[:3]}\ngroup::{shown[3:6]}\nother::{shown[6:]}\n")

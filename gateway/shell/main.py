@@ -87,8 +87,8 @@ def _help(name: str, about: list[str]) -> int:
 def _how(name: str) -> str:
     """A command with its options and arguments, as the function says it that carries it out."""
     act = COMMANDS[name]
-    _, _, told = (act.__doc__ or "").partition(" ")
-    return f"-{name} {told}".rstrip()
+    _, _, words = (act.__doc__ or "").partition(" ")
+    return f"-{name} {words}".rstrip()
 
 
 # hadoop, hdfs, yarn and mapred ------------------------------------------------------------------

@@ -177,8 +177,8 @@ class Found:
 
     def entries(self) -> list[Found]:
         """What is in a folder, by name."""
-        told = self.web.ask("GET", self.path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
-        return [self.below(status["pathSuffix"], status) for status in told]
+        statuses = self.web.ask("GET", self.path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        return [self.below(status["pathSuffix"], status) for status in statuses]
 
     def everything(self) -> Iterator[Found]:
         """It, and all that is below it: each folder before its entries."""

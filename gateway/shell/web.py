@@ -125,8 +125,8 @@ class Web:
 
     def _failed(self, response: http.client.HTTPResponse) -> Exception:
         try:
-            told = json.loads(response.read())["RemoteException"]
-            return Failed(response.status, told["exception"], told["message"])
+            error = json.loads(response.read())["RemoteException"]
+            return Failed(response.status, error["exception"], error["message"])
         except (ValueError, KeyError, TypeError):
             what = f"HTTP {response.status} without a RemoteException: is no WebHDFS"
             return NoGateway(f"what is at {self.address} answers {what}")

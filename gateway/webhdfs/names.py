@@ -282,25 +282,24 @@ def _rename_strictly(store: DfsClient, source: str, target: str, *, overwrite: b
     status, there = store.find(source), store.find(target)
     if status is None:
         raise RemoteError(404, "FileNotFoundException", f"rename source {source} is not found.")
-    if source == target:
-        why = f"The source {source} and destination {target} are the same"
-        raise RemoteError(403, "FileAlreadyExistsException", why)
-    if source == "/" or target == "/":
-        raise RemoteError(403, "IOException", "rename source or destination cannot be the root")
-    if target.startswith(f"{source}/"):
-        why = f"Rename destination {target} is a directory or file under source {source}"
-        raise RemoteError(403, "IOException", why)
+    io, exists = "IOException", "FileAlreadyExistsException"
+    below = f"Rename destination {target} is a directory or file under source {source}"
+    for is_wrong, exception, why in (
+        (source == target, exists, f"The source {source} and destination {target} are the same"),
+        ("/" in (source, target), io, "rename source or destination cannot be the root"),
+        (target.startswith(f"{source}/"), io, below),
+    ):
+        if is_wrong:
+            raise RemoteError(403, exception, why)
     if there is None:
         check_parent(store, target)
     elif there.folder != status.folder:
         why = f"Source {source} Destination {target} both should be either file or directory"
-        raise RemoteError(403, "IOException", why)
+        raise RemoteError(403, io, why)
     elif not overwrite:
-        why = f"rename destination {target} already exists"
-        raise RemoteError(403, "FileAlreadyExistsException", why)
+        raise RemoteError(403, exists, f"rename destination {target} already exists")
     elif there.entries:
-        why = f"rename destination directory is not empty: {target}"
-        raise RemoteError(403, "IOException", why)
+        raise RemoteError(403, io, f"rename destination directory is not empty: {target}")
     store.rename(source, target, overwrite=overwrite)
 
 

@@ -65,6 +65,15 @@ REFUSED: dict[tuple[str, str], tuple[str, str]] = {
 }
 BYTES_PER_CRC = 512
 _MD5_BYTES = 16
+#: Flags by which Java programs say how and where a file is written, which are the store's affair.
+_IDLE_FLAGS = {
+    "SYNC_BLOCK",
+    "LAZY_PERSIST",
+    "NO_LOCAL_WRITE",
+    "NO_LOCAL_RACK",
+    "SHOULD_REPLICATE",
+    "IGNORE_CLIENT_LOCALITY",
+}
 #: Of requests about the whole block store.
 _ROOT = "/ws/v1/railyard/storage"
 
@@ -117,7 +126,7 @@ class WebHdfs:
         return json_answer(answer)
 
     async def _expect(self, request: web.Request) -> web.StreamResponse | None:
-        """A client that asks before it sends a body is told to where bytes are taken only."""
+        """A client that asks before it sends a body gets its leave only where bytes are taken."""
         try:
             is_data = Call(request, self._place).is_data
         except RemoteError as error:  # no middleware is around this
@@ -191,17 +200,6 @@ async def _create(call: Call, store: Store) -> web.StreamResponse:
     return web.Response(status=201, headers={"Location": location})
 
 
-#: Flags by which Java programs say how and where a file is written, which are the store's affair.
-_IDLE_FLAGS = {
-    "SYNC_BLOCK",
-    "LAZY_PERSIST",
-    "NO_LOCAL_WRITE",
-    "NO_LOCAL_RACK",
-    "SHOULD_REPLICATE",
-    "IGNORE_CLIENT_LOCALITY",
-}
-
-
 def _create_flags(call: Call) -> set[str]:
     """CREATE: a new file is made; OVERWRITE: a file in the way is replaced."""
     overwrite = call.boolean("overwrite", False)
@@ -228,7 +226,8 @@ async def _append(call: Call, store: Store) -> web.StreamResponse:
 
 async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
     def read(client: DfsClient) -> dict[str, object]:
-        checksum = FileChecksum(call.block_bytes_of(_file(client, call.path)))
+        block_bytes = _file(client, call.path).stored_block_bytes
+        checksum = FileChecksum(block_bytes or call.place.stored_block_bytes)
         checksum.take(_opened(client, call.path).stream())
         return checksum.as_json()
 
@@ -347,13 +346,11 @@ class Administration:
         app.router.add_put(f"{_ROOT}/safemode", self._set_safe_mode)
 
     async def _report(self, _: web.Request) -> web.Response:
-        async with self._stores.one() as store:
-            report = await store.call(lambda client: client.storage())
+        report = await self._stores.call(lambda client: client.storage())
         return json_answer(storage_report(report, free_bytes(self._folder.path)))
 
     async def _safe_mode(self, _: web.Request) -> web.Response:
-        async with self._stores.one() as store:
-            is_on = await store.call(lambda client: client.is_in_safe_mode())
+        is_on = await self._stores.call(lambda client: client.is_in_safe_mode())
         return json_answer({"safeMode": is_on})
 
     async def _set_safe_mode(self, request: web.Request) -> web.Response:
@@ -361,8 +358,7 @@ class Administration:
         wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
         if not isinstance(wanted, bool):
             raise illegal('the body: need JSON such as {"safeMode": true}')
-        async with self._stores.one() as store:
-            is_on = await store.call(lambda client: client.set_safe_mode(wanted))
+        is_on = await self._stores.call(lambda client: client.set_safe_mode(wanted))
         return json_answer({"safeMode": is_on})
 
 

@@ -265,6 +265,7 @@ def _plain(name: str, value: str) -> str:
 #: What XML 1.0 has no way to write.
 _NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]", re.ASCII)
+_QUALITY = re.compile(r"\d*\.?\d+|\d+\.", re.ASCII)
 _DECLARATION = b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 
 
@@ -290,27 +291,14 @@ def texts_of(body: bytes) -> dict[str, str]:
 
 def wants_xml(accept: str) -> bool:
     """Whether the header ``Accept`` prefers XML to JSON; JSON where it does not say."""
-    best, xml = 0.0, False
-    for part in accept.split(","):
-        kind, *parameters = (each.strip().lower() for each in part.split(";"))
-        quality = _quality(parameters)
-        if kind in ("application/xml", "text/xml"):
-            if quality > best:
-                best, xml = quality, True
-        elif kind in ("application/json", "*/*", "application/*") and quality >= best:
-            best, xml = quality, False
-    return xml
-
-
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
+    best = {True: 0.0, False: 0.0}  #: how much it is wanted: XML, JSON
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        quality = [each[2:] for each in parameters if each.startswith("q=")] or ["1"]
+        if kind in ("application/xml", "text/xml", "application/json", "*/*", "application/*"):
+            of = kind.endswith("/xml")
+            best[of] = max(best[of], float(quality[0]) if _QUALITY.fullmatch(quality[0]) else 0.0)
+    return best[True] > best[False]
 
 
 def _fill(element: ET.Element, value: object) -> None:

@@ -17,13 +17,13 @@ from functools import partial
 
 from aiohttp import web
 
-from railyard.cluster.errors import Refused, shortened
+from railyard.cluster.errors import shortened
 from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.wire import REASON_LETTERS_MAX, Done
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.gateway.address import is_loopback, listen_at
-from railyard.gateway.http.answers import RemoteError, json_body, whole_body
+from railyard.gateway.http.answers import json_body, whole_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import (
     APP,
@@ -135,8 +135,7 @@ class ResourceManagerRest:
         return handle
 
     async def _numbers(self, request: web.Request) -> Numbers:
-        async with self._stores.one() as store:
-            status = await store.ask(GetClusterStatus(), ClusterStatus)
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         url = f"{request.scheme}://{request.host}"
         return Numbers(status, self._begun_ms, url, self._addresses)
 
@@ -145,8 +144,7 @@ class ResourceManagerRest:
         numbers = await self._numbers(request)
         job = _job(numbers, request)
         app = numbers.app(job)
-        async with self._stores.one() as store:
-            details = await store.ask(GetJobDetails(job=job.job), JobDetails)
+        details = await self._stores.ask(GetJobDetails(job=job.job), JobDetails)
         app["railyard"]["stages"] = [stage_row(stage) for stage in details.stages]
         return {"app": app}
 
@@ -159,11 +157,7 @@ class ResourceManagerRest:
             return respond(request, {"state": numbers.state(job)})
         if wanted != "KILLED":
             raise bad(f"state {wanted!r}: need KILLED: a job can only be ended")
-        async with self._stores.one() as store:
-            try:
-                await store.ask(KillJob(job=job.job, reason=why), Done)
-            except Refused as refused:
-                raise RemoteError(403, "IOException", str(refused)) from None
+        await self._stores.ask(KillJob(job=job.job, reason=why), Done)
         return respond(request, {"state": numbers.state(job)}, 202)
 
 
@@ -331,8 +325,7 @@ class NodeRest:
     async def _answer(
         self, answer: Callable[[NodeNumbers, web.Request], Row], request: web.Request
     ) -> Row:
-        async with self._stores.one() as store:
-            status = await store.ask(GetClusterStatus(), ClusterStatus)
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         wanted = request.match_info.get("node") or self._addresses.node_of(request)
         if wanted is None:
             raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")

@@ -116,19 +116,19 @@ class HistoryRest:
         return {"historyInfo": {"startedOn": self._begun_ms, **versions("hadoop")}}
 
     async def _master_info(self, request: web.Request) -> Row:
-        status = await self._status()
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         numbers = Numbers(status, self._begun_ms)
         for job in status.jobs:
             if numbers.app_id(job) == request.match_info["app"]:
                 app = numbers.app(job)
-                told = {"appId": app["id"], "startedOn": app["startedTime"]}
+                info = {"appId": app["id"], "startedOn": app["startedTime"]}
                 return {
-                    "info": told | {name: app[name] for name in ("name", "user", "elapsedTime")}
+                    "info": info | {name: app[name] for name in ("name", "user", "elapsedTime")}
                 }
         raise _no_app(request)
 
     async def _history_jobs(self, request: web.Request) -> Row:
-        jobs = (await self._status()).jobs
+        jobs = (await self._stores.ask(GetClusterStatus(), ClusterStatus)).jobs
         rows = [in_history(job, self._begun_ms) for job in jobs if job.finished_s is not None]
         known = {"state": ("state", _STATES)}
         return listed("jobs", "job", passing(request, rows, known, ("user", "queue"), _TIMES))
@@ -147,10 +147,6 @@ class HistoryRest:
     async def _kill_attempt(self, _: web.Request) -> Row:
         why = "an attempt can't be killed by itself: need its application's state"
         raise RemoteError(403, "UnsupportedOperationException", why)
-
-    async def _status(self) -> ClusterStatus:
-        async with self._stores.one() as store:
-            return await store.ask(GetClusterStatus(), ClusterStatus)
 
     # A job ---------------------------------------------------------------------------------------
     async def _of_job(self, path: str, make: Callable[..., Row], request: web.Request) -> Row:

@@ -147,11 +147,10 @@ class StreamingRest:
         job = job_named(self._begun_ms, name)
         if job is None:
             raise no_job
-        async with self._stores.one() as client:
-            try:
-                figures = await client.ask(GetJobFigures(job=job), JobFigures)
-            except Refused:
-                raise no_job from None
+        try:
+            figures = await self._stores.ask(GetJobFigures(job=job), JobFigures)
+        except Refused:
+            raise no_job from None
         status = figures.status
         states = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
         answer = {
@@ -203,11 +202,10 @@ class Submission:
         app.router.add_post(_APPS, answering(self._submit))
 
     async def _new(self, _: web.Request) -> dict[str, Any]:
-        async with self._stores.one() as store:
-            try:
-                reserved = await store.ask(ReserveJobId(), JobIdReserved)
-            except Refused as refused:
-                raise bad(str(refused)) from None
+        try:
+            reserved = await self._stores.ask(ReserveJobId(), JobIdReserved)
+        except Refused as refused:
+            raise bad(str(refused)) from None
         return {
             "application-id": job_id(self._begun_ms, reserved.job, "application"),
             "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},

@@ -498,7 +498,7 @@ def test_a_viewer_that_does_not_keep_up_is_let_go_and_others_are_not():
         connection = Connection()
         with viewers._one(connection) as slow, viewers._one(None) as quick:
             for number in range(300):
-                viewers.tell_time(float(number))
+                viewers.send_time(float(number))
                 await quick.get()
             assert slow.qsize() == 1
             assert await slow.get() is None
