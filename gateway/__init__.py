@@ -2,5 +2,5 @@
 
 A process of the cluster that holds no state of its own: it asks the NameNode and the DataNodes as
 any client does.  Not here: what the answers are made of.
-Open ``process`` first; ``main`` is where its process begins.
+Open ``process`` first.
 """

@@ -1,9 +1,11 @@
-"""Files by which Hadoop's clients find the gateway: for HADOOP_CONF_DIR and HDFSCLI_CONFIG."""
+"""The gateway's process: an HTTP server in a thread beside the daemon's own loop.
+
+Not here: what it answers (``webhdfs``, ``yarn``, ``page``).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 import time
@@ -20,66 +22,21 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.gateway.address import Known, is_loopback, known, listen, new_token, publish, url_of
 from railyard.gateway.http.connections import answer
 from railyard.gateway.http.guard import Access, CrossOrigin, Tokens, guard
-from railyard.gateway.page.history import Kept, head_of
+from railyard.gateway.page.history import RunHistory, head_of
 from railyard.gateway.page.live import Live
 from railyard.gateway.page.viewers import PAGES, Page, Viewers
 from railyard.gateway.stores import Stores
 from railyard.gateway.webhdfs.operations import Administration, WebHdfs
-from railyard.gateway.yarn.cluster import NodeRest, ResourceManagerRest
+from railyard.gateway.yarn.cluster import NodeAddresses, NodeRest, ResourceManagerRest
 from railyard.gateway.yarn.history import HistoryRest
-from railyard.gateway.yarn.numbers import NodeAddresses
 from railyard.gateway.yarn.submission import StreamingRest, Submission
-
-
-def write_client_files(folder: Path, url: str, access: Access) -> None:
-    """Write core-, yarn- and mapred-site.xml and hdfscli.cfg to a folder, which is made.
-
-    Where a token is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the
-    file ``token``.  Only their owner can read these files.
-    """
-    folder.mkdir(exist_ok=True)
-    address = url.removeprefix("http://")
-    files = {
-        "core-site.xml": _xml({"fs.defaultFS": f"webhdfs://{address}"}),
-        "yarn-site.xml": _xml(
-            {
-                "yarn.resourcemanager.webapp.address": address,
-                "yarn.web-proxy.address": address,
-            }
-        ),
-        "mapred-site.xml": _xml({"mapreduce.jobhistory.webapp.address": address}),
-        "hdfscli.cfg": f"[global]\ndefault.alias = railyard\n\n[railyard.alias]\nurl = {url}\n",
-    }
-    if access.token:
-        issued = access.tokens.issue(user_name(), user_name(), int(time.time() * 1000))
-        files["hdfscli.cfg"] += f"client = TokenClient\ntoken = {issued}\n"
-        files["token"] = access.token
-    else:
-        files["hdfscli.cfg"] += f"user = {user_name()}\n"
-    for name, text in files.items():
-        (folder / name).touch(mode=0o600)
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _xml(properties: dict[str, str]) -> str:
-    lines = [
-        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-        for name, value in properties.items()
-    ]
-    return "\n".join(['<?xml version="1.0"?>', "<configuration>", *lines, "</configuration>", ""])
-
-
-# The gateway's process: an HTTP server in a thread beside the daemon's own loop.
-
-
-log = logging.getLogger(__name__)
 
 #: Freed memory that is kept for the next bytes of a transfer: two of its windows.
 _KEPT_BYTES = 16 * 2**20
 
 
 def main(daemon: Daemon) -> None:
-    """Serve HTTP until told to stop, at the port where an earlier gateway of the cluster was."""
+    """Serve HTTP until it is stopped, at the port where an earlier gateway of the cluster was."""
     keep_freed_memory(_KEPT_BYTES)
     folder, config = daemon.folder, daemon.config
     earlier = known(folder)
@@ -110,7 +67,8 @@ class Server:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._stores = Stores(folder, config)
-        viewers = Viewers(Kept(head_of(config, live=True, begun_ms=int(folder.made_s * 1000))))
+        head = head_of(config, live=True, begun_ms=int(folder.made_s * 1000))
+        viewers = Viewers(RunHistory(head))
         self._live = Live(folder, config, viewers, self._loop)
         nodes = NodeAddresses(config.topology, listening)
         app = application(self._stores, viewers, folder, config, access, nodes)
@@ -162,3 +120,42 @@ def application(
 async def _sign(_: web.Request, response: web.StreamResponse) -> None:
     """Say what answers, not which versions of what it is made of."""
     response.headers["Server"] = "Railyard"
+
+
+def write_client_files(folder: Path, url: str, access: Access) -> None:
+    """Write the files by which Hadoop's clients find the gateway to a folder, which is made.
+
+    They are for HADOOP_CONF_DIR and HDFSCLI_CONFIG: core-, yarn- and mapred-site.xml, hdfscli.cfg.
+
+    Where a token is needed, HdfsCLI has a delegation token, and the command ``hadoop`` reads the
+    file ``token``.  Only their owner can read these files.
+    """
+    folder.mkdir(exist_ok=True)
+    address = url.removeprefix("http://")
+    files = {
+        "core-site.xml": _xml({"fs.defaultFS": f"webhdfs://{address}"}),
+        "yarn-site.xml": _xml(
+            dict.fromkeys(
+                ("yarn.resourcemanager.webapp.address", "yarn.web-proxy.address"), address
+            )
+        ),
+        "mapred-site.xml": _xml({"mapreduce.jobhistory.webapp.address": address}),
+        "hdfscli.cfg": f"[global]\ndefault.alias = railyard\n\n[railyard.alias]\nurl = {url}\n",
+    }
+    if access.token:
+        issued = access.tokens.issue(user_name(), user_name(), int(time.time() * 1000))
+        files["hdfscli.cfg"] += f"client = TokenClient\ntoken = {issued}\n"
+        files["token"] = access.token
+    else:
+        files["hdfscli.cfg"] += f"user = {user_name()}\n"
+    for name, text in files.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _xml(properties: dict[str, str]) -> str:
+    lines = [
+        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+        for name, value in properties.items()
+    ]
+    return "\n".join(['<?xml version="1.0"?>', "<configuration>", *lines, "</configuration>", ""])

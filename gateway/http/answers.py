@@ -1,4 +1,7 @@
-"""Errors as Hadoop's interfaces tell them: JSON with an exception's name, never a stack trace."""
+"""Errors as Hadoop's interfaces have them, and the bodies of requests and answers.
+
+An error is JSON with an exception's name, never a stack trace.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ from railyard.dfs.paths import (
 )
 from railyard.dfs.reader import BlockUnavailable
 
+T = TypeVar("T")
+#: A client that sends or takes nothing of a body for so long is given up.
+SILENT_S = 300.0
+JSON_BYTES_MAX = 2**20
 #: {name of an exception: its package}; others are in java.io
 _PACKAGES = {
     "HadoopIllegalArgumentException": "org.apache.hadoop",
@@ -68,8 +75,8 @@ class RemoteError(Exception):
         self.status = status
         self.exception = exception
 
-    def told(self) -> dict[str, dict[str, str]]:
-        """The JSON that says so."""
+    def as_json(self) -> dict[str, dict[str, str]]:
+        """What clients get."""
         package = _PACKAGES.get(self.exception, "java.io")
         name = _WITHIN.get(self.exception, f"{package}.{self.exception}")
         return {
@@ -82,7 +89,7 @@ class RemoteError(Exception):
 
     def response(self) -> web.Response:
         """The answer that says so."""
-        return web.json_response(self.told(), status=self.status)
+        return web.json_response(self.as_json(), status=self.status)
 
 
 def illegal(why: str) -> RemoteError:
@@ -115,15 +122,7 @@ def remote_error(error: Exception) -> RemoteError | None:
     return None
 
 
-# The bodies of requests and answers: none is waited for without end, and JSON has a limit.
-
-
-T = TypeVar("T")
-#: A client that sends or takes nothing of a body for so long is given up.
-SILENT_S = 300.0
-JSON_BYTES_MAX = 2**20
-
-
+# Bodies: none is waited for without end, and JSON has a limit -------------------------------------
 async def arriving(coming: Awaitable[T]) -> T:
     """What comes next of a request's body; ``RemoteError`` if the client is silent for too long."""
     try:
@@ -134,12 +133,6 @@ async def arriving(coming: Awaitable[T]) -> T:
     except TimeoutError:
         why = f"nothing of the body came for {SILENT_S:g} s"
         raise RemoteError(408, "IOException", why) from None
-
-
-def cut_off(request: web.BaseRequest) -> None:
-    """Close a connection at once, so that a client sees that its answer is not whole."""
-    if request.transport is not None:
-        request.transport.abort()
 
 
 async def whole_body(request: web.Request, bytes_max: int = JSON_BYTES_MAX) -> bytes:
@@ -164,7 +157,7 @@ async def json_body(request: web.Request) -> Any:
         raise RemoteError(400, "BadRequestException", "the body: need JSON") from None
 
 
-def json_answer(told: Any) -> web.Response:
+def json_answer(answer: Any) -> web.Response:
     """An answer of JSON; msgspec writes a long listing in a tenth of json's time."""
-    body = msgspec.json.encode(told)
+    body = msgspec.json.encode(answer)
     return web.Response(body=body, content_type="application/json", charset="utf-8")

@@ -1,7 +1,8 @@
-"""Whose process is at the other end of a connection on this machine.
+"""Connections to the gateway: whose they may be, how many, how long silent, what they may send.
 
-Linux says it of each TCP socket (sock_diag); other users of the machine are told nothing.
-Source: linux/inet_diag.h, linux/sock_diag.h, man 7 sock_diag.
+A malformed request is answered with JSON, as any other error is, and its connection is closed.
+Whose process is at the other end of a connection on this machine, Linux says (sock_diag); other
+users of the machine are refused.  Sources: linux/inet_diag.h, linux/sock_diag.h, man 7 sock_diag.
 """
 
 from __future__ import annotations
@@ -24,6 +25,24 @@ from aiohttp import StreamReader, web
 from railyard.cluster.errors import shortened
 from railyard.gateway.http.answers import RemoteError
 
+log = logging.getLogger(__name__)
+_ACCESSES = log.getChild("accesses")
+_ACCESSES.setLevel(logging.WARNING)  # none is logged
+
+#: Connections at once; a further one is refused.
+CONNECTIONS_MAX = 512
+#: A client that has sent nothing of a request, or not all of its headers, is closed after this.
+HEADERS_S = 60.0
+#: Bytes of a header, of the first line, and of the headers' number.
+_LINE_BYTES_MAX = 16 * 2**10
+_HEADERS_MAX = 100
+#: Bytes of a body that are held before the client has to wait.
+_HELD_BYTES = 2**20
+#: A line in the log for refused requests, at most so often.
+_WARNED_EVERY_S = 10.0
+_LETTERS_MAX = 300
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+#: Of requests to Linux about sockets, and its answers.
 _SOCK_DIAG = 4  #: the netlink family
 _BY_FAMILY = 20  #: the kind of a request for one socket
 _REQUEST = 1
@@ -36,6 +55,121 @@ _OWNER_AT = _HEADER.size + 64
 _BYTES_MAX = 4096
 
 
+async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> list[asyncio.Server]:
+    """Begin to answer with an application where the sockets listen already."""
+    await runner.setup()
+    assert runner.server is not None, "it is set up"
+    loop = asyncio.get_running_loop()
+    connection = functools.partial(
+        Connection,
+        runner.server,
+        loop=loop,
+        access_log=_ACCESSES,
+        keepalive_timeout=HEADERS_S,
+        max_line_size=_LINE_BYTES_MAX,
+        max_field_size=_LINE_BYTES_MAX,
+        max_headers=_HEADERS_MAX,
+        read_bufsize=_HELD_BYTES,
+        auto_decompress=False,  # a file is stored as it was sent
+    )
+    return [await loop.create_server(connection, sock=listening) for listening in sockets]
+
+
+class Connection(web.RequestHandler):
+    """A client's connection.
+
+    Bytes above 0x7F in a request's first line are escaped, which aiohttp's parser wants: Hadoop's
+    Java client sends UTF-8 as it is.  Not so in requests that come before the answer to an earlier
+    one: no client of ours does that.
+    """
+
+    _warned_s = float("-inf")  #: when the log had the latest line about connections too many
+    _line_comes = True  #: the first line of a request, or the rest of it
+    _body: StreamReader | None = None  #: of the request that came last
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
+        if self._body is not None and self._body.is_eof() and not self._messages:
+            self._line_comes, self._body = True, None
+        if self._line_comes:
+            line, end, rest = data.partition(b"\n")
+            if not line.isascii():
+                data = _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + end + rest
+            self._line_comes = not (end and line.strip())
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count > before:
+            self._body = self._messages[-1][1]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Serve it, unless it is one too many, or comes from another user of this machine."""
+        super().connection_made(transport)
+        assert self._manager is not None
+        is_too_many = len(self._manager.connections) > CONNECTIONS_MAX
+        if is_too_many and time.monotonic() - Connection._warned_s >= _WARNED_EVERY_S:
+            Connection._warned_s = time.monotonic()
+            log.warning("%d connections: further ones are refused", CONNECTIONS_MAX)
+        if is_too_many or not _is_welcome(transport):
+            assert isinstance(transport, asyncio.Transport)
+            transport.write(_TOO_MANY if is_too_many else _NOT_YOURS)
+            self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to a request that is no HTTP, without what the library would say."""
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client has gone
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("an answer has begun: nothing else can be said")
+        what = shortened((message or "the gateway failed").split("\n", 1)[0], _LETTERS_MAX)
+        if status >= 500:
+            log.error("a request failed outside its handler: %s", what, exc_info=exc)
+        response = RemoteError(status, "IOException", f"malformed request: {what}").response()
+        response.force_close()
+        return response
+
+
+def _is_welcome(transport: asyncio.BaseTransport) -> bool:
+    """Other machines are known by their token, processes on this one by their user."""
+    connection = transport.get_extra_info("socket")
+    try:
+        if not ip_address(connection.getsockname()[0]).is_loopback:
+            return True
+        return is_of_this_user(connection)
+    except OSError:
+        return False  # it is gone
+    except Unknown as why:
+        _warn_once(str(why))
+        return True
+
+
+@functools.cache
+def _warn_once(why: str) -> None:
+    log.warning("whose processes connect is not known: %s", why)
+
+
+def _answer(line: str, error: RemoteError) -> bytes:
+    body = json.dumps(error.as_json()).encode()
+    head = f"HTTP/1.1 {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
+    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+_TOO_MANY = _answer(
+    "503 Service Unavailable",
+    RemoteError(503, "RetriableException", "there are too many connections: try again later"),
+)
+_NOT_YOURS = _answer(
+    "403 Forbidden",
+    RemoteError(403, "AccessControlException", "the cluster is another user's"),
+)
+
+
+# Whose process is at the other end ---------------------------------------------------------------
 class Unknown(Exception):
     """This system does not say whose a connection is."""
 
@@ -72,161 +206,3 @@ def _owner(connection: socket.socket) -> tuple[int, int]:
         raise Unknown(os.strerror(number))
     user, inode = _OWNER.unpack_from(answer, _OWNER_AT)
     return int(user), int(inode)
-
-
-# Connections to the gateway: how many, how long they may be silent, what they may send.
-#
-# A malformed request is answered with JSON, as any other error is, and its connection is closed.
-
-
-log = logging.getLogger(__name__)
-_ACCESSES = log.getChild("accesses")
-_ACCESSES.setLevel(logging.WARNING)  # none is logged
-
-#: Connections at once; a further one is told so, and closed.
-CONNECTIONS_MAX = 512
-#: A client that has sent nothing of a request, or not all of its headers, is closed after this.
-HEADERS_S = 60.0
-#: Bytes of a header, of the first line, and of the headers' number.
-_LINE_BYTES_MAX = 16 * 2**10
-_HEADERS_MAX = 100
-#: Bytes of a body that are held before the client has to wait.
-_HELD_BYTES = 2**20
-#: A line in the log for refused requests, at most so often.
-_SAID_EVERY_S = 10.0
-_LETTERS_MAX = 300
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
-
-
-async def answer(runner: web.AppRunner, sockets: Iterable[socket.socket]) -> list[asyncio.Server]:
-    """Begin to answer with an application where the sockets listen already."""
-    await runner.setup()
-    assert runner.server is not None, "it is set up"
-    loop = asyncio.get_running_loop()
-    connections = Connections(runner.server, loop)
-    return [await loop.create_server(connections, sock=listening) for listening in sockets]
-
-
-class Connection(web.RequestHandler):
-    """A client's connection.
-
-    Bytes above 0x7F in a request's first line are escaped, which aiohttp's parser wants: Hadoop's
-    Java client sends UTF-8 as it is.  Not so in requests that come before the answer to an earlier
-    one: no client of ours does that.
-    """
-
-    _line_comes = True  #: the first line of a request, or the rest of it
-    _body: StreamReader | None = None  #: of the request that came last
-
-    def data_received(self, data: bytes) -> None:
-        """Take what has come."""
-        if self._body is not None and self._body.is_eof() and not self._messages:
-            self._line_comes, self._body = True, None
-        if self._line_comes:
-            line, end, rest = data.partition(b"\n")
-            if not line.isascii():
-                data = _NOT_ASCII.sub(lambda byte: b"%%%02X" % byte[0][0], line) + end + rest
-            self._line_comes = not (end and line.strip())
-        before = self._request_count
-        super().data_received(data)
-        if self._request_count > before:
-            self._body = self._messages[-1][1]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve it, unless it comes from another user of this machine."""
-        super().connection_made(transport)
-        if not _is_welcome(transport):
-            assert isinstance(transport, asyncio.Transport)
-            transport.write(_NOT_YOURS)
-            self.force_close()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """The answer to a request that is no HTTP, without what the library would say."""
-        if isinstance(exc, ConnectionError):
-            raise exc  # the client has gone
-        if request.writer.output_size > 0:
-            raise ConnectionResetError("an answer has begun: nothing else can be said")
-        what = shortened((message or "the gateway failed").split("\n", 1)[0], _LETTERS_MAX)
-        if status >= 500:
-            log.error("a request failed outside its handler: %s", what, exc_info=exc)
-        response = RemoteError(status, "IOException", f"malformed request: {what}").response()
-        response.force_close()
-        return response
-
-
-class Connections:
-    """Makes a protocol for each connection that comes."""
-
-    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
-        self._server = server
-        self._loop = loop
-        self._said_s = -_SAID_EVERY_S
-
-    def __call__(self) -> asyncio.Protocol:
-        if len(self._server.connections) >= CONNECTIONS_MAX:
-            now_s = time.monotonic()
-            if now_s - self._said_s >= _SAID_EVERY_S:
-                self._said_s = now_s
-                log.warning("%d connections: further ones are refused", CONNECTIONS_MAX)
-            return _Refused()
-        return Connection(
-            self._server,
-            loop=self._loop,
-            access_log=_ACCESSES,
-            keepalive_timeout=HEADERS_S,
-            max_line_size=_LINE_BYTES_MAX,
-            max_field_size=_LINE_BYTES_MAX,
-            max_headers=_HEADERS_MAX,
-            read_bufsize=_HELD_BYTES,
-            auto_decompress=False,  # a file is stored as it was sent
-        )
-
-
-class _Refused(asyncio.Protocol):
-    """A connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(_TOO_MANY)
-        transport.close()
-
-
-def _is_welcome(transport: asyncio.BaseTransport) -> bool:
-    """Other machines are known by their token, processes on this one by their user."""
-    connection = transport.get_extra_info("socket")
-    try:
-        if not ip_address(connection.getsockname()[0]).is_loopback:
-            return True
-        return is_of_this_user(connection)
-    except OSError:
-        return False  # it is gone
-    except Unknown as why:
-        _say_once(str(why))
-        return True
-
-
-@functools.cache
-def _say_once(why: str) -> None:
-    log.warning("whose processes connect is not known: %s", why)
-
-
-def _answer(line: str, error: RemoteError) -> bytes:
-    body = json.dumps(error.told()).encode()
-    head = f"HTTP/1.1 {line}\r\nContent-Type: application/json; charset=utf-8\r\n"
-    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-
-
-_TOO_MANY = _answer(
-    "503 Service Unavailable",
-    RemoteError(503, "RetriableException", "there are too many connections: try again later"),
-)
-_NOT_YOURS = _answer(
-    "403 Forbidden",
-    RemoteError(403, "AccessControlException", "the cluster is another user's"),
-)

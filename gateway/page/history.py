@@ -1,4 +1,8 @@
-"""What the page says of a run as a whole."""
+"""The rows of a run as the page gets them: bounded, and read from logs of events.
+
+What is known of a run's attempts and jobs comes from its ``Feed``, of its network from the records
+of links and circuits.  Not here: who is sent them (``viewers``).
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,21 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.driving.eventlog import Diverged, events_in, read_log, replay_on
 
+log = logging.getLogger(__name__)
+#: Rows that the page of a run that goes on gets; with more it would be slow, as with more of one
+#: that has ended.
+ROWS_MAX = 100_000
+RECORDED_ROWS_MAX = 500_000
+#: Rows that are sent together.
+_PIECE_ROWS = 4000
+#: Kinds of rows that belong to no job.
+_OF_NO_JOB = ("node", "pairs", "links", "circuit", "note", "left-out")
+#: Of a log that has grown while nobody looked, about so much is read before others get a turn.
+_READ_BYTES = 2**18
+#: So often over a run that has ended there is a row with how far jobs are, within these bounds.
+_STATUSES = 600
+_PERIOD_S_MIN = 0.1
+
 
 def head_of(config: ClusterConfig, **more: Any) -> dict[str, Any]:
     """The cluster's figures; ``more`` goes in, too."""
@@ -51,21 +70,12 @@ def head_of(config: ClusterConfig, **more: Any) -> dict[str, Any]:
     }
 
 
-# What a new viewer of the page is sent: the rows so far, in the order in which they came.
-#
-# Bounded: of a run with more rows than ``ROWS_MAX`` those of the oldest jobs that have ended are
-# dropped, and the page is told of how many jobs.  Pure, but for what it holds.
+class RunHistory:
+    """The rows of a run, in the order in which they came, and its network's record.
 
-
-ROWS_MAX = 100_000
-#: Rows that are sent together.
-_PIECE_ROWS = 4000
-#: Kinds of rows that belong to no job.
-_OF_NO_JOB = ("node", "pairs", "links", "circuit", "note", "left-out")
-
-
-class Kept:
-    """The rows of a run, and its network's record."""
+    Of a run with more rows than ``rows_max`` those of the oldest jobs that have ended are dropped,
+    and the page gets how many jobs these were.
+    """
 
     def __init__(self, head: Mapping[str, Any], rows_max: int = ROWS_MAX) -> None:
         """``head``: what the page says of the run as a whole; JSON."""
@@ -73,12 +83,12 @@ class Kept:
         self._rows_max = rows_max
         self._rows: list[tuple[str, bytes]] = []  #: each with its job, or ""
         self._ended: dict[str, None] = {}  #: jobs that have ended, in order
-        self._left_out = 0  #: jobs
+        self._dropped = 0  #: jobs
         self._links = LinkLog(period_s=1.0)
-        self._totals: dict[str, int] = {}  #: bytes that each link had carried, as told last
+        self._totals: dict[str, int] = {}  #: bytes that each link had carried by the latest row
         self._now: dict[str, float] = {}  #: capacities that are not the stated ones, likewise
         self._circuits = CircuitLog()
-        self._told: dict[tuple[str, str, float], tuple[float | None, float]] = {}
+        self._sent: dict[tuple[str, str, float], tuple[float | None, float]] = {}
 
     # Taking --------------------------------------------------------------------------------------
     def take(self, rows: Iterable[Row]) -> list[bytes]:
@@ -88,11 +98,11 @@ class Kept:
             job = "" if row[1] in _OF_NO_JOB else job_of(row[2])
             if row[1] == "done":
                 self._ended[job] = None
-            sent.append(msgspec.json.encode(row))
+            sent.append(_encoded(row))
             self._rows.append((job, sent[-1]))
         if len(self._rows) > self._rows_max:
             self._drop()
-            sent.append(self._left_out_row())
+            sent += self._dropped_row()
         return sent
 
     def take_links(
@@ -113,38 +123,34 @@ class Kept:
 
     def take_circuits(self, changes: Sequence[CircuitChange], offset_s: float = 0.0) -> list[bytes]:
         """Add changes of circuits; returns the rows of those that have changed."""
-        if not changes:
-            return []
         self._circuits.take(changes, offset_s)
         new = []
-        for use in self._circuits.uses(math.inf):
+        for use in self._circuits.uses(math.inf) if changes else ():
             key, state = (use.src, use.dst, use.begin_s), (use.lit_s, use.end_s)
-            if self._told.get(key) != state:
-                self._told[key] = state
-                new.append(circuit_row(use))
-        return list(map(_encoded, new))
+            if self._sent.get(key) != state:
+                self._sent[key] = state
+                new.append(_encoded(circuit_row(use)))
+        return new
 
     # Sending -------------------------------------------------------------------------------------
     def whole(self) -> list[bytes]:
         """Everything, as JSON lists of rows of a size that is sent at once."""
-        rows = [row for _, row in self._rows]
-        if self._left_out:
-            rows.append(self._left_out_row())
+        rows = [row for _, row in self._rows] + self._dropped_row()
         rows += map(_encoded, map(links_row, self._links.changes()))
         rows += map(_encoded, map(circuit_row, self._circuits.uses(math.inf)))
         return [listed(rows[at : at + _PIECE_ROWS]) for at in range(0, len(rows), _PIECE_ROWS)]
 
     def _drop(self) -> None:
         """Forget the older half of the jobs that have ended, and what no other job needs."""
-        gone = set(list(self._ended)[: -(-len(self._ended) // 2)])
-        self._ended = {job: None for job in self._ended if job not in gone}
-        self._left_out += len(gone)
-        rows = [(job, row) for job, row in self._rows if job not in gone]
+        jobs = set(list(self._ended)[: -(-len(self._ended) // 2)])
+        self._ended = {job: None for job in self._ended if job not in jobs}
+        self._dropped += len(jobs)
+        rows = [(job, row) for job, row in self._rows if job not in jobs]
         first = next((at for at, (job, _) in enumerate(rows) if job), len(rows))
         self._rows = _still_true([row for _, row in rows[:first]]) + rows[first:]
 
-    def _left_out_row(self) -> bytes:
-        return _encoded([0, "left-out", self._left_out])
+    def _dropped_row(self) -> list[bytes]:
+        return [_encoded([0, "left-out", self._dropped])] if self._dropped else []
 
 
 def _still_true(rows: Iterable[bytes]) -> list[tuple[str, bytes]]:
@@ -181,15 +187,7 @@ def _encoded(row: Row) -> bytes:
     return msgspec.json.encode(row)
 
 
-# The rows of a log of events that is being written: its events are replayed as they come.
-
-
-log = logging.getLogger(__name__)
-
-#: Of a log that has grown while nobody looked, about so much is read before others get a turn.
-_READ_BYTES = 2**18
-
-
+# A run that goes on ------------------------------------------------------------------------------
 class EventTail:
     """The rows of a log of events that is being written."""
 
@@ -239,17 +237,8 @@ class EventTail:
         return first, lines, more
 
 
-# A run that has ended, of either clock, as the page shows it: from its events and its network.
-
-
-#: A page of more would be slow.
-RECORDED_ROWS_MAX = 500_000
-#: How far jobs are is told so often over a run, but not more than every half second.
-_LOOKS = 600
-_PERIOD_S_MIN = 0.1
-
-
-def recorded(events: Path, network: Path, **head: Any) -> Kept:
+# A run that has ended ----------------------------------------------------------------------------
+def recorded(events: Path, network: Path, **head: Any) -> RunHistory:
     """All that the page needs of a run; ``head`` goes into what it says of the run as a whole.
 
     ``network``: the record of its network, if it is there.  Raises ``UsageError`` for files that
@@ -258,18 +247,18 @@ def recorded(events: Path, network: Path, **head: Any) -> Kept:
     config, logged = read_log(events)
     every = list(logged)
     last_s = every[-1].at_s if every else 0.0
-    kept = Kept(head_of(config, **({"live": False} | head)), RECORDED_ROWS_MAX)
+    history = RunHistory(head_of(config, **({"live": False} | head)), RECORDED_ROWS_MAX)
     core = core_for(config)
-    feed = Feed(core, max(_PERIOD_S_MIN, last_s / _LOOKS))
+    feed = Feed(core, max(_PERIOD_S_MIN, last_s / _STATUSES))
     try:
         for step in replay_on(core, events, every):
             feed.take(step)
     except Diverged as error:
-        kept.take(feed.drain())
-        kept.take([[0, "note", f"The run can only be shown up to here: {error}"]])
-    kept.take(feed.drain())
-    kept.take(_network_rows(network))
-    return kept
+        history.take(feed.drain())
+        history.take([[0, "note", f"The run can only be shown up to here: {error}"]])
+    history.take(feed.drain())
+    history.take(_network_rows(network))
+    return history
 
 
 def events_of(path: Path) -> Path:

@@ -1,4 +1,8 @@
-"""Colours of pages and pictures, on light and dark: of schedulers, jobs, places and loads."""
+"""How pages and pictures look: colours on light and dark, style sheets, scripts.
+
+The files of ``browser/`` are plain functions that follow one another in one script, in a scope of
+its own, so that the pages of runs and comparisons and the live page draw with the same code.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,10 @@ class Theme:
     heat: tuple[str, ...]  #: from nothing to all
 
 
+def _palette(colours: str) -> tuple[str, ...]:
+    return tuple(colours.split())
+
+
 #: How far colours are apart with each kind of colour vision is in tests/report/test_pictures.py.
 LIGHT = Theme(
     name="light",
@@ -37,26 +45,8 @@ LIGHT = Theme(
     muted="#667085",
     line="#e4e7ec",
     soft="#f7f8fa",
-    colours=(
-        "#0a6ebd",
-        "#d9560b",
-        "#0b9163",
-        "#a44a9d",
-        "#d2b163",
-        "#524714",
-        "#8bb4d4",
-        "#364a51",
-    ),
-    jobs=(
-        "#3b4087",
-        "#eca647",
-        "#19cbb3",
-        "#ae1941",
-        "#d998f1",
-        "#9fa86d",
-        "#3a7e8b",
-        "#8e4608",
-    ),
+    colours=_palette("#0a6ebd #d9560b #0b9163 #a44a9d #d2b163 #524714 #8bb4d4 #364a51"),
+    jobs=_palette("#3b4087 #eca647 #19cbb3 #ae1941 #d998f1 #9fa86d #3a7e8b #8e4608"),
     places=("#3a7e8b", "#eca647", "#ae1941"),
     heat=("#f5f7fa", "#bcd9ef", "#5aa5d6", "#1867a8", "#0b3564"),
 )
@@ -67,26 +57,8 @@ DARK = Theme(
     muted="#98a2b3",
     line="#2b3342",
     soft="#1b212c",
-    colours=(
-        "#5cb3f2",
-        "#ff9657",
-        "#3ecf9b",
-        "#d98bd2",
-        "#fedb4d",
-        "#8f7545",
-        "#d2dfed",
-        "#5f8f84",
-    ),
-    jobs=(
-        "#7e8dfb",
-        "#d5a838",
-        "#08d6fe",
-        "#f17d7a",
-        "#fcd4d5",
-        "#aff485",
-        "#60842a",
-        "#ba4da6",
-    ),
+    colours=_palette("#5cb3f2 #ff9657 #3ecf9b #d98bd2 #fedb4d #8f7545 #d2dfed #5f8f84"),
+    jobs=_palette("#7e8dfb #d5a838 #08d6fe #f17d7a #fcd4d5 #aff485 #60842a #ba4da6"),
     places=("#08d6fe", "#d5a838", "#ba4da6"),
     heat=("#1d2430", "#1f4a73", "#2f7fbd", "#74b9ec", "#e3f2fd"),
 )
@@ -120,33 +92,17 @@ def _steps(heat: Sequence[str]) -> list[str]:
     return ["#" + "".join(f"{round(part):02x}" for part in one) for one in zip(*parts, strict=True)]
 
 
-# The style sheet and the script of a page, joined from the files of ``browser/``.
-#
-# The files are plain functions that follow one another in one script, in a scope of its own, so
-# that the pages of runs and comparisons and the live page draw with the same code.
-
-
+# Style sheets and scripts -------------------------------------------------------------------------
+_BROWSER = Path(__file__).parent / "browser"
 #: What the live page is made of besides, the last of which begins.
 LIVE_PARTS = (
-    "asking.js",
-    "model.js",
-    "matrix.js",
-    "jobtable.js",
-    "details.js",
-    "blocks.js",
-    "scrubber.js",
-    "live.js",
+    *("asking.js", "model.js", "matrix.js", "jobtable.js"),
+    *("details.js", "blocks.js", "scrubber.js", "live.js"),
 )
-_BROWSER = Path(__file__).parent / "browser"
 #: What every page draws with, in this order: each uses only what is before it.
 PARTS = (
-    "drawing.js",
-    "timewindow.js",
-    "panel.js",
-    "why.js",
-    "stacked.js",
-    "timeline.js",
-    "links.js",
+    *("drawing.js", "timewindow.js", "panel.js", "why.js"),
+    *("stacked.js", "timeline.js", "links.js"),
 )
 
 

@@ -1,7 +1,7 @@
-"""The browsers that look at a run: each is sent all there is, then what is new.
+"""What browsers that look at a run are sent: the page, the run's rows, what an attempt has written.
 
-By server-sent events.  A viewer that does not keep up is let go: its browser comes back and is
-sent everything again.
+Each is sent all rows that there are, then new ones, by server-sent events.  A viewer that does not
+keep up is dropped: its browser comes back and is sent everything again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,25 @@ from aiohttp import web
 
 from railyard.cluster.ids import is_attempt
 from railyard.gateway.http.answers import RemoteError
-from railyard.gateway.page.history import Kept, listed
+from railyard.gateway.page.history import RunHistory, listed
 from railyard.gateway.page.theme import LIVE_PARTS, live_page, script
 
 VIEWERS_MAX = 32
 #: Messages that wait for a viewer.
 _WAITING_MAX = 256
 _SILENCE_S_MAX = 10.0
+#: Where the page is.  It has nothing of the cluster in it, so nobody needs a token to open it.
+PAGES = frozenset(("/", "/cluster"))
+#: Of what an attempt has written, the end.
+_LOG_BYTES_MAX = 2**16
+_LOGS = ("stderr", "stdout")
 
 
 class Viewers:
     """Those who look at one run.  All calls are on the server's event loop."""
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept = kept
+    def __init__(self, history: RunHistory) -> None:
+        self.history = history
         #: of each, what waits for it, and its connection
         self._queues: dict[asyncio.Queue[bytes | None], asyncio.Transport | None] = {}
         self._trouble = _message("trouble", b"[]")
@@ -45,37 +50,37 @@ class Viewers:
         if rows:
             self._send(_message("rows", listed(rows)))
 
-    def tell_time(self, now_s: float) -> None:
+    def send_time(self, now_s: float) -> None:
         """Send them what time it is by the run's clock."""
         self._send(_message("now", msgspec.json.encode(round(now_s, 3))))
 
-    def tell_trouble(self, words: Sequence[str]) -> None:
-        """Tell them what is wrong with the cluster's daemons, if that has changed."""
+    def send_trouble(self, words: Sequence[str]) -> None:
+        """Send them what is wrong with the cluster's daemons, if that has changed."""
         message = _message("trouble", msgspec.json.encode(words))
         if message != self._trouble:
             self._trouble = message
             self._send(message)
 
     def close(self) -> None:
-        """Let all of them go."""
+        """Drop all of them."""
         for queue in list(self._queues):
-            self._let_go(queue)
+            self._drop(queue)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a browser's request with everything, and go on until it hangs up."""
         with self._one(request.transport) as queue:
             # together with the queue, so that nothing is missed
-            whole, trouble = self.kept.whole(), self._trouble
+            whole, trouble = self.history.whole(), self._trouble
             response = web.StreamResponse()
             response.content_type = "text/event-stream"
             response.headers["Cache-Control"] = "no-store"
             await response.prepare(request)
-            head = msgspec.json.encode(self.kept.head)
+            head = msgspec.json.encode(self.history.head)
             await response.write(_message("whole", head))
             for piece in whole:
                 await response.write(_message("rows", piece))
             await response.write(trouble + _message("ready", b"true"))
-            while self.kept.head["live"] and (message := await _next(queue)) is not None:
+            while self.history.head["live"] and (message := await _next(queue)) is not None:
                 await response.write(message)
             return response
 
@@ -96,9 +101,9 @@ class Viewers:
             try:
                 queue.put_nowait(message)
             except asyncio.QueueFull:
-                self._let_go(queue)
+                self._drop(queue)
 
-    def _let_go(self, queue: asyncio.Queue[bytes | None]) -> None:
+    def _drop(self, queue: asyncio.Queue[bytes | None]) -> None:
         connection = self._queues.pop(queue, None)
         if connection is not None:
             connection.abort()  # one that does not read would never see an orderly end
@@ -117,16 +122,6 @@ async def _next(queue: asyncio.Queue[bytes | None]) -> bytes | None:
 
 def _message(event: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (event.encode(), data)
-
-
-# The page's requests: the page itself, what it is fed, and what an attempt has written.
-
-
-#: Where the page is.  It has nothing of the cluster in it, so nobody needs a token to open it.
-PAGES = frozenset(("/", "/cluster"))
-#: Of what an attempt has written, the end.
-_LOG_BYTES_MAX = 2**16
-_LOGS = ("stderr", "stdout")
 
 
 class Page:

@@ -36,10 +36,18 @@ OPTIONS = Accepted(
         "-metasave": refused("need railyard fsck"),
     },
 )
+_BLOCKS = {
+    "Under replicated blocks": "underReplicated",
+    "Blocks with corrupt replicas": "corrupt",
+    "Missing blocks": "missing",
+    "Missing blocks (with replication factor 1)": "missingWithOneReplica",
+    "Low redundancy blocks with highest priority to recover": "urgent",
+    "Pending deletion blocks": "pendingDeletion",
+}
 _STATES = {"": "Normal", "draining": "Decommission in progress", "drained": "Decommissioned"}
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
-#: Between two looks of "-safemode wait".
-_LOOK_S = 0.5
+#: Between two questions of "-safemode wait".
+_ASK_EVERY_S = 0.5
 
 
 def run(arguments: list[str], web: Web) -> int:
@@ -68,42 +76,33 @@ def _safe_mode(action: str, web: Web) -> int:
     if action not in ("get", "enter", "leave", "wait", "forceexit"):
         print(f"Usage: hdfs dfsadmin {_SAFE_MODE}", file=sys.stderr)
         return 0  # as Hadoop does
-    if action in ("get", "wait"):
-        told = web.own("GET", "/storage/safemode")
-        while action == "wait" and told["safeMode"]:
-            time.sleep(_LOOK_S)
-            told = web.own("GET", "/storage/safemode")
-    else:
-        told = web.own("PUT", "/storage/safemode", {"safeMode": action == "enter"})
-    print(f"Safe mode is {'ON' if told['safeMode'] else 'OFF'}")
+    verb, body = (
+        ("GET", None) if action in ("get", "wait") else ("PUT", {"safeMode": action == "enter"})
+    )
+    while (is_on := web.own(verb, "/storage/safemode", body)["safeMode"]) and action == "wait":
+        time.sleep(_ASK_EVERY_S)
+    print(f"Safe mode is {'ON' if is_on else 'OFF'}")
     return 0
 
 
-def _report(told: dict[str, Any], kinds: list[str], *, asked: bool) -> None:
-    if told["safeMode"]:
+def _report(report: dict[str, Any], kinds: list[str], *, asked: bool) -> None:
+    if report["safeMode"]:
         print("Safe mode is ON")
-    present = told["used"] + told["remaining"]
+    present = report["used"] + report["remaining"]
     for name, count in (
-        ("Configured Capacity", told["capacity"]),
+        ("Configured Capacity", report["capacity"]),
         ("Present Capacity", present),
-        ("DFS Remaining", told["remaining"]),
-        ("DFS Used", told["used"]),
+        ("DFS Remaining", report["remaining"]),
+        ("DFS Used", report["used"]),
     ):
         print(f"{name}: {described(count)}")
-    print(f"DFS Used%: {_share(told['used'], present)}")
+    print(f"DFS Used%: {_share(report['used'], present)}")
     print("Replicated Blocks:")
-    for name, key in (
-        ("Under replicated blocks", "underReplicated"),
-        ("Blocks with corrupt replicas", "corrupt"),
-        ("Missing blocks", "missing"),
-        ("Missing blocks (with replication factor 1)", "missingWithOneReplica"),
-        ("Low redundancy blocks with highest priority to recover", "urgent"),
-        ("Pending deletion blocks", "pendingDeletion"),
-    ):
-        print(f"\t{name}: {told[key]}")
+    for name, key in _BLOCKS.items():
+        print(f"\t{name}: {report[key]}")
     print("\n-------------------------------------------------")
     for kind, (heading, belongs) in _KINDS.items():
-        nodes = [node for node in told["nodes"] if belongs(node)]
+        nodes = [node for node in report["nodes"] if belongs(node)]
         if kind not in kinds or not (nodes or asked):
             continue
         print(f"{heading} ({len(nodes)}):\n")

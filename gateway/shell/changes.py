@@ -1,24 +1,22 @@
-"""Commands that change names and attributes."""
+"""Commands of ``hadoop fs`` that change names and attributes."""
 
 from __future__ import annotations
 
-import posixpath
 import re
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.command import MODE, Command, Misused, below, new_mode
-from railyard.gateway.shell.paths import Found, Wrong, find, status_of
+from railyard.gateway.shell.command import MODE, Command, Misused, new_mode
+from railyard.gateway.shell.paths import Found, Wrong
 
 _NAME = r"[-_./@a-zA-Z0-9]+"
 _OWNER = re.compile(rf"({_NAME})?(?::({_NAME})?)?")
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _GROUP = re.compile(_NAME)
-#: Between two looks of "-setrep -w".
-_LOOK_S = 0.25
+#: Between two questions of "-setrep -w".
+_ASK_EVERY_S = 0.25
 
 #: {command: (verb, operation)} of what is refused
 REFUSED = {
@@ -34,42 +32,28 @@ REFUSED = {
 def mkdir(command: Command) -> None:
     """-mkdir [-p] PATH ..."""
     command.need(1)
-    for typed in command.arguments:
-        path = command.path(typed)
-        there = status_of(command.web, path)
-        if there is not None and there["type"] != "DIRECTORY":
-            command.failed(f"`{typed}': Is not a directory")
-        elif there is not None and not command.has("p"):
-            command.failed(f"`{typed}': File exists")
-        elif not command.has("p") and status_of(command.web, posixpath.dirname(path)) is None:
-            parent = command.uri(posixpath.dirname(path))
-            command.failed(f"`{parent}': No such file or directory")
+    for folder in map(command.at, command.arguments):
+        if folder.exists() and not folder.is_folder:
+            command.failed(f"`{folder.shown}': Is not a directory")
+        elif folder.exists() and not command.has("p"):
+            command.failed(f"`{folder.shown}': File exists")
+        elif not command.has("p") and not folder.parent.exists():
+            command.failed(f"`{folder.parent.uri}': No such file or directory")
         else:
-            with command.about(typed):
-                command.web.ask("PUT", path, "MKDIRS")
+            command.ask(folder, "PUT", "MKDIRS")
 
 
 def rm(command: Command) -> None:
     """-rm [-f] [-r|-R] [-skipTrash] PATH ..."""
     if not command.has("f"):
         command.need(1)
-    for typed in command.arguments:
-        try:
-            found = find(command.web, typed)
-        except Wrong as wrong:
-            if not command.has("f"):
-                command.failed(str(wrong))
+    for found in command.found(command.arguments, missing_ok=command.has("f")):
+        if found.is_folder and not command.has("r", "R"):
+            command.failed(f"`{found.shown}': Is a directory")
             continue
-        except UsageError as wrong:
-            command.failed(str(wrong))
-            continue
-        for each in found:
-            if each.is_folder and not command.has("r", "R"):
-                command.failed(f"`{each.shown}': Is a directory")
-                continue
-            with command.about(each.shown):
-                if command.web.ask("DELETE", each.path, "DELETE", recursive="true")["boolean"]:
-                    print(f"Deleted {each.shown}")
+        answer = command.ask(found, "DELETE", "DELETE", recursive="true")
+        if answer and answer["boolean"]:
+            print(f"Deleted {found.shown}")
 
 
 def rmdir(command: Command) -> None:
@@ -78,11 +62,8 @@ def rmdir(command: Command) -> None:
     for found in command.found(command.arguments):
         if not found.is_folder:
             command.failed(f"`{found.shown}': Is not a directory")
-            continue
-        if command.has("-ignore-fail-on-non-empty") and found.status["childrenNum"]:
-            continue
-        with command.about(found.shown):
-            command.web.ask("DELETE", found.path, "DELETE", recursive="false")
+        elif not (command.has("-ignore-fail-on-non-empty") and found.status["childrenNum"]):
+            command.ask(found, "DELETE", "DELETE", recursive="false")
 
 
 def setrep(command: Command) -> None:
@@ -95,7 +76,9 @@ def setrep(command: Command) -> None:
     if int(number) < 1:
         raise Misused("replication must be >= 1")
     for found in command.found(paths):
-        for each in _files(command, found):
+        for each in found.everything():
+            if each.is_folder:
+                continue
             with command.about(each.shown):
                 command.web.ask("PUT", each.path, "SETREPLICATION", replication=number)
                 print(f"Replication {number} set: {each.shown}")
@@ -105,19 +88,15 @@ def setrep(command: Command) -> None:
 
 def _await_replicas(command: Command, found: Found) -> None:
     """Wait until each block has as many replicas as the file should have."""
-    status = status_of(command.web, found.path)
+    replicas = Found(found.web, found.shown, found.path).status.get("replication")
     print(f"Waiting for {found.shown} ...", end="", flush=True)
-    while status is not None and not all(
-        len(block["hosts"]) == status["replication"] for block in _blocks(command, found)
-    ):
+    while replicas is not None:
+        located = command.web.ask("GET", found.path, "GETFILEBLOCKLOCATIONS")["BlockLocations"]
+        if all(len(block["hosts"]) == replicas for block in located["BlockLocation"]):
+            break
         print(".", end="", flush=True)
-        time.sleep(_LOOK_S)
+        time.sleep(_ASK_EVERY_S)
     print(" done")
-
-
-def _blocks(command: Command, found: Found) -> list[dict[str, Any]]:
-    told = command.web.ask("GET", found.path, "GETFILEBLOCKLOCATIONS")
-    return list(told["BlockLocations"]["BlockLocation"])
 
 
 def chmod(command: Command) -> None:
@@ -160,10 +139,8 @@ def _attribute(
 ) -> None:
     value, *paths = command.arguments
     for found in command.found(paths):
-        others = below(command, found) if command.has("R") and found.is_folder else []
-        for each in (found, *others):
-            with command.about(each.shown):
-                command.web.ask("PUT", each.path, op, **parameters(value, each))
+        for each in found.everything() if command.has("R") else [found]:
+            command.ask(each, "PUT", op, **parameters(value, each))
 
 
 def truncate(command: Command) -> None:
@@ -173,16 +150,12 @@ def truncate(command: Command) -> None:
     if not _WHOLE.fullmatch(length):
         print("truncate: Illegal length, a non-negative integer expected", file=sys.stderr)
         raise Misused(f'For input string: "{length}"')
-    for found in command.found(paths):
+    for found in command.files(paths):
         now = found.status["length"]
-        if found.is_folder:
-            command.failed(f"`{found.shown}': Is a directory")
-            continue
         if int(length) > now:
             why = f"Current size: {now}, truncate size: {length}."
             raise Misused(f"Cannot truncate to a larger file size. {why}")
-        with command.about(found.shown):
-            command.web.ask("POST", found.path, "TRUNCATE", newlength=length)
+        if command.ask(found, "POST", "TRUNCATE", newlength=length) is not None:
             print(f"Truncated {found.shown} to length: {length}")
 
 
@@ -194,8 +167,7 @@ def concat(command: Command) -> None:
         why = "The number of source paths is less than 2."
         raise Wrong(f"{why} <target path> <src path> <src path> ...")
     paths = ",".join(command.path(source) for source in sources)
-    with command.about(target):
-        command.web.ask("POST", command.path(target), "CONCAT", sources=paths)
+    command.ask(command.at(target), "POST", "CONCAT", sources=paths)
 
 
 def expunge(_: Command) -> None:
@@ -211,8 +183,3 @@ def refused(command: Command) -> None:
     if command.name == "getfattr":
         print(f"# file: {typed}")
     command.web.ask(verb, path, op)
-
-
-def _files(command: Command, found: Found) -> list[Found]:
-    everything = below(command, found) if found.is_folder else [found]
-    return [each for each in everything if not each.is_folder]

@@ -1,59 +1,33 @@
-"""Permissions as people write them, 640, u+x,g=r or a-w, and as listings show them: rw-r-----."""
+"""What the commands of ``hadoop fs`` have in common: options, arguments, permissions, errors.
+
+Not here: what a command does (``listing``, ``changes``, ``transfers``).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import stat
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.paths import Found, Wrong, absolute, entries_of, find
+from railyard.gateway.shell.paths import Found, Wrong, absolute, find
 from railyard.gateway.shell.web import Failed, Web
 
+#: What is said of a path; of all other exceptions the message is.
+TEXTS = {
+    "FileNotFoundException": "No such file or directory",
+    "PathIsNotEmptyDirectoryException": "Directory is not empty",
+}
+_UNITS = " KMGTPE"
 _CLAUSE = r"[ugoa]*[-+=][rwxXt]+"
 #: What ``new_mode`` understands.
 MODE = re.compile(rf"[01]?[0-7]{{1,3}}|{_CLAUSE}(?:,{_CLAUSE})*", re.ASCII)
 _SHIFTS = {"u": 6, "g": 3, "o": 0}
 _BITS = {"r": 4, "w": 2, "x": 1}
-_STICKY = 0o1000
-
-
-def new_mode(text: str, now: int, is_folder: bool) -> int:
-    """The bits that a text makes of the bits now; the text must match ``MODE``.
-
-    ``X`` is ``x`` of a folder, or of a file that somebody may execute already.
-    """
-    if text.isdigit():
-        return int(text, 8)
-    for clause in text.split(","):
-        at = next(i for i, letter in enumerate(clause) if letter in "+-=")
-        who, sign, what = clause[:at], clause[at], clause[at + 1 :]
-        bits = sum(_BITS[letter] for letter in set(what) if letter in _BITS)
-        if "X" in what and (is_folder or now & 0o111):
-            bits |= 1
-        shifts = [_SHIFTS[letter] for letter in _SHIFTS if letter in who or not who or "a" in who]
-        given = sum(bits << shift for shift in shifts)
-        if "t" in what:
-            given |= _STICKY
-        if sign == "=":
-            now &= ~sum(7 << shift for shift in shifts)
-        now = now & ~given if sign == "-" else now | given
-    return now
-
-
-def letters(bits: int) -> str:
-    """The nine letters of a listing; the last one is t or T if the sticky bit is set."""
-    shown = ["-" if not bits >> at & 1 else "xwr"[at % 3] for at in range(8, -1, -1)]
-    if bits & _STICKY:
-        shown[-1] = "t" if bits & 1 else "T"
-    return "".join(shown)
-
-
-# The options of each command of ``hadoop fs``; the commands look theirs up here.
-
-
 #: {command: the one whose options it has}
 _ALIASES = {
     "lsr": "ls",
@@ -151,27 +125,12 @@ def options_of(command: str) -> dict[str, Entry]:
     }
 
 
-def check_option(command: str, option: str) -> None:
-    """Raise ``UsageError`` for an option that is refused."""
-    OPTIONS.check(f"{_ALIASES.get(command, command)} -{option}", f"-{command} -{option}")
-
-
-# A command of the file system shell: its options, its arguments, and what it says that failed.
-#
-# ``Misused`` is for what can't be a command: it is said with how commands are used, and the exit
-# status is 255.  ``Wrong`` is for what can't be done: exit status 1.
-
-
-#: What is said of a path; of all other exceptions the message is.
-TEXTS = {
-    "FileNotFoundException": "No such file or directory",
-    "PathIsNotEmptyDirectoryException": "Directory is not empty",
-}
-_UNITS = " KMGTPE"
-
-
+# Commands ----------------------------------------------------------------------------------------
 class Misused(Exception):
-    """A command with an option or an argument that it has not got, or without one that it needs."""
+    """A command with an option or an argument that it has not got, or without one that it needs.
+
+    It is said with how commands are used, and the exit status is 255; of ``Wrong`` it is 1.
+    """
 
 
 class Command:
@@ -195,7 +154,7 @@ class Command:
             else:
                 given = set(option)
             for each in () if takes_any else sorted(given):
-                check_option(name, each)
+                OPTIONS.check(f"{_ALIASES.get(name, name)} -{each}", f"-{name} -{each}")
             self.options |= given
             arguments = arguments[1:]
         self.arguments = arguments
@@ -211,19 +170,38 @@ class Command:
         if most is not None and len(self.arguments) > most:
             raise Misused(f"Too many arguments: expected {most} but got {len(self.arguments)}")
 
-    def failed(self, why: str) -> None:
-        """Say what is wrong, and go on."""
-        print(f"{self.name}: {why}", file=sys.stderr)
-        self.status = 1
-        self.failures += 1
+    # Paths ---------------------------------------------------------------------------------------
+    def path(self, typed: str) -> str:
+        """Where a typed path is."""
+        return absolute(typed, self.web.user, self.web.address)
 
-    def found(self, arguments: list[str]) -> Iterator[Found]:
+    def at(self, typed: str) -> Found:
+        """What is, or will be, at a typed path."""
+        return Found(self.web, typed, self.path(typed))
+
+    def found(self, arguments: list[str], *, missing_ok: bool = False) -> Iterator[Found]:
         """What the arguments stand for; those that stand for nothing are said."""
         for argument in arguments:
             try:
                 yield from find(self.web, argument)
             except (Wrong, UsageError) as wrong:
-                self.failed(str(wrong))
+                if not (missing_ok and isinstance(wrong, Wrong)):
+                    self.failed(str(wrong))
+
+    def files(self, arguments: list[str]) -> Iterator[Found]:
+        """The same of commands that take files: folders are said, too."""
+        for found in self.found(arguments):
+            if found.is_folder:
+                self.failed(f"`{found.shown}': Is a directory")
+            else:
+                yield found
+
+    # What fails ----------------------------------------------------------------------------------
+    def failed(self, why: str) -> None:
+        """Say what is wrong, and go on."""
+        print(f"{self.name}: {why}", file=sys.stderr)
+        self.status = 1
+        self.failures += 1
 
     @contextlib.contextmanager
     def about(self, shown: str) -> Iterator[None]:
@@ -236,13 +214,11 @@ class Command:
         except OSError as error:
             self.failed(f"`{shown}': {error.strerror or error}")
 
-    def path(self, typed: str) -> str:
-        """Where a typed path is."""
-        return absolute(typed, self.web.user, self.web.address)
-
-    def uri(self, typed: str) -> str:
-        """The whole address of a typed path, as errors about a missing parent have it."""
-        return f"webhdfs://{self.web.address}{self.path(typed)}"
+    def ask(self, found: Found, verb: str, op: str, **parameters: object) -> dict[str, Any] | None:
+        """The answer to a request about a path; None if it failed, which is said."""
+        with self.about(found.shown):
+            return self.web.ask(verb, found.path, op, **parameters)
+        return None
 
 
 def size(count: int, human: bool) -> str:
@@ -255,16 +231,30 @@ def size(count: int, human: bool) -> str:
     return f"{number:.1f} {_UNITS[unit]}"
 
 
-def entries(command: Command, folder: Found) -> list[Found]:
-    """The entries of a folder, by name."""
-    return [folder.below(s["pathSuffix"], s) for s in entries_of(command.web, folder.path)]
+# Permissions: 640, u+x,g=r or a-w, and in listings rw-r----- --------------------------------------
+def new_mode(text: str, now: int, is_folder: bool) -> int:
+    """The bits that a text makes of the bits now; the text must match ``MODE``.
+
+    ``X`` is ``x`` of a folder, or of a file that somebody may execute already.
+    """
+    if text.isdigit():
+        return int(text, 8)
+    for clause in text.split(","):
+        at = next(i for i, letter in enumerate(clause) if letter in "+-=")
+        who, sign, what = clause[:at], clause[at], clause[at + 1 :]
+        bits = sum(_BITS[letter] for letter in set(what) if letter in _BITS)
+        if "X" in what and (is_folder or now & 0o111):
+            bits |= 1
+        shifts = [_SHIFTS[letter] for letter in _SHIFTS if letter in who or not who or "a" in who]
+        given = sum(bits << shift for shift in shifts)
+        if "t" in what:
+            given |= stat.S_ISVTX
+        if sign == "=":
+            now &= ~sum(7 << shift for shift in shifts)
+        now = now & ~given if sign == "-" else now | given
+    return now
 
 
-def below(command: Command, folder: Found) -> list[Found]:
-    """All that is below a folder: each folder before its entries."""
-    everything = []
-    for entry in entries(command, folder):
-        everything.append(entry)
-        if entry.is_folder:
-            everything += below(command, entry)
-    return everything
+def letters(bits: int) -> str:
+    """The nine letters of a listing; the last one is t or T if the sticky bit is set."""
+    return stat.filemode(bits)[1:]

@@ -1,8 +1,7 @@
-"""Hadoop's configuration files: the properties that core-site.xml, or a file of -conf, sets.
+"""Hadoop's generic options, its configuration files, and which cluster is asked.
 
-Read by Python's parser of XML, so comments, CDATA and the order of elements mean what they mean to
-Hadoop.  What could make a small file large, or read another one, is refused: entities that contain
-others or that are elsewhere, and xi:include.
+That is the one that the options say, or the one that is up.  As in Hadoop, a -D counts more than
+-fs, which counts more than the files of -conf, and these more than core-site.xml.
 """
 
 from __future__ import annotations
@@ -15,117 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
-from xml.parsers import expat
 
 from railyard.cluster.acceptance import Accepted, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.paths import STORES, check_own, has_port, is_same, uri_of
 from railyard.gateway.shell.web import NoGateway, Web
 
-#: Most bytes of a file, and letters of an entity.
-_BYTES_MAX = 4 * 2**20
-_LETTERS_MAX = 1000
-#: How often a value is looked through for variables.
-_DEPTH_MAX = 20
-_VARIABLE = re.compile(r"\$\{([^\s${}]+)\}")
-_RIGHT = "need <configuration> with <property><name>...</name><value>...</value></property>"
-_INCLUDE = "{http://www.w3.org/2001/XInclude}include"
-
-
-class Property(NamedTuple):
-    """A value; one that is final holds against files that are read later."""
-
-    value: str
-    final: bool
-
-
-def merged(files: Iterable[Path]) -> dict[str, str]:
-    """{name: value} of files that are read one after the other; a later value replaces."""
-    properties: dict[str, Property] = {}
-    for file in files:
-        for name, new in read_properties(file):
-            old = properties.get(name)
-            if old is None or not old.final:
-                properties[name] = new
-    return {name: each.value for name, each in properties.items()}
-
-
-def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    """The properties with ${NAME} replaced: by another one, or by what is ``known`` otherwise.
-
-    As in Hadoop, a name that nobody knows stays as it is, and one within another's value is
-    replaced, too, some times over.
-    """
-
-    def value_of(match: re.Match[str]) -> str:
-        return properties.get(match[1], known.get(match[1], match[0]))
-
-    made = {}
-    for name, value in properties.items():
-        for _ in range(_DEPTH_MAX):
-            new = _VARIABLE.sub(value_of, value)
-            if new == value or len(new) > _BYTES_MAX:
-                break
-            value = new
-        made[name] = value
-    return made
-
-
-def read_properties(file: Path) -> Iterator[tuple[str, Property]]:
-    """(Name, property) in the order of the file; ``UsageError`` for a file that is none."""
-    try:
-        if not file.is_file():
-            raise UsageError(f"{file}: is no file: {_RIGHT}")
-        if file.stat().st_size > _BYTES_MAX:
-            raise UsageError(f"{file}: need at most {_BYTES_MAX} bytes")
-        data = file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror or error}") from None
-    try:
-        _check_entities(data)
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, expat.ExpatError, ValueError, LookupError) as error:
-        raise UsageError(f"{file}: is no XML that can be read: {error}: {_RIGHT}") from None
-    if root.tag != "configuration":
-        raise UsageError(f"{file}: begins with <{root.tag[:80]}>: {_RIGHT}")
-    for element in root.iter():
-        if element.tag == _INCLUDE:
-            why = "other files are not read: put their properties into this one"
-            raise UsageError(f"{file}: xi:include {element.get('href', '')[:80]}: {why}")
-        if element.tag == "property":
-            yield from _property(element)
-
-
-def _property(element: ElementTree.Element) -> Iterator[tuple[str, Property]]:
-    """What a property sets; nothing without a name or a value, as in Hadoop."""
-
-    def text(tag: str) -> str | None:
-        child = element.find(tag)
-        return element.get(tag) if child is None else "".join(child.itertext())
-
-    name, value, final = text("name"), text("value"), text("final")
-    if name is not None and name.strip() and value is not None:
-        yield name.strip(), Property(value, (final or "").strip() == "true")
-
-
-def _check_entities(data: bytes) -> None:
-    """Raise ``ValueError`` for an entity that is not plain text."""
-
-    def declared(name: str, _: bool, value: str | None, *__: object) -> None:
-        if value is None or "&" in value or "%" in value or len(value) > _LETTERS_MAX:
-            raise ValueError(f"entity {name[:80]}: need one of plain text, {_LETTERS_MAX} letters")
-
-    parser = expat.ParserCreate()
-    parser.EntityDeclHandler = declared
-    parser.Parse(data, True)
-
-
-# Hadoop's generic options, and which cluster is asked: that which they say, or the one that is up.
-#
-# As in Hadoop, a -D counts more than -fs, which counts more than the files of -conf, and these more
-# than core-site.xml.
-
-
+_NO_DAEMONS = refused("railyard up and railyard down start and stop daemons")
 OPTIONS = Accepted(
     "hadoop, hdfs, yarn and mapred: generic options",
     "generic option",
@@ -140,10 +35,7 @@ OPTIONS = Accepted(
         "--debug": idle("there is no log"),
         "-libjars": refused("Java classes are not run"),
         "-tokenCacheFile": refused("the token is read from HADOOP_CONF_DIR"),
-        "--daemon": refused("railyard up and railyard down start and stop daemons"),
-        "--workers": refused("railyard up and railyard down start and stop daemons"),
-        "--hosts": refused("railyard up and railyard down start and stop daemons"),
-        "--hostnames": refused("railyard up and railyard down start and stop daemons"),
+        **dict.fromkeys(("--daemon", "--workers", "--hosts", "--hostnames"), _NO_DAEMONS),
         "--buildpaths": refused("there are no Java classes"),
     },
 )
@@ -178,7 +70,13 @@ MANAGERS = (
 )
 _SITE = "core-site.xml"
 _FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-_FLAGS = ("--debug",)
+#: Most bytes of a file.
+_BYTES_MAX = 4 * 2**20
+#: How often a value is looked through for variables.
+_DEPTH_MAX = 20
+_VARIABLE = re.compile(r"\$\{([^\s${}]+)\}")
+_RIGHT = "need <configuration> with <property><name>...</name><value>...</value></property>"
+_INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 
 
 class Generic:
@@ -186,39 +84,44 @@ class Generic:
 
     def __init__(self) -> None:
         self._set: dict[str, str] = {}  #: by -D
-        self._store: str | None = None  #: of -fs
-        self._manager: str | None = None  #: of -jt
         self._files: list[Path] = []  #: of -conf
-        self._folder: Path | None = None  #: of --config
+        self._once: dict[str, str] = {}  #: of -fs, -jt and --config
 
     def take_all(self, arguments: list[str]) -> list[str]:
         """Take those with which the arguments begin; returns the rest."""
         rest = list(arguments)
-        while rest and self.take(rest[0], rest[1:2]):
-            rest = rest[2 if takes_value(rest[0]) else 1 :]
+        while rest and (count := self.take(rest)):
+            rest = rest[count:]
         return rest
 
-    def take(self, option: str, value: list[str]) -> bool:
-        """Take an option with its value, [] if nothing follows; false if it is none of these."""
+    def take(self, words: list[str]) -> int:
+        """Take the option with which words begin; returns its words, 0 if it is none of these."""
+        option = words[0]
         if option.startswith("-D") and option != "-D":
             self.set(option[2:], option)
-            return True
+            return 1
         if option not in OPTIONS.entries:
-            return False
+            return 0
         OPTIONS.check(option)
-        if option in _FLAGS:
-            return True
-        if not value:
+        if option == "--debug":
+            return 1
+        if len(words) < 2:
             raise UsageError(f"{option}: need a value")
-        self._take(option, value[0])
-        return True
+        value = words[1]
+        if option == "-D":
+            self.set(value, f"-D {value}")
+        elif option == "-conf":
+            self._files.append(Path(value))
+        elif option != "--loglevel":
+            name = "-fs" if option == "-dfs" else option
+            if self._once.setdefault(name, value) != value:
+                raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
+        return 2
 
     def set(self, text: str, given: str) -> None:
         """Take NAME=VALUE of an option such as -D."""
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals):
-            raise UsageError(f"{given}: need NAME=VALUE")
-        self._set[name.strip()] = value
+        name, value = name_and_value(text, given)
+        self._set[name] = value
 
     def settings(self) -> dict[str, str]:
         """All settings that were given, those of files as well."""
@@ -229,8 +132,8 @@ class Generic:
     def connect(self, user: str) -> Web:
         """A connection to the cluster that is meant; ``UsageError`` if it can't be asked."""
         address = self._address()
-        if self._manager is not None:
-            check_own("-jt", self._manager, address)
+        if "-jt" in self._once:
+            check_own("-jt", self._once["-jt"], address)
         settings = self.settings()
         for name in MANAGERS:
             if name in settings:
@@ -250,36 +153,29 @@ class Generic:
             web.of_new_files["replication"] = settings["dfs.replication"].strip()
         return web
 
-    def _take(self, option: str, value: str) -> None:
-        if option == "-D":
-            self.set(value, f"-D {value}")
-        elif option == "-conf":
-            self._files.append(Path(value))
-        elif option in ("-fs", "-dfs"):
-            self._store = _once(option, value, self._store)
-        elif option == "-jt":
-            self._manager = _once(option, value, self._manager)
-        elif option == "--config":
-            before = None if self._folder is None else str(self._folder)
-            self._folder = Path(_once(option, value, before))
-
     def _address(self) -> str:
         of_files = merged(self._files) if self._files else {}
         for given, wanted in (
             *((f"-D {name}", self._set.get(name)) for name in DEFAULT_STORE),
-            ("-fs", self._store),
+            ("-fs", self._once.get("-fs")),
             *((f"-conf, {name}", of_files.get(name)) for name in DEFAULT_STORE),
         ):
             if wanted is not None:
-                return _wanted(given, wanted, lambda: find_gateway(self._folder))
-        return find_gateway(self._folder)
+                return _wanted(given, wanted, lambda: _configured(self._folder))
+        return _configured(self._folder)
+
+    @property
+    def _folder(self) -> Path | None:
+        folder = self._once.get("--config")
+        return None if folder is None else Path(folder)
 
 
-def _once(option: str, value: str, before: str | None) -> str:
-    """The value of an option that may be given again only with the same one."""
-    if before not in (None, value):
-        raise UsageError(f"{option} {value[:80]}: is given twice: need it once")
-    return value
+def name_and_value(text: str, given: str) -> tuple[str, str]:
+    """The parts of NAME=VALUE; ``given``: as it was typed, with its option."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        raise UsageError(f"{given}: need NAME=VALUE")
+    return name.strip(), value
 
 
 def user_name() -> str:
@@ -287,12 +183,7 @@ def user_name() -> str:
     return os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "user"
 
 
-def takes_value(option: str) -> bool:
-    """Whether the word after a generic option belongs to it."""
-    return option not in _FLAGS and (option == "-D" or not option.startswith("-D"))
-
-
-def find_gateway(folder: Path | None = None) -> str:
+def _configured(folder: Path | None) -> str:
     """Host and port: of the core-site.xml of a folder, of HADOOP_CONF_DIR's, or of what is up."""
     for each in [folder] if folder else _named_folders():
         site = each / _SITE
@@ -345,8 +236,8 @@ def _current() -> Path:
 def _running() -> str:
     """Where the gateway of the cluster is that is up."""
     try:
-        told = json.loads((_current() / "gateway.json").read_bytes())
-        return str(told["url"]).removeprefix("http://")
+        noted = json.loads((_current() / "gateway.json").read_bytes())
+        return str(noted["url"]).removeprefix("http://")
     except OSError:
         right = "railyard up starts a cluster; HADOOP_CONF_DIR names one that is elsewhere"
         raise NoGateway(f"no gateway is known: {right}") from None
@@ -362,3 +253,79 @@ def _token_of(address: str, folder: Path | None) -> str:
         except (OSError, UsageError):
             continue
     return ""
+
+
+# Configuration files -----------------------------------------------------------------------------
+class Property(NamedTuple):
+    """A value; one that is final holds against files that are read later."""
+
+    value: str
+    final: bool
+
+
+def merged(files: Iterable[Path]) -> dict[str, str]:
+    """{name: value} of files that are read one after the other; a later value replaces."""
+    properties: dict[str, Property] = {}
+    for file in files:
+        for name, new in read_properties(file):
+            old = properties.get(name)
+            if old is None or not old.final:
+                properties[name] = new
+    return {name: each.value for name, each in properties.items()}
+
+
+def expanded(properties: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    """The properties with ${NAME} replaced: by another one, or by what is ``known`` otherwise.
+
+    As in Hadoop, a name that nobody knows stays as it is, and one within another's value is
+    replaced, too, some times over.
+    """
+
+    def value_of(match: re.Match[str]) -> str:
+        return properties.get(match[1], known.get(match[1], match[0]))
+
+    made = {}
+    for name, value in properties.items():
+        for _ in range(_DEPTH_MAX):
+            new = _VARIABLE.sub(value_of, value)
+            if new == value or len(new) > _BYTES_MAX:
+                break
+            value = new
+        made[name] = value
+    return made
+
+
+def read_properties(file: Path) -> Iterator[tuple[str, Property]]:
+    """(Name, property) in the order of the file; ``UsageError`` for a file that is none."""
+    try:
+        if not file.is_file():
+            raise UsageError(f"{file}: is no file: {_RIGHT}")
+        if file.stat().st_size > _BYTES_MAX:
+            raise UsageError(f"{file}: need at most {_BYTES_MAX} bytes")
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}") from None
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise UsageError(f"{file}: is no XML that can be read: {error}: {_RIGHT}") from None
+    if root.tag != "configuration":
+        raise UsageError(f"{file}: begins with <{root.tag[:80]}>: {_RIGHT}")
+    for element in root.iter():
+        if element.tag == _INCLUDE:
+            why = "other files are not read: put their properties into this one"
+            raise UsageError(f"{file}: xi:include {element.get('href', '')[:80]}: {why}")
+        if element.tag == "property":
+            yield from _property(element)
+
+
+def _property(element: ElementTree.Element) -> Iterator[tuple[str, Property]]:
+    """What a property sets; nothing without a name or a value, as in Hadoop."""
+
+    def text(tag: str) -> str | None:
+        child = element.find(tag)
+        return element.get(tag) if child is None else "".join(child.itertext())
+
+    name, value, final = text("name"), text("value"), text("final")
+    if name is not None and name.strip() and value is not None:
+        yield name.strip(), Property(value, (final or "").strip() == "true")

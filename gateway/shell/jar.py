@@ -1,4 +1,7 @@
-"""The options of ``hadoop jar``: Hadoop's generic ones and those of its streaming jar."""
+"""``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
+
+What it prints are the lines of Hadoop's log, on standard error, by which programs follow jobs.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from railyard.cluster.acceptance import Accepted, idle, refused, used
+from railyard.cluster.acceptance import Accepted, Effect, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.cluster.fileheads import PROGRAM_HEAD_BYTES, command_words, first_line_fault
-from railyard.gateway.shell.generic import Generic, takes_value
+from railyard.gateway.shell.generic import Generic, name_and_value
+from railyard.gateway.shell.jobs import counter_lines
 from railyard.gateway.shell.paths import STORES, absolute, local_path, status_of, uri_of
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
@@ -33,14 +37,17 @@ _ONE = {
 }
 #: {option: (whether it names archives, whether they are the block store's without a scheme)}
 _FILES = {
+    "-file": (False, False),
     "-files": (False, False),
     "-archives": (True, False),
     "-cacheFile": (False, True),
     "-cacheArchive": (True, True),
 }
-_IDLE_FLAGS = ("-verbose", "-debug")
+_FLAGS = ("-background", "-verbose", "-debug")
 _DEBUG = refused("the stderr of a failed attempt is shown")
 _HELP = used("what can be given, and no job")
+_USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
+  -D k=v             a setting of the job, such as mapreduce.job.reduces=4"""
 OPTIONS = Accepted(
     "hadoop jar: options",
     "option",
@@ -51,11 +58,11 @@ OPTIONS = Accepted(
         "-cacheFile": used("a file for the working directory"),
         "-cacheArchive": used("an archive, unpacked there"),
         "-file": used("a local file for the working directory"),
-        "-input": used("a file, a folder or a pattern"),
-        "-output": used("the folder for the output"),
-        "-mapper": used("the maps' command"),
+        "-input": used("a file, a folder or a pattern; may be repeated"),
+        "-output": used("the folder for the output, which must not exist"),
+        "-mapper": used("the maps' command: gets lines, writes lines: key, tab, value"),
         "-combiner": used("the command for some of a map's sorted lines"),
-        "-reducer": used("the reduces' command; NONE, aggregate"),
+        "-reducer": used("the reduces' command: gets sorted lines; NONE, aggregate"),
         "-partitioner": used("HashPartitioner, KeyFieldBasedPartitioner"),
         "-inputformat": used("TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"),
         "-outputformat": used("TextOutputFormat; others are refused"),
@@ -63,36 +70,22 @@ OPTIONS = Accepted(
         "-reduces": used("the same"),
         "-cmdenv": used("a variable of the programs' environment"),
         "-background": used("submit, and do not wait"),
-        "-help": _HELP,
-        "--help": _HELP,
-        "-h": _HELP,
-        "-info": _HELP,
+        **dict.fromkeys(("-help", "--help", "-h", "-info"), _HELP),
         "-verbose": idle("of what Hadoop's client prints"),
         "-debug": idle("of what Hadoop's client keeps"),
         "-additionalconfspec": refused("give -conf"),
         "-inputreader": refused("records are lines"),
         "-io": refused("programs read and write text"),
-        "-mapdebug": _DEBUG,
-        "-reducedebug": _DEBUG,
+        **dict.fromkeys(("-mapdebug", "-reducedebug"), _DEBUG),
         "-lazyOutput": refused("each reduce writes its file"),
     },
 )
-USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
-  -D k=v                    a setting of the job, such as mapreduce.job.reduces=4
-  -files a,b#name           files for the working directory of each attempt
-  -archives x.zip#name      archives, unpacked there
-  -input PATH               a file, a folder or a pattern; may be repeated
-  -output PATH              a folder, which must not exist
-  -mapper COMMAND           gets lines, writes lines: key, tab, value
-  -combiner COMMAND         gets some of a mapper's sorted lines
-  -reducer COMMAND          gets sorted lines; NONE, aggregate
-  -partitioner CLASS        HashPartitioner or KeyFieldBasedPartitioner
-  -file PATH                a local file for the working directory
-  -cmdenv k=v               a variable of the programs' environment
-  -numReduceTasks N
-  -inputformat CLASS        TextInputFormat
-  -outputformat CLASS       TextOutputFormat
-  -background               submit, and do not wait"""
+#: Programs whose first argument is a file that they run, unless an option says otherwise.
+_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
+_ASK_EVERY_S = 0.25
+#: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
+_PATIENCE_S = 60.0
+_STAGING = "/tmp/hadoop-yarn/staging"
 
 
 class Shipped(NamedTuple):
@@ -130,13 +123,15 @@ class JarOptions:
         self.help = False
         rest = list(arguments)
         while rest:
-            self._take(rest.pop(0), rest)
-        missing = [name for name in ("input", "output", "mapper") if not self._has(name)]
+            if count := self.generic.take(rest):
+                del rest[:count]
+            else:
+                self._take(rest.pop(0), rest)
+        needed: dict[str, object] = {"input": self.inputs}
+        needed |= {name: self.request.get(name) for name in ("output", "mapper")}
+        missing = [name for name, value in needed.items() if not value]
         if missing and not self.help:
             raise UsageError(f"Missing required option: {missing[0]}")
-
-    def _has(self, name: str) -> bool:
-        return bool(self.inputs if name == "input" else self.request.get(name))
 
     @property
     def settings(self) -> dict[str, str]:
@@ -144,16 +139,11 @@ class JarOptions:
         return self.generic.settings()
 
     def _take(self, option: str, rest: list[str]) -> None:
-        if self.generic.take(option, rest[:1]):
-            del rest[: takes_value(option)]
-            return
         entry = OPTIONS.check(option)
         if entry is _HELP:
             self.help = True
-        elif option == "-background":
-            self.background = True
-        elif option in _IDLE_FLAGS:
-            pass
+        elif option in _FLAGS:
+            self.background |= option == "-background"
         elif not rest:
             raise UsageError(f"{option}: need a value")
         else:
@@ -167,19 +157,23 @@ class JarOptions:
         elif option == "-jobconf":
             self.generic.set(value, f"{option} {value}")
         elif option == "-cmdenv":
-            self._set(self.environment, value, option)
+            name, text = name_and_value(value, f"{option} {value}")
+            self.environment[name] = text
         elif option == "-input":
             self.inputs += _commas(value)
-        elif option == "-file":
-            self.files.append(Shipped(value))
-        elif option in _FILES:
-            self.files += [Shipped(each, *_FILES[option]) for each in _commas(value)]
+        else:
+            several = [value] if option == "-file" else _commas(value)
+            self.files += [Shipped(each, *_FILES[option]) for each in several]
 
-    def _set(self, into: dict[str, str], text: str, option: str) -> None:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"{option} {text}: need NAME=VALUE")
-        into[name.strip()] = value
+
+def usage() -> str:
+    """How jobs are given, with the options that are used."""
+    lines = [
+        f"  {name:<18} {entry.note}"
+        for name, entry in OPTIONS.entries.items()
+        if entry.effect is Effect.USED
+    ]
+    return "\n".join([_USAGE, *lines])
 
 
 def _commas(text: str) -> list[str]:
@@ -187,21 +181,13 @@ def _commas(text: str) -> list[str]:
     return [part for part in re.findall(r"(?:\{[^{}]*\}|[^,])+", text) if part]
 
 
-# What can be known of a job's programs before it is submitted: files of -files are local then.
-
-
-_OPTIONS = {"-mapper": "mapper", "-combiner": "combiner", "-reducer": "reducer"}
-#: Programs whose first argument is a file that they run, unless an option says otherwise.
-_INTERPRETERS = re.compile(r"(python|pypy|perl|ruby|php|node|bash|dash|sh|Rscript)[0-9.]*")
-_WORKING_FOLDER = "the working folder of each attempt"
-
-
+# What can be known of programs before a job is submitted: files of -files are local then ----------
 def check_programs(options: JarOptions) -> None:
     """Raise ``UsageError`` for a program that no attempt could start."""
     shipped = {each.name: each for each in options.files}
-    for option, key in _OPTIONS.items():
+    for option in ("-mapper", "-combiner", "-reducer"):
         try:
-            words = command_words(options.request.get(key, ""))
+            words = command_words(options.request.get(_ONE[option], ""))
         except ValueError:
             continue  # the gateway says what is wrong
         if words:
@@ -228,7 +214,7 @@ def _check_file(option: str, word: str, shipped: Mapping[str, Shipped]) -> None:
         raise UsageError(f"{option} {word}: need {last}, in the working folder: {why}")
     if Path(word).is_file():
         called = f", where it is {last}" if len(names) > 1 else ""
-        right = f"-files {word} puts it into {_WORKING_FOLDER}{called}"
+        right = f"-files {word} puts it into the working folder of each attempt{called}"
         raise UsageError(f"{option} {word}: was not shipped: {right}")
 
 
@@ -255,26 +241,16 @@ def _scripts(words: tuple[str, ...]) -> Iterator[str]:
             return
 
 
-# ``hadoop jar``: a streaming job is submitted to the cluster and followed to its end.
-#
-# What it says are the lines of Hadoop's log, on standard error, by which programs follow jobs.
-
-
-_LOOK_S = 0.25
-#: For how long a job is waited for whose cluster does not answer: its gateway may start anew.
-_PATIENCE_S = 60.0
-_STAGING = "/tmp/hadoop-yarn/staging"
-
-
+# The job ----------------------------------------------------------------------------------------
 def run(arguments: list[str], generic: Generic, user: str) -> int:
     """Carry out ``hadoop jar X.jar ...``; returns the exit status."""
     if not arguments or arguments[0].startswith("-"):
-        print("Usage: hadoop jar JAR [options]\n" + USAGE, file=sys.stderr)
+        print(usage(), file=sys.stderr)
         return 1
     try:
         options = JarOptions(arguments[1:], generic)
         if options.help:
-            print(USAGE)
+            print(usage())
             return 0
         check_programs(options)
         return _Submission(options, generic.connect(user)).run()
@@ -298,12 +274,12 @@ class _Submission:
 
     def run(self) -> int:
         try:
-            told = self._submit()
+            accepted = self._submit()
             if self._options.background:
                 self._staged = 0  # its attempts need them
-                _log("INFO", "streaming.StreamJob", f"Job {told['job']} runs in the background")
+                _log("INFO", "streaming.StreamJob", f"Job {accepted['job']} runs in the background")
                 return 0
-            return follow(told, self._web)
+            return follow(accepted, self._web)
         finally:
             if self._staged:
                 self._web.ask("DELETE", self._staging, "DELETE", recursive="true")
@@ -318,12 +294,14 @@ class _Submission:
             "settings": options.settings,
             "environment": options.environment,
         }
-        told = self._web.own("POST", "/streaming", request)
-        _log("INFO", "mapred.FileInputFormat", f"Total input files to process : {told['splits']}")
-        _log("INFO", "impl.YarnClientImpl", f"Submitted application {told['application']}")
-        _log("INFO", "mapreduce.Job", f"The url to track the job: {told['tracking']}")
-        _log("INFO", "mapreduce.Job", f"Running job: {told['job']}")
-        return told
+        accepted = self._web.own("POST", "/streaming", request)
+        _log(
+            "INFO", "mapred.FileInputFormat", f"Total input files to process : {accepted['splits']}"
+        )
+        _log("INFO", "impl.YarnClientImpl", f"Submitted application {accepted['application']}")
+        _log("INFO", "mapreduce.Job", f"The url to track the job: {accepted['tracking']}")
+        _log("INFO", "mapreduce.Job", f"Running job: {accepted['job']}")
+        return accepted
 
     def _file(self, shipped: Shipped) -> dict[str, Any]:
         """A file of the block store if its name or its option says so, otherwise a local one."""
@@ -356,15 +334,15 @@ class _Submission:
             self._web.write(path, file, overwrite="true")
 
 
-def follow(told: dict[str, Any], web: Web) -> int:
+def follow(accepted: dict[str, Any], web: Web) -> int:
     """Say how far a job is until it has ended; returns the exit status."""
-    seen: set[str] = set()
+    reported: set[str] = set()
     shown = ""
     while True:
-        job = _looked(told["job"], web)
+        job = _figures_of(accepted["job"], web)
         for failure in job["failures"]:
-            if failure["attempt"] not in seen:
-                seen.add(failure["attempt"])
+            if failure["attempt"] not in reported:
+                reported.add(failure["attempt"])
                 _show_failure(failure)
         shares = int(100 * job["mapProgress"]), int(100 * job["reduceProgress"])
         progress = " map {}% reduce {}%".format(*shares)
@@ -372,12 +350,12 @@ def follow(told: dict[str, Any], web: Web) -> int:
             shown = progress
             _log("INFO", "mapreduce.Job", progress)
         if job["state"] != "RUNNING":
-            return _ended(told, job)
-        time.sleep(_LOOK_S)
+            return _ended(accepted, job)
+        time.sleep(_ASK_EVERY_S)
 
 
-def _looked(name: str, web: Web) -> dict[str, Any]:
-    """How a job is; a gateway or ResourceManager that is gone is waited for."""
+def _figures_of(name: str, web: Web) -> dict[str, Any]:
+    """How a job is; while its cluster does not answer, that is waited for."""
     begun_s = time.monotonic()
     while True:
         try:
@@ -386,11 +364,11 @@ def _looked(name: str, web: Web) -> dict[str, Any]:
             passes = isinstance(error, NoGateway) or error.exception == "RetriableException"
             if not passes or time.monotonic() - begun_s > _PATIENCE_S:
                 raise
-        time.sleep(_LOOK_S)
+        time.sleep(_ASK_EVERY_S)
 
 
-def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
-    name, ok = told["job"], job["state"] == "SUCCEEDED"
+def _ended(accepted: dict[str, Any], job: dict[str, Any]) -> int:
+    name, ok = accepted["job"], job["state"] == "SUCCEEDED"
     if ok:
         _log("INFO", "mapreduce.Job", f"Job {name} completed successfully")
     else:
@@ -401,7 +379,7 @@ def _ended(told: dict[str, Any], job: dict[str, Any]) -> int:
         _log("ERROR", "streaming.StreamJob", "Job not successful!")
         print("Streaming Command Failed!", file=sys.stderr)
         return 1
-    _log("INFO", "streaming.StreamJob", f"Output directory: {told['output']}")
+    _log("INFO", "streaming.StreamJob", f"Output directory: {accepted['output']}")
     return 0
 
 
@@ -409,14 +387,6 @@ def _show_failure(failure: dict[str, Any]) -> None:
     _log("INFO", "mapreduce.Job", f"Task Id : {failure['attempt']}, Status : FAILED")
     lines = [f"Error: {failure['reason']} (on {failure['node']})"]
     print("\n".join([*lines, *failure["stderr"].splitlines()]), file=sys.stderr)
-
-
-def counter_lines(groups: dict[str, dict[str, int]]) -> list[str]:
-    """{group: {counter: count}} as Hadoop shows it."""
-    lines = [f"Counters: {sum(map(len, groups.values()))}"]
-    for group, counters in groups.items():
-        lines += [f"\t{group}", *(f"\t\t{name}={count}" for name, count in counters.items())]
-    return lines
 
 
 def _log(level: str, logger: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""``yarn application``: applications are listed, looked at and killed."""
+"""``yarn application`` and ``mapred job``: what runs is listed, looked at and ended."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from railyard.cluster.acceptance import Accepted, refused, used
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.jar import counter_lines
 from railyard.gateway.shell.web import Failed, Web
 
-_APPLICATION_AS_SUBMITTED = refused("an application stays as it was submitted")
-
+_AS_SUBMITTED = refused("it stays as it was submitted")
+_BY_HISTORY = refused("need the REST interfaces, or the page of the gateway")
+_BY_ITSELF = refused("an attempt can't be ended by itself: need -kill")
 APPLICATION_OPTIONS = Accepted(
     "yarn application: options",
     "option",
@@ -24,26 +24,48 @@ APPLICATION_OPTIONS = Accepted(
         "-appTags": used("with -list: only those with one of these tags"),
         "-status": used("how an application is"),
         "-kill": used("end an application"),
-        "-movetoqueue": _APPLICATION_AS_SUBMITTED,
-        "-queue": _APPLICATION_AS_SUBMITTED,
-        "-changeQueue": _APPLICATION_AS_SUBMITTED,
-        "-updatePriority": _APPLICATION_AS_SUBMITTED,
-        "-updateLifetime": _APPLICATION_AS_SUBMITTED,
+        **dict.fromkeys(("-movetoqueue", "-queue", "-changeQueue"), _AS_SUBMITTED),
+        **dict.fromkeys(("-updatePriority", "-updateLifetime"), _AS_SUBMITTED),
         "-appId": refused("need -status ID or -kill ID"),
         "-clusterId": refused("need HADOOP_CONF_DIR, which names a cluster"),
     },
 )
-#: {option of -list: (filter of the REST interface, its name in the heading)}
+OPTIONS = Accepted(
+    "mapred job: options",
+    "option",
+    {
+        "-list": used("jobs that wait or run; with all: those that have ended, too"),
+        "-status": used("how far a job is, and its counters"),
+        "-kill": used("end a job"),
+        "-counter": used("a counter of a job"),
+        "-submit": refused("need hadoop jar"),
+        **dict.fromkeys(("-events", "-history", "-logs", "-config"), _BY_HISTORY),
+        "-list-active-trackers": refused("need yarn's REST interface, or railyard nodes"),
+        "-list-blacklisted-trackers": refused("no node is blacklisted"),
+        "-list-attempt-ids": _BY_HISTORY,
+        "-kill-task": _BY_ITSELF,
+        "-fail-task": _BY_ITSELF,
+        "-set-priority": _AS_SUBMITTED,
+    },
+)
+#: {option of -list: filter of the REST interface}
 _FILTERS = {"-appStates": "states", "-appTypes": "applicationTypes", "-appTags": "applicationTags"}
 _ALL = "ALL"
-_WAITING_OR_RUNNING = "SUBMITTED,ACCEPTED,RUNNING"
 _COLUMNS = "%-40s%-24s%-20s%-12s%-12s%-12s%-18s%-10s"
 _HEADS = (
     *("Application-Id", "Application-Name", "Type", "User"),
     *("Queue", "State", "Final-State", "Progress"),
 )
+_JOB_USAGE = """Usage: mapred job
+\t-list [all]
+\t-status JOB
+\t-kill JOB
+\t-counter JOB GROUP COUNTER"""
+_JOB_COLUMNS = "%23s\t%10s\t%14s\t%12s\t%12s"
+_JOB_STATES = {"ACCEPTED": "PREP", "RUNNING": "RUNNING", "FINISHED": "SUCCEEDED"}
 
 
+# yarn application --------------------------------------------------------------------------------
 def run_application(arguments: list[str], web: Web) -> int | None:
     """Carry out ``-list`` and so on; returns the exit status, None for what is no command."""
     try:
@@ -53,10 +75,16 @@ def run_application(arguments: list[str], web: Web) -> int | None:
         match arguments:
             case ["-list", *rest]:
                 return _list_applications(rest, web)
-            case ["-kill", job]:
-                return _kill_application(job, web)
-            case ["-status", job]:
-                return _show_application(job, web)
+            case ["-kill", typed]:
+                app = typed.replace("job_", "application_", 1)
+                already = f"Application {app} has already finished"
+                print(f"Killing application {app}" if _kill(app, web) else already)
+                return 0
+            case ["-status", typed]:
+                app = web.rest("GET", f"/apps/{typed.replace('job_', 'application_', 1)}")["app"]
+                for key in ("id", "name", "user", "queue", "state", "finalStatus", "progress"):
+                    print(f"\t{key} : {app[key]}")
+                return 0
     except UsageError as error:
         print(f"application: {error}", file=sys.stderr)
         return 1
@@ -64,13 +92,12 @@ def run_application(arguments: list[str], web: Web) -> int | None:
 
 
 def _list_applications(rest: list[str], web: Web) -> int:
-    wanted = {"states": _WAITING_OR_RUNNING}
+    wanted = {"states": "SUBMITTED,ACCEPTED,RUNNING"}
     for option, value in _pairs(rest):
         wanted[_FILTERS[option]] = value.upper() if option == "-appStates" else value
     if wanted["states"] == _ALL:
         del wanted["states"]
-    told = web.rest("GET", f"/apps?{urlencode(wanted)}")["apps"]
-    apps: list[dict[str, Any]] = told["app"] if told else []
+    apps = _apps(web, f"?{urlencode(wanted)}")
     types, states, tags = (
         ", ".join(wanted.get(name, "").split(","))
         for name in ("applicationTypes", "states", "applicationTags")
@@ -95,75 +122,30 @@ def _pairs(rest: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _kill_application(job: str, web: Web) -> int:
-    app = job.replace("job_", "application_", 1)
-    told = web.rest("PUT", f"/apps/{app}/state", {"state": "KILLED"})
-    ended = told["state"] not in ("ACCEPTED", "RUNNING")
-    print(f"Application {app} has already finished" if ended else f"Killing application {app}")
-    return 0
-
-
-def _show_application(job: str, web: Web) -> int:
-    app = web.rest("GET", f"/apps/{job.replace('job_', 'application_', 1)}")["app"]
-    for key in ("id", "name", "user", "queue", "state", "finalStatus", "progress"):
-        print(f"\t{key} : {app[key]}")
-    return 0
-
-
-# ``hadoop job`` and ``mapred job``: jobs are listed, looked at and killed.
-
-
-_AS_SUBMITTED = refused("a job stays as it was submitted")
-_BY_HISTORY = refused("need the REST interfaces, or the page of the gateway")
-OPTIONS = Accepted(
-    "mapred job: options",
-    "option",
-    {
-        "-list": used("jobs that wait or run; with all: those that have ended, too"),
-        "-status": used("how far a job is, and its counters"),
-        "-kill": used("end a job"),
-        "-counter": used("a counter of a job"),
-        "-submit": refused("need hadoop jar"),
-        "-events": _BY_HISTORY,
-        "-history": _BY_HISTORY,
-        "-logs": _BY_HISTORY,
-        "-config": _BY_HISTORY,
-        "-list-active-trackers": refused("need yarn's REST interface, or railyard nodes"),
-        "-list-blacklisted-trackers": refused("no node is blacklisted"),
-        "-list-attempt-ids": _BY_HISTORY,
-        "-kill-task": refused("an attempt can't be ended by itself: need -kill"),
-        "-fail-task": refused("an attempt can't be ended by itself: need -kill"),
-        "-set-priority": _AS_SUBMITTED,
-    },
-)
-USAGE = """Usage: mapred job
-\t-list [all]
-\t-status JOB
-\t-kill JOB
-\t-counter JOB GROUP COUNTER"""
-_ROW = "%23s\t%10s\t%14s\t%12s\t%12s"
-_STATES = {"ACCEPTED": "PREP", "RUNNING": "RUNNING", "FINISHED": "SUCCEEDED"}
-_ENDED = ("FINISHED", "FAILED", "KILLED")
-
-
+# mapred job --------------------------------------------------------------------------------------
 def run(arguments: list[str], web: Web) -> int:
     """Carry out ``-list`` and so on; returns the exit status."""
     match arguments:
         case ["-list"] | ["-list", "all"]:
             return _list(web, everything=len(arguments) == 2)
-        case ["-status", job]:
-            return _status(web, job)
-        case ["-kill", job]:
-            return _kill(web, job)
-        case ["-counter", job, group, counter]:
-            print(web.own("GET", f"/jobs/{_id(job)}")["counters"].get(group, {}).get(counter, 0))
+        case ["-status", typed]:
+            return _status(web, typed)
+        case ["-kill", typed]:
+            if _kill(_id(typed).replace("job_", "application_", 1), web):
+                print(f"Killed job {typed}")
+                return 0
+            print(f"Could not kill {typed}: it has ended", file=sys.stderr)
+            return 1
+        case ["-counter", typed, group, counter]:
+            counters = web.own("GET", f"/jobs/{_id(typed)}")["counters"]
+            print(counters.get(group, {}).get(counter, 0))
             return 0
     try:
         for word in arguments[:1]:
             OPTIONS.check(word)
     except UsageError as error:
         print(f"job: {error}", file=sys.stderr)
-    print(USAGE, file=sys.stderr)
+    print(_JOB_USAGE, file=sys.stderr)
     return 1
 
 
@@ -174,14 +156,13 @@ def _id(typed: str) -> str:
 
 
 def _list(web: Web, everything: bool) -> int:
-    told = web.rest("GET", "/apps" if everything else "/apps?states=ACCEPTED,RUNNING")["apps"]
-    apps: list[dict[str, Any]] = told["app"] if told else []
+    apps = _apps(web, "" if everything else "?states=ACCEPTED,RUNNING")
     print(f"Total jobs:{len(apps)}")
-    print(_ROW % ("JobId", "State", "StartTime", "UserName", "Queue"))
+    print(_JOB_COLUMNS % ("JobId", "State", "StartTime", "UserName", "Queue"))
     for app in apps:
         job = app["id"].replace("application_", "job_", 1)
-        state = _STATES.get(app["state"], app["state"])
-        print(_ROW % (job, state, app["startedTime"], app["user"], app["queue"]))
+        state = _JOB_STATES.get(app["state"], app["state"])
+        print(_JOB_COLUMNS % (job, state, app["startedTime"], app["user"], app["queue"]))
     return 0
 
 
@@ -195,10 +176,21 @@ def _status(web: Web, typed: str) -> int:
     return 0
 
 
-def _kill(web: Web, typed: str) -> int:
-    app = _id(typed).replace("job_", "application_", 1)
-    if web.rest("PUT", f"/apps/{app}/state", {"state": "KILLED"})["state"] in _ENDED:
-        print(f"Could not kill {typed}: it has ended", file=sys.stderr)
-        return 1
-    print(f"Killed job {typed}")
-    return 0
+def counter_lines(groups: dict[str, dict[str, int]]) -> list[str]:
+    """{group: {counter: count}} as Hadoop shows it."""
+    lines = [f"Counters: {sum(map(len, groups.values()))}"]
+    for group, counters in groups.items():
+        lines += [f"\t{group}", *(f"\t\t{name}={count}" for name, count in counters.items())]
+    return lines
+
+
+# Both --------------------------------------------------------------------------------------------
+def _apps(web: Web, query: str) -> list[dict[str, Any]]:
+    answer = web.rest("GET", f"/apps{query}")["apps"]
+    return list(answer["app"]) if answer else []
+
+
+def _kill(app: str, web: Web) -> bool:
+    """End an application; false if it has ended already."""
+    answer = web.rest("PUT", f"/apps/{app}/state", {"state": "KILLED"})
+    return answer["state"] in ("ACCEPTED", "RUNNING")

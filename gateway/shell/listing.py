@@ -1,4 +1,4 @@
-"""Commands that list names: -ls and -find."""
+"""Commands of ``hadoop fs`` that change nothing: names, sizes, attributes, checksums."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 from railyard.gateway.shell.command import (
     Command,
     Misused,
-    below,
-    entries,
     letters,
     options_of,
     size,
 )
-from railyard.gateway.shell.paths import Found, Wrong, status_of
+from railyard.gateway.shell.paths import Found, Wrong
+
+_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
+_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
 
 
 def ls(command: Command) -> None:
@@ -39,7 +40,7 @@ def lsr(command: Command) -> None:
 
 
 def _list(folder: Found, command: Command, table: _Table) -> None:
-    shown = _sorted(entries(command, folder), command)
+    shown = _sorted(folder.entries(), command)
     if shown and not command.has("C", "R"):
         print(f"Found {len(shown)} items")
     table.widen(shown)
@@ -106,7 +107,7 @@ def find(command: Command) -> None:
     """-find PATH ... [-name PATTERN] [-iname PATTERN] [-print] [-print0]"""
     paths, matches, end = _expression(command.arguments)
     for found in command.found(paths or ["."]):
-        for each in (found, *(below(command, found) if found.is_folder else ())):
+        for each in found.everything():
             name = each.path.rsplit("/", 1)[1]
             if all(pattern.match(name) for pattern in matches):
                 sys.stdout.write(f"{each.shown}{end}")
@@ -133,13 +134,7 @@ def _expression(arguments: list[str]) -> tuple[list[str], list[re.Pattern[str]],
     return paths, matches, end
 
 
-# Commands that look: sizes, attributes, checksums.
-
-
-_QUOTAS = f"{'none':>12} {'inf':>15} {'none':>15} {'inf':>15}"
-_QUOTA_HEADS = f"{'QUOTA':>12} {'REM_QUOTA':>15} {'SPACE_QUOTA':>15} REM_SPACE_QUOTA"
-
-
+# Sizes, attributes, checksums ---------------------------------------------------------------------
 def du(command: Command) -> None:
     """-du [-s] [-h] [-v] PATH ..."""
     heads = ("SIZE", "DISK_SPACE_CONSUMED_WITH_ALL_REPLICAS", "FULL_PATH_NAME")
@@ -148,16 +143,16 @@ def du(command: Command) -> None:
         if command.has("s") or not found.is_folder:
             rows.append(_used(command, found))
         else:
-            rows += [_used(command, entry) for entry in entries(command, found)]
+            rows += [_used(command, entry) for entry in found.entries()]
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
     for length, disk, shown in rows:
         print(f"{length:<{widths[0]}}  {disk:<{widths[1]}}  {shown}")
 
 
 def _used(command: Command, entry: Found) -> tuple[str, str, str]:
-    told = _summary(command, entry)
+    answer = _summary(command, entry)
     human = command.has("h")
-    return size(told["length"], human), size(told["spaceConsumed"], human), entry.shown
+    return size(answer["length"], human), size(answer["spaceConsumed"], human), entry.shown
 
 
 def _summary(command: Command, found: Found) -> dict[str, Any]:
@@ -172,9 +167,9 @@ def count(command: Command) -> None:
         names = f"{'DIR_COUNT':>12} {'FILE_COUNT':>12} {'CONTENT_SIZE':>18}"
         print(*[_QUOTA_HEADS] * quotas, *[names] * counts, "PATHNAME")
     for found in command.found(command.arguments):
-        told = _summary(command, found)
+        answer = _summary(command, found)
         keys, widths = ("directoryCount", "fileCount", "length"), (12, 12, 18)
-        numbers = [size(told[key], command.has("h")) for key in keys]
+        numbers = [size(answer[key], command.has("h")) for key in keys]
         shown = " ".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))
         print(*[_QUOTAS] * quotas, *[shown] * counts, found.shown)
 
@@ -184,9 +179,9 @@ def df(command: Command) -> None:
     command.arguments = command.arguments or ["/"]
     rows = [("Filesystem", "Size", "Used", "Available", "Use%")]
     for found in command.found(command.arguments):
-        told = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
-        sizes = [size(told[key], command.has("h")) for key in ("capacity", "used", "remaining")]
-        share = f"{100 * told['used'] // max(1, told['capacity'])}%"
+        answer = command.web.ask("GET", found.path, "GETSTATUS")["FsStatus"]
+        sizes = [size(answer[key], command.has("h")) for key in ("capacity", "used", "remaining")]
+        share = f"{100 * answer['used'] // max(1, answer['capacity'])}%"
         rows.append((f"webhdfs://{command.web.address}", sizes[0], sizes[1], sizes[2], share))
     widths = [max(len(row[at]) for row in rows) for at in range(5)]
     for first, *others in rows if len(rows) > 1 else ():
@@ -223,16 +218,8 @@ def _stat(pattern: str, found: Found) -> str:
         "X": read_ms,
         "%": "%",
     }
-    text, at = "", 0
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "%" and pattern[at + 1 : at + 2] in values:
-            at += 1
-            text += str(values[pattern[at]])
-        else:
-            text += letter
-        at += 1
-    return text
+    named = rf"%([{''.join(values)}])"
+    return re.sub(named, lambda match: str(values[match[1]]), pattern)
 
 
 def _utc_time(since_1970_ms: int) -> str:
@@ -244,14 +231,15 @@ def test(command: Command) -> None:
     command.need(1, 1)
     if not command.options:
         raise Misused("No test flag given")
-    status = status_of(command.web, command.path(command.arguments[0]))
-    folder = status is not None and status["type"] == "DIRECTORY"
+    found = command.at(command.arguments[0])
+    is_file = found.exists() and not found.is_folder
+    length, entries = found.status.get("length", 0), found.status.get("childrenNum", 0)
     holds = {
-        **dict.fromkeys("ewr", status is not None),  # permissions are not enforced
-        "d": folder,
-        "f": status is not None and not folder,
-        "s": status is not None and (status["length"] > 0 or status["childrenNum"] > 0),
-        "z": status is not None and not folder and status["length"] == 0,
+        **dict.fromkeys("ewr", found.exists()),  # permissions are not enforced
+        "d": found.is_folder,
+        "f": is_file,
+        "s": length > 0 or entries > 0,
+        "z": is_file and length == 0,
     }
     command.status = 0 if all(holds[option] for option in command.options) else 1
 
@@ -259,13 +247,10 @@ def test(command: Command) -> None:
 def checksum(command: Command) -> None:
     """-checksum PATH ..."""
     command.need(1)
-    for found in command.found(command.arguments):
-        if found.is_folder:
-            command.failed(f"`{found.shown}': Is a directory")
-            continue
-        told = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
-        digits = told["bytes"][: 2 * told["length"]]
-        print(f"{found.shown}\t{told['algorithm']}\t{digits}")
+    for found in command.files(command.arguments):
+        answer = command.web.ask("GET", found.path, "GETFILECHECKSUM")["FileChecksum"]
+        digits = answer["bytes"][: 2 * answer["length"]]
+        print(f"{found.shown}\t{answer['algorithm']}\t{digits}")
 
 
 def getfacl(command: Command) -> None:
@@ -275,12 +260,12 @@ def getfacl(command: Command) -> None:
         raise Misused("Too many arguments")
     every = [*command.found(command.arguments)]
     if command.has("R"):
-        every += [each for top in every if top.is_folder for each in below(command, top)]
+        every = [each for top in every for each in top.everything()]
     for found in every:
-        told = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
-        print(f"# file: {found.shown}\n# owner: {told['owner']}\n# group: {told['group']}")
-        bits = int(told["permission"], 8)
-        if told["stickyBit"]:
+        answer = command.web.ask("GET", found.path, "GETACLSTATUS")["AclStatus"]
+        print(f"# file: {found.shown}\n# owner: {answer['owner']}\n# group: {answer['group']}")
+        bits = int(answer["permission"], 8)
+        if answer["stickyBit"]:
             print(f"# flags: --{'t' if bits & 1 else 'T'}")
         shown = letters(bits)
         print(f"user::{shown[:3]}\ngroup::{shown[3:6]}\nother::{shown[6:]}\n")

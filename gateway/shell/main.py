@@ -1,7 +1,8 @@
-"""``hadoop fs``: the commands of Hadoop's file system shell, with its texts and exit statuses.
+"""What ``hadoop``, ``hdfs``, ``yarn`` and ``mapred`` do with their arguments.
 
-A command that fails on one path goes on with the next; its exit status is 1 then.  One that is
-misused is 255, with how commands are used on standard error.
+``fs`` has the commands of Hadoop's file system shell, with its texts and exit statuses: a command
+that fails on one path goes on with the next, and its exit status is 1 then; of one that is misused
+it is 255, with how commands are used on standard error.
 """
 
 from __future__ import annotations
@@ -12,52 +13,29 @@ from collections.abc import Callable
 
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell import changes, listing, transfers
-from railyard.gateway.shell import listing as looking
-from railyard.gateway.shell import transfers as reading
 from railyard.gateway.shell.command import TEXTS, Command, Misused
 from railyard.gateway.shell.generic import Generic, user_name
 from railyard.gateway.shell.paths import Wrong
 from railyard.gateway.shell.web import Failed, NoGateway, Web
 
 MISUSED = 255  #: exit status
+#: Commands that are called like the functions that carry them out.
+_NAMED = (
+    *(listing.ls, listing.lsr, listing.find, listing.du, listing.df, listing.count, listing.stat),
+    *(listing.test, listing.checksum, listing.getfacl),
+    *(transfers.cat, transfers.text, transfers.tail, transfers.head, transfers.getmerge),
+    *(transfers.get, transfers.put, transfers.touchz, transfers.touch, transfers.cp, transfers.mv),
+    *(changes.mkdir, changes.rm, changes.rmdir, changes.setrep, changes.chmod, changes.chown),
+    *(changes.chgrp, changes.truncate, changes.concat, changes.expunge),
+)
 #: {command: what carries it out}
 COMMANDS: dict[str, Callable[[Command], None]] = {
-    "ls": listing.ls,
-    "lsr": listing.lsr,
-    "find": listing.find,
-    "du": looking.du,
-    "df": looking.df,
-    "count": looking.count,
-    "stat": looking.stat,
-    "test": looking.test,
-    "checksum": looking.checksum,
-    "getfacl": looking.getfacl,
-    "cat": reading.cat,
-    "text": reading.text,
-    "tail": reading.tail,
-    "head": reading.head,
-    "getmerge": reading.getmerge,
-    "get": transfers.get,
+    **{each.__name__: each for each in _NAMED},
     "copyToLocal": transfers.get,
-    "put": transfers.put,
     "copyFromLocal": transfers.put,
     "moveFromLocal": transfers.move_from_local,
     "moveToLocal": transfers.move_to_local,
     "appendToFile": transfers.append_to_file,
-    "touchz": transfers.touchz,
-    "touch": transfers.touch,
-    "cp": transfers.cp,
-    "mv": transfers.mv,
-    "mkdir": changes.mkdir,
-    "rm": changes.rm,
-    "rmdir": changes.rmdir,
-    "setrep": changes.setrep,
-    "chmod": changes.chmod,
-    "chown": changes.chown,
-    "chgrp": changes.chgrp,
-    "truncate": changes.truncate,
-    "concat": changes.concat,
-    "expunge": changes.expunge,
     **dict.fromkeys(changes.REFUSED, changes.refused),
 }
 
@@ -109,13 +87,11 @@ def _help(name: str, about: list[str]) -> int:
 def _how(name: str) -> str:
     """A command with its options and arguments, as the function says it that carries it out."""
     act = COMMANDS[name]
-    _, _, told = (act.__doc__ or "").partition(" ")
-    return f"-{name} {told}".rstrip()
+    _, _, words = (act.__doc__ or "").partition(" ")
+    return f"-{name} {words}".rstrip()
 
 
-# What ``hadoop``, ``hdfs`` and ``yarn`` do with their arguments.
-
-
+# hadoop, hdfs, yarn and mapred ------------------------------------------------------------------
 #: Of Hadoop, whose commands these are.
 VERSION = "3.4.1"
 _USAGE = """Usage: {name} COMMAND
@@ -158,19 +134,13 @@ def _run(command: str, rest: list[str], generic: Generic, user: str) -> int | No
         from railyard.gateway.shell import jar  # only this command needs it
 
         return jar.run(["streaming.jar", *rest] if command == "streaming" else rest, generic, user)
+    from railyard.gateway.shell import admin, jobs
+
+    runs = {
+        **dict.fromkeys(("fs", "dfs"), run),
+        "job": jobs.run,
+        "dfsadmin": admin.run,
+        **dict.fromkeys(("application", "app"), jobs.run_application),
+    }
     rest = generic.take_all(rest)
-    if command in ("fs", "dfs"):
-        return run(rest, generic.connect_checked(user))
-    if command == "job":
-        from railyard.gateway.shell import jobs
-
-        return jobs.run(rest, generic.connect_checked(user))
-    if command == "dfsadmin":
-        from railyard.gateway.shell import admin
-
-        return admin.run(rest, generic.connect_checked(user))
-    if command in ("application", "app"):
-        from railyard.gateway.shell import jobs as applications
-
-        return applications.run(rest, generic.connect_checked(user))
-    return None
+    return runs[command](rest, generic.connect_checked(user)) if command in runs else None

@@ -1,7 +1,7 @@
-"""URIs as people type them: which cluster one means, and the path in it.
+"""Paths and URIs as people and programs type them: which cluster they mean, and what is there.
 
 A cluster's address is its gateway's, host and port.  It may be spelled in several ways; whatever
-else is named is another cluster, and never this one.
+else is named is another cluster, and never this one.  Not here: commands.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ import fnmatch
 import posixpath
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from errno import EEXIST
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from railyard.cluster.errors import UsageError
-from railyard.gateway.shell.web import Failed, Web
+from railyard.gateway.shell.web import Failed, Readable, Web, readable
 
 #: Schemes of a block store.
 STORES = ("hdfs", "webhdfs")
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?=/|$))?(?://([^/]*))?")
 _PORT = re.compile(r":([0-9]{1,5})$")
+_MAGIC = re.compile(r"[*?\[{]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
+# Addresses ---------------------------------------------------------------------------------------
 class Uri(NamedTuple):
     """The parts of what was typed; "" for what is not there."""
 
@@ -123,32 +130,90 @@ def _resolved(host: str, flags: int = 0) -> set[str]:
     return {str(each[4][0]) for each in found}
 
 
-# Paths of the block store as people and programs type them: URIs, relative ones, globs.
-
-
-_MAGIC = re.compile(r"[*?\[{]")
-_BRACES = re.compile(r"\{([^{}]*)\}")
-
-
+# Paths -------------------------------------------------------------------------------------------
 class Wrong(Exception):
     """A command failed on a path: the text after its name."""
 
 
 class Found:
-    """A path as it was typed, where it is, and its status."""
+    """A file or folder of the block store, there or yet to be made."""
 
-    def __init__(self, shown: str, path: str, status: dict[str, Any]) -> None:
+    def __init__(
+        self, web: Web, shown: str, path: str, status: dict[str, Any] | None = None
+    ) -> None:
+        """``shown``: as it was typed; ``status``: None = it is looked up when it is needed."""
+        self.web = web
         self.shown = shown
         self.path = path
-        self.status = status
+        self.name = posixpath.basename(path) or "root"
+        if status is not None:
+            self.status = status
+
+    @cached_property
+    def status(self) -> dict[str, Any]:
+        """Its status; {} if there is nothing."""
+        return status_of(self.web, self.path) or {}
+
+    @property
+    def uri(self) -> str:
+        """Its whole address, as errors about a missing parent have it."""
+        return f"webhdfs://{self.web.address}{self.path}"
+
+    def exists(self) -> bool:
+        return bool(self.status)
 
     @property
     def is_folder(self) -> bool:
-        return bool(self.status["type"] == "DIRECTORY")
+        return self.status.get("type") == "DIRECTORY"
 
-    def below(self, name: str, status: dict[str, Any]) -> Found:
-        """An entry of it."""
-        return Found(posixpath.join(self.shown, name), posixpath.join(self.path, name), status)
+    @property
+    def parent(self) -> Found:
+        return Found(self.web, "", posixpath.dirname(self.path))
+
+    def below(self, name: str, status: dict[str, Any] | None = None) -> Found:
+        """What is, or will be, in it under a name."""
+        shown, path = posixpath.join(self.shown, name), posixpath.join(self.path, name)
+        return Found(self.web, shown, path, status)
+
+    def entries(self) -> list[Found]:
+        """What is in a folder, by name."""
+        statuses = self.web.ask("GET", self.path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        return [self.below(status["pathSuffix"], status) for status in statuses]
+
+    def everything(self) -> Iterator[Found]:
+        """It, and all that is below it: each folder before its entries."""
+        yield self
+        for entry in self.entries() if self.is_folder else ():
+            yield from entry.everything()
+
+    # As what is copied, or copied to -------------------------------------------------------------
+    def make_folder(self) -> None:
+        self.web.ask("PUT", self.path, "MKDIRS")
+
+    @contextmanager
+    def opened(self) -> Iterator[Readable]:
+        """Its bytes, by a connection of their own: the other one may write them."""
+        with closing(self.web.another()) as reader:
+            yield readable(reader.read(self.path))
+
+    def write(self, data: Readable, kept: dict[str, Any], *, replaces: bool) -> None:
+        """Make it of bytes, with the attributes that are kept of another one."""
+        if not replaces and self.exists():
+            raise FileExistsError(EEXIST, "File exists")
+        self.web.write(self.path, data, overwrite=str(replaces).lower())
+        self.set_attributes(kept)
+
+    def attributes(self) -> dict[str, Any]:
+        """Times, permission, owner and group."""
+        return self.status
+
+    def set_attributes(self, kept: dict[str, Any]) -> None:
+        """Give it those of another one; {}: none."""
+        if kept:
+            ask, times = self.web.ask, {"modificationtime": kept["modificationTime"]}
+            ask("PUT", self.path, "SETPERMISSION", permission=kept["permission"])
+            ask("PUT", self.path, "SETOWNER", owner=kept["owner"], group=kept["group"])
+            ask("PUT", self.path, "SETTIMES", accesstime=kept["accessTime"], **times)
 
 
 def absolute(typed: str, user: str, *own: str) -> str:
@@ -170,16 +235,9 @@ def status_of(web: Web, path: str) -> dict[str, Any] | None:
         raise
 
 
-def entries_of(web: Web, path: str) -> list[dict[str, Any]]:
-    """The entries of a folder, by name."""
-    return list(web.ask("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"])
-
-
 def find(web: Web, typed: str) -> list[Found]:
     """What a path or glob stands for; raises ``Wrong`` if nothing does."""
-    found: list[Found] = []
-    for each in braces(typed):
-        found += _find(web, each)
+    found = [found for each in braces(typed) for found in _find(web, each)]
     if not found:
         raise Wrong(f"`{typed}': No such file or directory")
     return found
@@ -198,23 +256,16 @@ def braces(text: str) -> list[str]:
 def _find(web: Web, typed: str) -> list[Found]:
     path = absolute(typed, web.user, web.address)
     if not _MAGIC.search(typed):
-        status = status_of(web, path)
-        return [] if status is None else [Found(typed, path, status)]
-    root = status_of(web, "/")
-    assert root is not None, "/ always exists"
-    found = [Found(f"{uri_of(typed).start}/", "/", root)]
-    for name in path[1:].split("/"):
-        found = [below for each in found if each.is_folder for below in _matching(web, each, name)]
-    return found
+        found = [Found(web, typed, path)]
+    else:
+        found = [Found(web, f"{uri_of(typed).start}/", "/")]
+        for name in path[1:].split("/"):
+            found = [below for each in found if each.is_folder for below in _matching(each, name)]
+    return [each for each in found if each.exists()]
 
 
-def _matching(web: Web, folder: Found, name: str) -> list[Found]:
+def _matching(folder: Found, name: str) -> list[Found]:
     if not _MAGIC.search(name):
-        status = status_of(web, posixpath.join(folder.path, name))
-        return [] if status is None else [folder.below(name, status)]
+        return [folder.below(name)]
     pattern = re.compile(fnmatch.translate(name.replace("[^", "[!")))
-    return [
-        folder.below(status["pathSuffix"], status)
-        for status in entries_of(web, folder.path)
-        if pattern.match(status["pathSuffix"])
-    ]
+    return [each for each in folder.entries() if pattern.match(each.name)]

@@ -1,7 +1,8 @@
-"""Where put, get, cp and mv write to: into a folder that is there, or to the path itself.
+"""Commands of ``hadoop fs`` that read files, and that make, copy and move them.
 
-What is wrong with the destination is said before anything of the sources is looked at, as in
-Hadoop's shell.
+Files and folders are copied between two kinds of places, this machine's and the block store's, by
+the same walk.  What is wrong with a destination is said before anything of the sources is looked
+at, as in Hadoop's shell.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import contextlib
 import grp
 import io
 import os
-import posixpath
 import pwd
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from errno import EEXIST
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from railyard.cluster.fileheads import (
     GZIP,
@@ -27,91 +28,34 @@ from railyard.cluster.fileheads import (
     fault_of,
     unpacked,
 )
-from railyard.gateway.shell.command import Command, entries
-from railyard.gateway.shell.paths import Found, Wrong, local_path, status_of
-from railyard.gateway.shell.web import PIECE_BYTES
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from railyard.gateway.shell.command import Command
+from railyard.gateway.shell.paths import Found, Wrong, local_path
+from railyard.gateway.shell.web import PIECE_BYTES, Readable, readable
 
 
-class Destination:
-    """A path of the block store as it was typed: a folder that is there, or a new name."""
-
-    def __init__(self, command: Command, typed: str, sources: int) -> None:
-        self._typed = typed
-        self._path = command.path(typed)
-        there = status_of(command.web, self._path)
-        self._into = there is not None and there["type"] == "DIRECTORY"
-        _check(command, typed, sources, there is not None, self._into)
-        if there is None and status_of(command.web, posixpath.dirname(self._path)) is None:
-            raise Wrong(f"`{typed}': No such file or directory: `{command.uri(typed)}'")
-
-    def of(self, name: str) -> tuple[str, str]:
-        """For a source of this name: (its path, how it is shown)."""
-        if not self._into:
-            return self._path, self._typed
-        return posixpath.join(self._path, name), posixpath.join(self._typed, name)
-
-
-class LocalDestination:
-    """The same of a local path."""
-
-    def __init__(self, command: Command, typed: str, sources: int) -> None:
-        self._path = Path(typed)
-        self._into = self._path.is_dir()
-        _check(command, typed, sources, self._path.exists(), self._into)
-        whole = self._path.absolute()
-        if not whole.exists() and not whole.parent.is_dir():
-            raise Wrong(f"`{typed}': No such file or directory: `file:{whole}'")
-
-    def of(self, name: str) -> Path:
-        """For a source of this name: its path."""
-        return self._path / name if self._into else self._path
-
-
-def _check(command: Command, typed: str, sources: int, is_there: bool, into: bool) -> None:
-    if sources > 1 and not is_there:
-        raise Wrong(f"`{typed}': No such file or directory")
-    if sources > 1 and not into:
-        raise Wrong(f"`{typed}': Is not a directory")
-    if is_there and not into and not command.has("f"):
-        raise Wrong(f"`{typed}': File exists")
-
-
-# Commands that read files: to standard output, or all of them into one local file.
-
-
+# Reading -----------------------------------------------------------------------------------------
 def cat(command: Command) -> None:
     """-cat PATH ..."""
     command.need(1)
-    for found in command.found(command.arguments):
-        copy_out(command, found, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    _print(command)
 
 
 def text(command: Command) -> None:
     """-text PATH ...: the same, and what is packed is unpacked"""
     command.need(1)
-    for found in command.found(command.arguments):
-        copy_out(command, found, sys.stdout.buffer, unpacked=True)
-    sys.stdout.buffer.flush()
+    _print(command, _unpacked)
 
 
 def tail(command: Command) -> None:
     """-tail PATH: its last kilobyte"""
     command.need(1, 1)
-    for found in command.found(command.arguments):
-        copy_out(command, found, sys.stdout.buffer, max(0, found.status["length"] - 1024))
-    sys.stdout.buffer.flush()
+    _print(command, lambda c, f: c.web.read(f.path, max(0, f.status["length"] - 1024)))
 
 
 def head(command: Command) -> None:
     """-head PATH: its first kilobyte"""
     command.need(1, 1)
-    for found in command.found(command.arguments):
-        copy_out(command, found, sys.stdout.buffer, 0, 1024)
-    sys.stdout.buffer.flush()
+    _print(command, lambda c, f: c.web.read(f.path, 0, 1024))
 
 
 def getmerge(command: Command) -> None:
@@ -121,117 +65,188 @@ def getmerge(command: Command) -> None:
     local = local_path(local)
     with command.about(local), open(local, "wb") as file:
         for found in command.found(sources):
-            for each in entries(command, found) if found.is_folder else [found]:
+            for each in found.entries() if found.is_folder else [found]:
                 is_skipped = command.has("skip-empty-file") and not each.status["length"]
                 if not each.is_folder and not is_skipped:
-                    copy_out(command, each, file)
+                    with command.about(each.shown):
+                        file.writelines(_whole(command, each))
                     file.write(b"\n" if command.has("nl") else b"")
 
 
-def copy_out(
-    command: Command,
-    found: Found,
-    file: IO[bytes],
-    offset: int = 0,
-    length: int | None = None,
-    *,
-    unpacked: bool = False,
-) -> None:
-    """Copy bytes of a file of the block store to one that is open."""
-    if found.is_folder:
-        command.failed(f"`{found.shown}': Is a directory")
-        return
-    with command.about(found.shown):
-        pieces = command.web.read(found.path, offset, length)
-        for piece in _unpacked(found.path, pieces) if unpacked else pieces:
-            file.write(piece)
+Reading = Callable[[Command, Found], Iterator[bytes]]
 
 
-def _unpacked(path: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _whole(command: Command, found: Found) -> Iterator[bytes]:
+    return command.web.read(found.path)
+
+
+def _print(command: Command, reading: Reading = _whole) -> None:
+    for found in command.files(command.arguments):
+        with command.about(found.shown):
+            sys.stdout.buffer.writelines(reading(command, found))
+    sys.stdout.buffer.flush()
+
+
+def _unpacked(command: Command, found: Found) -> Iterator[bytes]:
     """What is in a packed file; any other file as it is."""
-    file = io.BufferedReader(_Pieces(pieces), PIECE_BYTES)
+    file = readable(command.web.read(found.path))
     head = file.peek(PACKED_HEAD_BYTES)[:PACKED_HEAD_BYTES]
-    ending = ending_of(path, head)
+    ending = ending_of(found.path, head)
     try:
-        if not head.startswith(GZIP) and (fault := fault_of(path, head)):
+        if not head.startswith(GZIP) and (fault := fault_of(found.path, head)):
             raise NotPacked(fault)
         yield from unpacked(ending, file) if ending else iter(partial(file.read, PIECE_BYTES), b"")
     except NotPacked as error:
         raise OSError(str(error)) from None
 
 
-class _Pieces(io.RawIOBase):
-    """Pieces as a file that is read from its beginning."""
+# Copying -----------------------------------------------------------------------------------------
+class _Local:
+    """A file or folder of this machine, there or to be made."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        super().__init__()
-        self._pieces = pieces
-        self._left = memoryview(b"")
+    def __init__(self, typed: str, name: str = "") -> None:
+        self.shown = typed
+        self.path = Path(typed)
+        self.name = name or self.path.resolve().name
 
-    def readable(self) -> bool:
+    @property
+    def uri(self) -> str:
+        return f"file:{self.path.absolute()}"
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+    @property
+    def parent(self) -> _Local:
+        return _Local(str(self.path.absolute().parent))
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def below(self, name: str) -> _Local:
+        return _Local(str(self.path / name))
+
+    def entries(self) -> list[_Local]:
+        return [_Local(str(each), each.name) for each in sorted(self.path.iterdir())]
+
+    def make_folder(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def opened(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        return open(self.path, "rb")
+
+    def write(self, data: Readable, kept: dict[str, Any], *, replaces: bool) -> None:
+        if not replaces and self.exists():
+            raise FileExistsError(EEXIST, "File exists")
+        partly = self.path.with_name(f"{self.path.name}._COPYING_")
+        with open(partly, "wb") as file:
+            file.writelines(iter(partial(data.read, PIECE_BYTES), b""))
+        _Local(str(partly)).set_attributes(kept)
+        partly.replace(self.path)
+
+    def attributes(self) -> dict[str, Any]:
+        status = self.path.stat()
+        try:
+            owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
+        except KeyError:  # as others see them who have no name for them
+            owner, group = str(status.st_uid), str(status.st_gid)
+        return {
+            "owner": owner,
+            "group": group,
+            "permission": f"{status.st_mode & 0o1777:o}",
+            "modificationTime": int(status.st_mtime * 1000),
+            "accessTime": int(status.st_atime * 1000),
+        }
+
+    def set_attributes(self, kept: dict[str, Any]) -> None:
+        """Give it the times and the permission of another one; {}: none."""
+        if kept:
+            self.path.chmod(int(kept["permission"], 8))
+            times_ms = kept["accessTime"], kept["modificationTime"]
+            os.utime(self.path, ns=(times_ms[0] * 10**6, times_ms[1] * 10**6))
+
+
+class _Input(_Local):
+    """Standard input, as a file to be read."""
+
+    def exists(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        """The next bytes, as many as there are and fit."""
-        target = memoryview(buffer)
-        if not self._left:
-            self._left = memoryview(next(self._pieces, b""))
-        count = min(len(target), len(self._left))
-        target[:count] = self._left[:count]
-        self._left = self._left[count:]
-        return count
+    def opened(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        return contextlib.nullcontext(sys.stdin.buffer)
+
+    def attributes(self) -> dict[str, Any]:
+        return {}
 
 
-# Commands that make and move files, from and to local ones or within the block store.
+Place = Found | _Local
+
+
+def _local(typed: str) -> _Local:
+    """What is read."""
+    return _Input(typed) if typed == "-" else _Local(local_path(typed))
+
+
+def _destination(command: Command, place: Place, sources: int) -> Callable[[str], Place]:
+    """{name of a source: where it goes}: into a folder that is there, or to the place itself."""
+    is_there, into = place.exists(), place.is_folder
+    if sources > 1 and not is_there:
+        raise Wrong(f"`{place.shown}': No such file or directory")
+    if sources > 1 and not into:
+        raise Wrong(f"`{place.shown}': Is not a directory")
+    if is_there and not into and not command.has("f"):
+        raise Wrong(f"`{place.shown}': File exists")
+    if not is_there and not place.parent.exists():
+        raise Wrong(f"`{place.shown}': No such file or directory: `{place.uri}'")
+    return place.below if into else lambda _: place
+
+
+def _copy(command: Command, source: Place, target: Place) -> None:
+    """Copy a file, or a folder with all that is in it; -p keeps what it has besides bytes."""
+    if not source.exists():
+        command.failed(f"`{source.shown}': No such file or directory")
+        return
+    kept = source.attributes() if command.has("p") else {}
+    if source.is_folder:
+        with command.about(target.shown):
+            target.make_folder()
+        for entry in source.entries():
+            _copy(command, entry, target.below(entry.name))
+        with command.about(target.shown):
+            target.set_attributes(kept)
+    else:
+        with command.about(target.shown), source.opened() as data:
+            target.write(data, kept, replaces=command.has("f"))
 
 
 # From and to local files -------------------------------------------------------------------------
 def get(command: Command) -> None:
     """-get [-f] [-p] PATH ... LOCAL"""
     sources, local = _sources_and_target(command, 1)
-    target = LocalDestination(command, local_path(local), len(sources))
-    for found in command.found(sources):
-        _get(command, found, target.of(posixpath.basename(found.path) or "root"))
-
-
-def _get(command: Command, found: Found, target: Path) -> None:
-    if found.is_folder:
-        with command.about(str(target)):
-            target.mkdir(parents=True, exist_ok=True)
-        for entry in entries(command, found):
-            _get(command, entry, target / entry.status["pathSuffix"])
-        if command.has("p"):
-            _keep_local(target, found)
-        return
-    if target.exists() and not command.has("f"):
-        command.failed(f"`{target}': File exists")
-        return
-    partial = target.with_name(f"{target.name}._COPYING_")
-    with command.about(str(target)):
-        with open(partial, "wb") as file:
-            copy_out(command, found, file)
-        if command.has("p"):
-            _keep_local(partial, found)
-        partial.replace(target)
+    target = _destination(command, _Local(local_path(local)), len(sources))
+    for source in command.found(sources):
+        _copy(command, source, target(source.name))
 
 
 def put(command: Command) -> None:
     """-put [-f] [-p] LOCAL ... PATH; "-": standard input"""
-    locals_, typed = _locals_and_target(command)
-    target = Destination(command, typed, len(locals_))
-    for local in locals_:
-        _put(command, local, *target.of(Path(local).resolve().name))
+    _put(command)
 
 
 def move_from_local(command: Command) -> None:
     """-moveFromLocal [-f] LOCAL ... PATH: put, then remove the local file"""
-    locals_, typed = _locals_and_target(command)
-    target = Destination(command, typed, len(locals_))
-    for local in locals_:
+    _put(command, removes=True)
+
+
+def _put(command: Command, *, removes: bool = False) -> None:
+    sources, typed = _sources_and_target(command, 1)
+    target = _destination(command, command.at(typed), len(sources))
+    for source in map(_local, sources):
         before = command.failures
-        _put(command, local, *target.of(Path(local).resolve().name))
-        if command.failures == before and Path(local).is_file():
-            Path(local).unlink()
+        _copy(command, source, target(source.name))
+        if removes and command.failures == before and source.path.is_file():
+            source.path.unlink()
 
 
 def move_to_local(_: Command) -> None:
@@ -239,50 +254,20 @@ def move_to_local(_: Command) -> None:
     raise Wrong("Option '-moveToLocal' is not implemented yet.")
 
 
-def _put(command: Command, local: str, path: str, shown: str) -> None:
-    if local != "-" and not Path(local).exists():
-        command.failed(f"`{local}': No such file or directory")
-        return
-    if local != "-" and Path(local).is_dir():
-        with command.about(shown):
-            command.web.ask("PUT", path, "MKDIRS")
-        for each in sorted(Path(local).iterdir()):
-            below = posixpath.join(path, each.name), posixpath.join(shown, each.name)
-            _put(command, str(each), *below)
-        _keep_stored(command, path, shown, Path(local))
-        return
-    if not command.has("f") and status_of(command.web, path) is not None:
-        command.failed(f"`{shown}': File exists")
-        return
-    with command.about(shown), _opened(local) as file:
-        command.web.write(path, file, overwrite=str(command.has("f")).lower())
-        if local != "-":
-            _keep_stored(command, path, shown, Path(local))
-
-
 def append_to_file(command: Command) -> None:
     """-appendToFile LOCAL ... PATH; the file is made if there is none"""
     command.need(1)
     if len(command.arguments) == 1:
         raise Wrong("missing destination argument")
-    locals_, typed = _locals_and_target(command)
-    path = command.path(typed)
+    sources, typed = _sources_and_target(command, 1)
+    locals_ = list(map(_local, sources))
     for local in locals_:
-        if local != "-" and not Path(local).exists():
-            raise Wrong(str(Path(local).absolute()))
+        if not local.exists():
+            raise Wrong(str(local.path.absolute()))
     for local in locals_:
-        with command.about(typed), _opened(local) as file:
-            command.web.write(path, file, append=status_of(command.web, path) is not None)
-
-
-def _opened(local: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    return contextlib.nullcontext(sys.stdin.buffer) if local == "-" else open(local, "rb")
-
-
-def _locals_and_target(command: Command) -> tuple[list[str], str]:
-    """The same with sources of this machine, which may be URIs."""
-    sources, target = _sources_and_target(command, 1)
-    return [local_path(each) for each in sources], target
+        target = command.at(typed)
+        with command.about(typed), local.opened() as file:
+            command.web.write(target.path, file, append=target.exists())
 
 
 def _sources_and_target(command: Command, least: int) -> tuple[list[str], str]:
@@ -296,143 +281,64 @@ def _sources_and_target(command: Command, least: int) -> tuple[list[str], str]:
 # Within the block store --------------------------------------------------------------------------
 def cp(command: Command) -> None:
     """-cp [-f] [-p] PATH ... PATH"""
-    sources, typed = _sources_and_target(command, 2)
-    target = Destination(command, typed, len(sources))
-    for found in command.found(sources):
-        path, shown = target.of(posixpath.basename(found.path))
-        if found.is_folder and f"{path}/".startswith(f"{found.path}/"):
-            command.failed(f"`{found.shown}' to `{shown}': is a subdirectory of itself")
-        else:
-            _cp(command, found, path, shown)
-
-
-def _cp(command: Command, found: Found, path: str, shown: str) -> None:
-    if found.is_folder:
-        with command.about(shown):
-            command.web.ask("PUT", path, "MKDIRS")
-        for entry in entries(command, found):
-            name = entry.status["pathSuffix"]
-            _cp(command, entry, posixpath.join(path, name), posixpath.join(shown, name))
-        _keep_stored(command, path, shown, found)
-    elif not command.has("f") and status_of(command.web, path) is not None:
-        command.failed(f"`{shown}': File exists")
-    else:
-        with command.about(shown):
-            _copy(command, found, path)
-            _keep_stored(command, path, shown, found)
-
-
-def _copy(command: Command, found: Found, path: str) -> None:
-    """By a second connection: one reads, the other writes."""
-    reader = command.web.another()
-    try:
-        source = _Stream(reader.read(found.path))
-        command.web.write(path, source, overwrite=str(command.has("f")).lower())
-    finally:
-        reader.close()
-
-
-class _Stream:
-    """Pieces, to be read like a file."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def read(self, _: int) -> bytes:
-        """The next piece, of any length; none at the end."""
-        return next(self._pieces, b"")
+    for source, target in _sources_and_targets(command):
+        _copy(command, source, target)
 
 
 def mv(command: Command) -> None:
     """-mv PATH ... PATH"""
+    for source, target in _sources_and_targets(command):
+        if target.exists():
+            command.failed(f"`{target.shown}': File exists")
+            continue
+        answer = command.ask(source, "PUT", "RENAME", destination=target.path)
+        if answer is not None and not answer["boolean"]:
+            command.failed(f"`{target.shown}': Input/output error")
+
+
+def _sources_and_targets(command: Command) -> Iterator[tuple[Found, Place]]:
+    """What is copied or moved and where to; a folder into itself is refused."""
     sources, typed = _sources_and_target(command, 2)
-    target = Destination(command, typed, len(sources))
-    for found in command.found(sources):
-        path, shown = target.of(posixpath.basename(found.path))
-        with command.about(found.shown):
-            if found.is_folder and f"{path}/".startswith(f"{found.path}/"):
-                command.failed(f"`{found.shown}' to `{shown}': is a subdirectory of itself")
-            elif status_of(command.web, path) is not None:
-                command.failed(f"`{shown}': File exists")
-            elif not command.web.ask("PUT", found.path, "RENAME", destination=path)["boolean"]:
-                command.failed(f"`{found.shown}': Input/output error")
+    place = _destination(command, command.at(typed), len(sources))
+    for source in command.found(sources):
+        target = place(source.name)
+        if source.is_folder and f"{target.path}/".startswith(f"{source.path.rstrip('/')}/"):
+            command.failed(f"`{source.shown}' to `{target.shown}': is a subdirectory of itself")
+        else:
+            yield source, target
 
 
 def touchz(command: Command) -> None:
     """-touchz PATH ...: an empty file, unless there is one that is not empty"""
     command.need(1)
-    for typed in command.arguments:
-        there = _status_or_room(command, typed)
-        if there is None:
-            _make_empty(command, typed)
-        elif there["type"] == "DIRECTORY":
-            command.failed(f"`{typed}': Is a directory")
-        elif there["length"]:
-            command.failed(f"`{typed}': Not a zero-length file")
+    for found in _found_or_room(command):
+        if found.is_folder:
+            command.failed(f"`{found.shown}': Is a directory")
+        elif found.status.get("length"):
+            command.failed(f"`{found.shown}': Not a zero-length file")
         else:
-            _make_empty(command, typed)
+            _make_empty(command, found)
 
 
 def touch(command: Command) -> None:
     """-touch [-c] PATH ...: an empty file, or a new time for what is there"""
     command.need(1)
-    for typed in command.arguments:
-        there = _status_or_room(command, typed)
-        if there is not None:
+    for found in _found_or_room(command):
+        if found.exists():
             now_ms = int(time.time() * 1000)
-            with command.about(typed):
-                path, times = command.path(typed), {"modificationtime": now_ms}
-                command.web.ask("PUT", path, "SETTIMES", accesstime=now_ms, **times)
+            command.ask(found, "PUT", "SETTIMES", modificationtime=now_ms, accesstime=now_ms)
         elif not command.has("c"):
-            _make_empty(command, typed)
+            _make_empty(command, found)
 
 
-def _status_or_room(command: Command, typed: str) -> dict[str, Any] | None:
-    """What is at a path; if there is nothing, its folder must be there."""
-    path = command.path(typed)
-    there = status_of(command.web, path)
-    if there is None and status_of(command.web, posixpath.dirname(path)) is None:
-        raise Wrong(f"`{typed}': No such file or directory: `{command.uri(typed)}'")
-    return there
+def _found_or_room(command: Command) -> Iterator[Found]:
+    """What is at the typed paths; where there is nothing, its folder must be there."""
+    for found in map(command.at, command.arguments):
+        if not found.exists() and not found.parent.exists():
+            raise Wrong(f"`{found.shown}': No such file or directory: `{found.uri}'")
+        yield found
 
 
-def _make_empty(command: Command, typed: str) -> None:
-    with command.about(typed), open(os.devnull, "rb") as nothing:
-        command.web.write(command.path(typed), nothing, overwrite="true")
-
-
-# What -p keeps: times and permission, and in the store owner and group ----------------------------
-def _keep_local(target: Path, found: Found) -> None:
-    """Give a local file or folder the times and the permission of one of the block store."""
-    status = found.status
-    target.chmod(int(status["permission"], 8))
-    times_ms = status["accessTime"], status["modificationTime"]
-    os.utime(target, ns=(times_ms[0] * 10**6, times_ms[1] * 10**6))
-
-
-def _keep_stored(command: Command, path: str, shown: str, source: Path | Found) -> None:
-    """With -p, give what was written those of its source, and owner and group, too."""
-    if not command.has("p"):
-        return
-    kept = _of_local(source) if isinstance(source, Path) else source.status
-    times = {"modificationtime": kept["modificationTime"], "accesstime": kept["accessTime"]}
-    with command.about(shown):
-        web = command.web
-        web.ask("PUT", path, "SETPERMISSION", permission=kept["permission"])
-        web.ask("PUT", path, "SETOWNER", owner=kept["owner"], group=kept["group"])
-        web.ask("PUT", path, "SETTIMES", **times)
-
-
-def _of_local(path: Path) -> dict[str, Any]:
-    status = path.stat()
-    try:
-        owner, group = pwd.getpwuid(status.st_uid).pw_name, grp.getgrgid(status.st_gid).gr_name
-    except KeyError:  # as others see them who have no name for them
-        owner, group = str(status.st_uid), str(status.st_gid)
-    return {
-        "owner": owner,
-        "group": group,
-        "permission": f"{status.st_mode & 0o1777:o}",
-        "modificationTime": int(status.st_mtime * 1000),
-        "accessTime": int(status.st_atime * 1000),
-    }
+def _make_empty(command: Command, found: Found) -> None:
+    with command.about(found.shown):
+        found.write(io.BytesIO(), {}, replaces=True)

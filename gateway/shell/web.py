@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 PIECE_BYTES = 2**20
 
@@ -80,7 +85,7 @@ class Web:
         if not append:
             parameters = self.of_new_files | parameters
         first = self._request(verb, self._target(path, op, parameters))
-        self._request(verb, self._second(first), _pieces(data)).read()
+        self._request(verb, self._second(first), iter(partial(data.read, PIECE_BYTES), b"")).read()
 
     def another(self) -> Web:
         """A second connection to the same gateway."""
@@ -120,13 +125,33 @@ class Web:
 
     def _failed(self, response: http.client.HTTPResponse) -> Exception:
         try:
-            told = json.loads(response.read())["RemoteException"]
-            return Failed(response.status, told["exception"], told["message"])
+            error = json.loads(response.read())["RemoteException"]
+            return Failed(response.status, error["exception"], error["message"])
         except (ValueError, KeyError, TypeError):
             what = f"HTTP {response.status} without a RemoteException: is no WebHDFS"
             return NoGateway(f"what is at {self.address} answers {what}")
 
 
-def _pieces(data: Readable) -> Iterator[bytes]:
-    while piece := data.read(PIECE_BYTES):
-        yield piece
+def readable(pieces: Iterator[bytes]) -> io.BufferedReader:
+    """Pieces as a file that is read from its beginning."""
+    return io.BufferedReader(_Pieces(pieces), PIECE_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """The next bytes, as many as there are and fit."""
+        target = memoryview(buffer)
+        if not self._left:
+            self._left = memoryview(next(self._pieces, b""))
+        count = min(len(target), len(self._left))
+        target[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count

@@ -1,9 +1,13 @@
-"""The JSON of WebHDFS's answers, made from the block store's."""
+"""WebHDFS's operations on names and attributes, and the JSON of their answers.
+
+Not here: what moves a file's bytes (``operations``).
+Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from railyard.cluster.errors import Refused
@@ -16,17 +20,21 @@ from railyard.dfs.messages import (
     FileStatus,
     SetAttributes,
     SetReplication,
-    Usage,
 )
 from railyard.dfs.paths import EXISTS, IS_FOLDER, MISSING, NO_FOLDER, NOT_EMPTY
 from railyard.gateway.http.answers import RemoteError, illegal, missing
 from railyard.gateway.webhdfs.parameters import Call, without_colon
 
+#: What an operation answers; None: an answer without a body.
+Answer = Mapping[str, Any] | None
+_ACTION = re.compile(r"[rwx-]{3}")
+_REPLICAS_MAX = 2**15 - 1  #: as in HDFS
+_LISTED_MAX = 1000  #: entries of a listing in parts
 #: The port that clients read in names of DataNodes; nobody can connect to it.
 _DATA_PORT = 9866
 _POOL = "railyard"
-#: None is set: HDFS's way of saying so.
-_NO_QUOTA = -1
+#: HDFS's way of saying that none is set.
+_NO_QUOTAS = {"quota": -1, "spaceQuota": -1}
 
 
 def data_address(node: NodeId) -> str:
@@ -62,35 +70,81 @@ def file_statuses(entries: Iterable[FileStatus], of: str, block_bytes: int) -> d
     return {"FileStatuses": {"FileStatus": shown}}
 
 
-def content_summary(usage: Usage) -> dict[str, Any]:
-    """``ContentSummary``: what is below a path, itself included."""
+# Looking -----------------------------------------------------------------------------------------
+def _list_in_parts(call: Call, store: DfsClient) -> Answer:
+    """The same in parts, the next of which begin after a name."""
+    after = call.text("startafter", "") or ""
+    entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
+    shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
+    left = max(0, len(entries) - _LISTED_MAX)
+    return {"DirectoryListing": {"partialListing": shown, "remainingEntries": left}}
+
+
+def _content_summary(call: Call, store: DfsClient) -> Answer:
+    """What is below a path, itself included."""
+    usage = store.usage(call.path)
+    counts = {"directoryCount": usage.folders, "fileCount": usage.files}
+    sizes = {"length": usage.stored_bytes, "spaceConsumed": usage.stored_disk_bytes}
+    return {"ContentSummary": counts | sizes | _NO_QUOTAS}
+
+
+def _quota_usage(call: Call, store: DfsClient) -> Answer:
+    """The same in short; there are no quotas."""
+    usage = store.usage(call.path)
+    count, size = usage.files + usage.folders, usage.stored_disk_bytes
+    sizes = {"fileAndDirectoryCount": count, "spaceConsumed": size, "typeQuota": {}}
+    return {"QuotaUsage": sizes | _NO_QUOTAS}
+
+
+def _server_defaults(call: Call, _: DfsClient) -> Answer:
+    """What clients take for granted of new files."""
     return {
-        "ContentSummary": {
-            "directoryCount": usage.folders,
-            "fileCount": usage.files,
-            "length": usage.stored_bytes,
-            "quota": _NO_QUOTA,
-            "spaceConsumed": usage.stored_disk_bytes,
-            "spaceQuota": _NO_QUOTA,
+        "FsServerDefaults": {
+            "blockSize": call.place.stored_block_bytes,
+            "bytesPerChecksum": 512,
+            "checksumType": 2,  # CRC32C
+            "defaultStoragePolicyId": 0,
+            "encryptDataTransfer": False,
+            "fileBufferSize": 4096,
+            "keyProviderUri": "",
+            "replication": call.place.replication,
+            "trashInterval": 0,
+            "writePacketSize": 65536,
         }
     }
 
 
-def quota_usage(usage: Usage) -> dict[str, Any]:
-    """``QuotaUsage``: the same in short, as no quota is set."""
+def _check_access(call: Call, store: DfsClient) -> Answer:
+    """Whether a path exists: permissions are shown, not enforced."""
+    action = call.text("fsaction")
+    if action is not None and not _ACTION.fullmatch(action):
+        raise illegal(f'Invalid value for webhdfs parameter "fsaction": {action[:40]!r}')
+    existing(store, call.path)
+    return None
+
+
+def _acl_status(call: Call, store: DfsClient) -> Answer:
+    """Owner and permission; there are no access lists."""
+    status = existing(store, call.path)
     return {
-        "QuotaUsage": {
-            "fileAndDirectoryCount": usage.files + usage.folders,
-            "quota": _NO_QUOTA,
-            "spaceConsumed": usage.stored_disk_bytes,
-            "spaceQuota": _NO_QUOTA,
-            "typeQuota": {},
+        "AclStatus": {
+            "entries": [],
+            "group": status.group,
+            "owner": status.owner,
+            "permission": f"{status.permission & 0o777:o}",
+            "stickyBit": bool(status.permission & 0o1000),
         }
     }
 
 
-def block_locations(blocks: Iterable[BlockLocation]) -> dict[str, Any]:
-    """``BlockLocations``, as Hadoop 3 has them."""
+def _status(call: Call, store: DfsClient) -> Answer:
+    """What all replicas take, and what is free on the disk that they are on."""
+    used, free = store.usage("/").stored_disk_bytes, free_bytes(call.place.disk)
+    return {"FsStatus": {"capacity": used + free, "remaining": free, "used": used}}
+
+
+def _block_locations(call: Call, store: DfsClient) -> Answer:
+    """Where the blocks are that a range meets, as Hadoop 3 has them."""
     shown = [
         {
             "cachedHosts": [],
@@ -103,22 +157,21 @@ def block_locations(blocks: Iterable[BlockLocation]) -> dict[str, Any]:
             "storageTypes": ["DISK"] * len(block.nodes),
             "topologyPaths": [f"/{rack_of(node)}/{data_address(node)}" for node in block.nodes],
         }
-        for block in blocks
+        for block in _blocks(call, store)[1]
     ]
     return {"BlockLocations": {"BlockLocation": shown}}
 
 
-def located_blocks(
-    shown: Iterable[BlockLocation], last: BlockLocation | None, stored_length: int
-) -> dict[str, Any]:
-    """``LocatedBlocks``, as older clients ask for them."""
+def _located_blocks(call: Call, store: DfsClient) -> Answer:
+    """The same, as older clients ask for them."""
+    blocks, within = _blocks(call, store)
     return {
         "LocatedBlocks": {
-            "fileLength": stored_length,
+            "fileLength": sum(block.stored_length for block in blocks),
             "isLastBlockComplete": True,
             "isUnderConstruction": False,
-            "lastLocatedBlock": None if last is None else _located(last),
-            "locatedBlocks": [_located(block) for block in shown],
+            "lastLocatedBlock": _located(blocks[-1]) if blocks else None,
+            "locatedBlocks": [_located(block) for block in within],
         }
     }
 
@@ -154,118 +207,6 @@ def _datanode(node: str, is_draining: bool) -> dict[str, Any]:
     }
 
 
-# Operations on names and attributes: nothing that moves a file's bytes.
-#
-# Source: Apache Hadoop's documentation of WebHDFS, and what its clients rely on.
-
-
-#: What an operation answers; None: an answer without a body.
-Answer = Mapping[str, Any] | None
-_ACTION = re.compile(r"[rwx-]{3}")
-_REPLICAS_MAX = 2**15 - 1  #: as in HDFS
-_LISTED_MAX = 1000  #: entries of a listing in parts
-
-
-# Looking -----------------------------------------------------------------------------------------
-def get_file_status(call: Call, store: DfsClient) -> Answer:
-    """The status of a file or folder."""
-    status = existing(store, call.path)
-    return {"FileStatus": file_status(status, call.place.stored_block_bytes)}
-
-
-def list_status(call: Call, store: DfsClient) -> Answer:
-    """The entries of a folder, by name."""
-    return file_statuses(store.list(call.path), call.path, call.place.stored_block_bytes)
-
-
-def list_status_batch(call: Call, store: DfsClient) -> Answer:
-    """The same in parts, the next of which begin after a name."""
-    after = call.text("startafter", "") or ""
-    entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
-    shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)
-    left = max(0, len(entries) - _LISTED_MAX)
-    return {"DirectoryListing": {"partialListing": shown, "remainingEntries": left}}
-
-
-def get_content_summary(call: Call, store: DfsClient) -> Answer:
-    """How much is below a path."""
-    return content_summary(store.usage(call.path))
-
-
-def get_home_directory(call: Call, _: DfsClient) -> Answer:
-    """Where a user's own files are."""
-    return {"Path": f"/user/{call.user}"}
-
-
-def get_trash_root(call: Call, _: DfsClient) -> Answer:
-    """Where clients would move what they delete; nothing else uses it."""
-    return {"Path": f"/user/{call.user}/.Trash"}
-
-
-def get_server_defaults(call: Call, _: DfsClient) -> Answer:
-    """What clients take for granted of new files."""
-    return {
-        "FsServerDefaults": {
-            "blockSize": call.place.stored_block_bytes,
-            "bytesPerChecksum": 512,
-            "checksumType": 2,  # CRC32C
-            "defaultStoragePolicyId": 0,
-            "encryptDataTransfer": False,
-            "fileBufferSize": 4096,
-            "keyProviderUri": "",
-            "replication": call.place.replication,
-            "trashInterval": 0,
-            "writePacketSize": 65536,
-        }
-    }
-
-
-def check_access(call: Call, store: DfsClient) -> Answer:
-    """Whether a path exists: permissions are shown, not enforced."""
-    action = call.text("fsaction")
-    if action is not None and not _ACTION.fullmatch(action):
-        raise illegal(f'Invalid value for webhdfs parameter "fsaction": {action[:40]!r}')
-    existing(store, call.path)
-    return None
-
-
-def get_acl_status(call: Call, store: DfsClient) -> Answer:
-    """Owner and permission; there are no access lists."""
-    status = existing(store, call.path)
-    return {
-        "AclStatus": {
-            "entries": [],
-            "group": status.group,
-            "owner": status.owner,
-            "permission": f"{status.permission & 0o777:o}",
-            "stickyBit": bool(status.permission & 0o1000),
-        }
-    }
-
-
-def get_status(call: Call, store: DfsClient) -> Answer:
-    """What all replicas take, and what is free on the disk that they are on."""
-    used, free = store.usage("/").stored_disk_bytes, free_bytes(call.place.disk)
-    return {"FsStatus": {"capacity": used + free, "remaining": free, "used": used}}
-
-
-def get_quota_usage(call: Call, store: DfsClient) -> Answer:
-    """How much is below a path; there are no quotas."""
-    return quota_usage(store.usage(call.path))
-
-
-def get_block_locations(call: Call, store: DfsClient) -> Answer:
-    """Where a file's blocks are, for older clients."""
-    blocks, within = _blocks(call, store)
-    stored_length = sum(block.stored_length for block in blocks)
-    return located_blocks(within, blocks[-1] if blocks else None, stored_length)
-
-
-def get_file_block_locations(call: Call, store: DfsClient) -> Answer:
-    """Where the blocks are that a range meets."""
-    return block_locations(_blocks(call, store)[1])
-
-
 def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[BlockLocation]]:
     """All blocks of a file, and those that the range that is asked for meets."""
     begin, length = call.whole("offset", 0) or 0, call.whole("length")
@@ -280,18 +221,18 @@ def _blocks(call: Call, store: DfsClient) -> tuple[list[BlockLocation], list[Blo
 
 
 # Changing ----------------------------------------------------------------------------------------
-def make_directories(call: Call, store: DfsClient) -> Answer:
+def _make_folders(call: Call, store: DfsClient) -> Answer:
     """Make a folder and its parents."""
     try:
         store.mkdir(call.new_path(), call.user, call.permission())
     except Refused as refused:
-        if refused.kind == NO_FOLDER and store.find(call.path) is not None:
+        if refused.kind != NO_FOLDER:
+            raise
+        if store.find(call.path) is not None:
             why = f"Path is not a directory: {call.path}"
             raise RemoteError(403, "FileAlreadyExistsException", why) from None
-        if refused.kind == NO_FOLDER:
-            why = f"Parent path is not a directory: {_file_above(store, call.path)}"
-            raise RemoteError(403, "ParentNotDirectoryException", why) from None
-        raise
+        why = f"Parent path is not a directory: {_file_above(store, call.path)}"
+        raise RemoteError(403, "ParentNotDirectoryException", why) from None
     return {"boolean": True}
 
 
@@ -306,7 +247,7 @@ def _file_above(store: DfsClient, path: str) -> str:
     return path
 
 
-def rename(call: Call, store: DfsClient) -> Answer:
+def _rename(call: Call, store: DfsClient) -> Answer:
     """False for what HDFS does not do: no source, a file in the way, no folder to go to.
 
     With options these are errors, and a folder in the way is no folder to move into.
@@ -341,29 +282,28 @@ def _rename_strictly(store: DfsClient, source: str, target: str, *, overwrite: b
     status, there = store.find(source), store.find(target)
     if status is None:
         raise RemoteError(404, "FileNotFoundException", f"rename source {source} is not found.")
-    if source == target:
-        why = f"The source {source} and destination {target} are the same"
-        raise RemoteError(403, "FileAlreadyExistsException", why)
-    if source == "/" or target == "/":
-        raise RemoteError(403, "IOException", "rename source or destination cannot be the root")
-    if target.startswith(f"{source}/"):
-        why = f"Rename destination {target} is a directory or file under source {source}"
-        raise RemoteError(403, "IOException", why)
+    io, exists = "IOException", "FileAlreadyExistsException"
+    below = f"Rename destination {target} is a directory or file under source {source}"
+    for is_wrong, exception, why in (
+        (source == target, exists, f"The source {source} and destination {target} are the same"),
+        ("/" in (source, target), io, "rename source or destination cannot be the root"),
+        (target.startswith(f"{source}/"), io, below),
+    ):
+        if is_wrong:
+            raise RemoteError(403, exception, why)
     if there is None:
         check_parent(store, target)
     elif there.folder != status.folder:
         why = f"Source {source} Destination {target} both should be either file or directory"
-        raise RemoteError(403, "IOException", why)
+        raise RemoteError(403, io, why)
     elif not overwrite:
-        why = f"rename destination {target} already exists"
-        raise RemoteError(403, "FileAlreadyExistsException", why)
+        raise RemoteError(403, exists, f"rename destination {target} already exists")
     elif there.entries:
-        why = f"rename destination directory is not empty: {target}"
-        raise RemoteError(403, "IOException", why)
+        raise RemoteError(403, io, f"rename destination directory is not empty: {target}")
     store.rename(source, target, overwrite=overwrite)
 
 
-def delete(call: Call, store: DfsClient) -> Answer:
+def _delete(call: Call, store: DfsClient) -> Answer:
     """False for what does not exist, and for / with all that is in it."""
     recursive = call.boolean("recursive", False)
     if call.path == "/":
@@ -386,7 +326,7 @@ def _not_empty(path: str) -> RemoteError:
     return RemoteError(403, "PathIsNotEmptyDirectoryException", why)
 
 
-def set_permission(call: Call, store: DfsClient) -> Answer:
+def _set_permission(call: Call, store: DfsClient) -> Answer:
     """Change the bits of chmod."""
     permission = call.permission()
     store.change(
@@ -395,7 +335,7 @@ def set_permission(call: Call, store: DfsClient) -> Answer:
     return None
 
 
-def set_owner(call: Call, store: DfsClient) -> Answer:
+def _set_owner(call: Call, store: DfsClient) -> Answer:
     """Change owner or group."""
     owner, group = call.text("owner"), call.text("group")
     if owner is None and group is None:
@@ -404,7 +344,7 @@ def set_owner(call: Call, store: DfsClient) -> Answer:
     return None
 
 
-def set_times(call: Call, store: DfsClient) -> Answer:
+def _set_times(call: Call, store: DfsClient) -> Answer:
     """Milliseconds; -1 leaves a time as it is."""
     times_ms = [call.whole(name, -1, least=-1) for name in ("modificationtime", "accesstime")]
     modified_s, accessed_s = (None if ms is None or ms < 0 else ms / 1000 for ms in times_ms)
@@ -412,7 +352,7 @@ def set_times(call: Call, store: DfsClient) -> Answer:
     return None
 
 
-def set_replication(call: Call, store: DfsClient) -> Answer:
+def _set_replication(call: Call, store: DfsClient) -> Answer:
     """Change how many replicas there are; false for a folder, and for what does not exist."""
     replication, status = replication_of(call), store.find(call.path)
     if status is None or status.folder:
@@ -422,14 +362,14 @@ def set_replication(call: Call, store: DfsClient) -> Answer:
     return {"boolean": True}
 
 
-def concatenate(call: Call, store: DfsClient) -> Answer:
+def _concatenate(call: Call, store: DfsClient) -> Answer:
     """Move the blocks of files to the end of another."""
     sources = call.stored_paths("sources")
     store.change(Concatenate(target=call.path, sources=sources))
     return None
 
 
-def truncate(call: Call, store: DfsClient) -> Answer:
+def _truncate(call: Call, store: DfsClient) -> Answer:
     """Cut a file."""
     length = call.whole("newlength")
     if length is None:
@@ -446,19 +386,12 @@ def truncate(call: Call, store: DfsClient) -> Answer:
 
 
 # Delegation tokens -------------------------------------------------------------------------------
-def get_delegation_token(call: Call, _: DfsClient) -> Answer:
-    """A token for the user who asks."""
+def _issue_token(call: Call, _: DfsClient) -> Answer:
     renewer = call.text("renewer") or call.user
     return {"Token": {"urlString": call.place.tokens.issue(call.user, renewer, call.now_ms)}}
 
 
-def renew_delegation_token(call: Call, _: DfsClient) -> Answer:
-    """Until when it holds at least, in milliseconds since 1970."""
-    return {"long": call.place.tokens.renew(_token(call), call.user, call.now_ms)}
-
-
-def cancel_delegation_token(call: Call, _: DfsClient) -> Answer:
-    """No request with it is answered any more."""
+def _cancel_token(call: Call, _: DfsClient) -> Answer:
     call.place.tokens.cancel(_token(call), call.user, call.now_ms)
     return None
 
@@ -491,3 +424,41 @@ def existing(store: DfsClient, path: str) -> FileStatus:
     if status is None:
         raise missing(path)
     return status
+
+
+#: {(verb, operation): what carries it out}
+OPERATIONS: dict[tuple[str, str], Callable[[Call, DfsClient], Answer]] = {
+    ("GET", "GETFILESTATUS"): lambda call, store: {
+        "FileStatus": file_status(existing(store, call.path), call.place.stored_block_bytes)
+    },
+    ("GET", "LISTSTATUS"): lambda call, store: file_statuses(
+        store.list(call.path), call.path, call.place.stored_block_bytes
+    ),
+    ("GET", "LISTSTATUS_BATCH"): _list_in_parts,
+    ("GET", "GETCONTENTSUMMARY"): _content_summary,
+    ("GET", "GETQUOTAUSAGE"): _quota_usage,
+    ("GET", "GETHOMEDIRECTORY"): lambda call, _: {"Path": f"/user/{call.user}"},
+    # where clients would move what they delete; nothing else uses it
+    ("GET", "GETTRASHROOT"): lambda call, _: {"Path": f"/user/{call.user}/.Trash"},
+    ("GET", "GETSERVERDEFAULTS"): _server_defaults,
+    ("GET", "CHECKACCESS"): _check_access,
+    ("GET", "GETACLSTATUS"): _acl_status,
+    ("GET", "GETSTATUS"): _status,
+    ("GET", "GET_BLOCK_LOCATIONS"): _located_blocks,
+    ("GET", "GETFILEBLOCKLOCATIONS"): _block_locations,
+    ("PUT", "MKDIRS"): _make_folders,
+    ("PUT", "RENAME"): _rename,
+    ("PUT", "SETPERMISSION"): _set_permission,
+    ("PUT", "SETOWNER"): _set_owner,
+    ("PUT", "SETTIMES"): _set_times,
+    ("PUT", "SETREPLICATION"): _set_replication,
+    ("POST", "CONCAT"): _concatenate,
+    ("POST", "TRUNCATE"): _truncate,
+    ("DELETE", "DELETE"): _delete,
+    ("GET", "GETDELEGATIONTOKEN"): _issue_token,
+    # until when it holds at least, in milliseconds since 1970
+    ("PUT", "RENEWDELEGATIONTOKEN"): lambda call, _: {
+        "long": call.place.tokens.renew(_token(call), call.user, call.now_ms)
+    },
+    ("PUT", "CANCELDELEGATIONTOKEN"): _cancel_token,
+}

@@ -1,4 +1,9 @@
-"""Operations of HDFS that the block store has not got, refused as an HDFS without them does it."""
+"""WebHDFS: which operation a request asks for, and those that move a file's bytes.
+
+A write has two steps, as clients expect: the first is answered with where to send the bytes, which
+is here again.  A file exists once all of it has come; of two who create it, one does.  Not here:
+operations on names (``names``), how bytes travel (``stores``).
+"""
 
 from __future__ import annotations
 
@@ -23,8 +28,13 @@ from railyard.dfs.reader import DfsFile
 from railyard.gateway.http.answers import RemoteError, illegal, json_answer, json_body, missing
 from railyard.gateway.http.guard import Tokens
 from railyard.gateway.stores import Store, Stores
-from railyard.gateway.webhdfs import names
-from railyard.gateway.webhdfs.names import Answer, data_address, existing, replication_of
+from railyard.gateway.webhdfs.names import (
+    OPERATIONS,
+    check_parent,
+    data_address,
+    existing,
+    replication_of,
+)
 from railyard.gateway.webhdfs.parameters import PREFIX, Call, Place
 
 _ACLS = (
@@ -39,62 +49,233 @@ _XATTRS = (
 )
 _SNAPSHOTS = ("SnapshotException", "Directory is not a snapshottable directory: {path}")
 _LINKS = ("UnsupportedOperationException", "Symlinks not supported")
-
-#: {(verb, operation): (exception, message)}
+#: {(verb, operation) that the block store has not got: as an HDFS without it refuses it}
 REFUSED: dict[tuple[str, str], tuple[str, str]] = {
-    **{
-        ("PUT", name): _ACLS
-        for name in (
-            "MODIFYACLENTRIES",
-            "REMOVEACLENTRIES",
-            "REMOVEDEFAULTACL",
-            "REMOVEACL",
-            "SETACL",
+    (verb, operation): refusal
+    for verb, operations, refusal in (
+        ("PUT", "MODIFYACLENTRIES REMOVEACLENTRIES REMOVEDEFAULTACL REMOVEACL SETACL", _ACLS),
+        ("GET", "GETXATTRS LISTXATTRS", _XATTRS),
+        ("PUT", "SETXATTR REMOVEXATTR", _XATTRS),
+        ("PUT", "ALLOWSNAPSHOT DISALLOWSNAPSHOT CREATESNAPSHOT RENAMESNAPSHOT", _SNAPSHOTS),
+        ("GET", "GETSNAPSHOTDIFF GETSNAPSHOTDIFFLISTING GETSNAPSHOTLIST", _SNAPSHOTS),
+        ("DELETE", "DELETESNAPSHOT", _SNAPSHOTS),
+        ("PUT", "CREATESYMLINK", _LINKS),
+    )
+    for operation in operations.split()
+}
+BYTES_PER_CRC = 512
+_MD5_BYTES = 16
+#: Flags by which Java programs say how and where a file is written, which are the store's affair.
+_IDLE_FLAGS = {
+    "SYNC_BLOCK",
+    "LAZY_PERSIST",
+    "NO_LOCAL_WRITE",
+    "NO_LOCAL_RACK",
+    "SHOULD_REPLICATE",
+    "IGNORE_CLIENT_LOCALITY",
+}
+#: Of requests about the whole block store.
+_ROOT = "/ws/v1/railyard/storage"
+
+
+class WebHdfs:
+    """Answers all requests below ``PREFIX``."""
+
+    def __init__(
+        self, stores: Stores, folder: RunFolder, config: ClusterConfig, tokens: Tokens
+    ) -> None:
+        topology = config.topology
+        self._stores = stores
+        self._place = Place(
+            stored_block_bytes=topology.stored_block_bytes,
+            nodes=len(topology.nodes()),
+            replication=topology.storage.replication,
+            disk=folder.path,
+            tokens=tokens,
         )
-    },
-    **{("GET", name): _XATTRS for name in ("GETXATTRS", "LISTXATTRS")},
-    **{("PUT", name): _XATTRS for name in ("SETXATTR", "REMOVEXATTR")},
-    **{
-        ("PUT", name): _SNAPSHOTS
-        for name in ("ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "CREATESNAPSHOT", "RENAMESNAPSHOT")
-    },
-    **{
-        ("GET", name): _SNAPSHOTS
-        for name in ("GETSNAPSHOTDIFF", "GETSNAPSHOTDIFFLISTING", "GETSNAPSHOTLIST")
-    },
-    ("DELETE", "DELETESNAPSHOT"): _SNAPSHOTS,
-    ("PUT", "CREATESYMLINK"): _LINKS,
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        handle, expect = self._handle, self._expect
+        app.router.add_route("*", PREFIX, handle, expect_handler=expect)
+        app.router.add_route("*", PREFIX + r"/{path:[\s\S]*}", handle, expect_handler=expect)
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        call = Call(request, self._place)
+        verb, operation = request.method, call.operation
+        if not operation:
+            why = "no operation is given: need op="
+            raise RemoteError(400, "UnsupportedOperationException", why)
+        if (verb, operation) in REFUSED:
+            exception, why = REFUSED[verb, operation]
+            status = 400 if exception == "UnsupportedOperationException" else 403
+            raise RemoteError(status, exception, why.format(path=call.path))
+        on_bytes, on_names = _BYTES.get((verb, operation)), OPERATIONS.get((verb, operation))
+        if on_bytes is None and on_names is None:
+            known = sorted(name for each, name in (*OPERATIONS, *_BYTES) if each == verb)
+            why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
+            raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
+        call.check_names()
+        async with self._stores.one() as store:
+            if on_bytes is not None:
+                return await on_bytes(call, store)
+            assert on_names is not None, "one of the two is there"
+            answer = await store.call(partial(on_names, call))
+        if answer is None:
+            return web.Response(content_type="application/octet-stream")
+        return json_answer(answer)
+
+    async def _expect(self, request: web.Request) -> web.StreamResponse | None:
+        """A client that asks before it sends a body gets its leave only where bytes are taken."""
+        try:
+            is_data = Call(request, self._place).is_data
+        except RemoteError as error:  # no middleware is around this
+            return error.response()
+        if is_data and request.version >= (1, 1):
+            assert request.transport is not None
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return None
+
+
+def _elsewhere(call: Call) -> web.Response:
+    """The answer to a first step: where the second one is sent to."""
+    location = call.location()
+    if call.boolean("noredirect", False):
+        return json_answer({"Location": location})
+    return web.Response(status=307, headers={"Location": location})
+
+
+# Files' bytes ------------------------------------------------------------------------------------
+async def _open(call: Call, store: Store) -> web.StreamResponse:
+    offset, length = call.whole("offset", 0) or 0, call.whole("length")
+    if not call.is_data:
+        status = await store.call(lambda client: _file(client, call.path))
+        _check_offset(call, offset, status.stored_length)
+        return _elsewhere(call)
+    file = await store.call(lambda client: _opened(client, call.path))
+    _check_offset(call, offset, file.stored_bytes)
+    left = file.stored_bytes - offset
+    length = left if length is None else min(length, left)
+    response = web.StreamResponse()
+    response.content_type = "application/octet-stream"
+    response.content_length = length
+    await response.prepare(call.request)
+    if length:
+        await store.send(file.stream(offset, length), call.request)
+    await response.write_eof()
+    return response
+
+
+def _check_offset(call: Call, offset: int, stored_length: int) -> None:
+    if offset > stored_length:
+        why = f"Offset={offset} out of the range [0, {stored_length})"
+        raise RemoteError(403, "IOException", f"{why}; OPEN, path={call.path}")
+
+
+async def _create(call: Call, store: Store) -> web.StreamResponse:
+    flags, in_any = _create_flags(call), call.boolean("createparent", True)
+    path, replication, permission = call.new_path(), replication_of(call), call.permission()
+    block_bytes = call.block_bytes()
+
+    if not in_any:
+        await store.call(lambda client: check_parent(client, path))
+    if "CREATE" not in flags:
+        await store.call(lambda client: existing(client, path))
+    if not call.is_data:
+        return _elsewhere(call)
+
+    def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
+        created = client.create(
+            path,
+            replication,
+            "OVERWRITE" in flags,
+            owner=call.user,
+            permission=permission,
+            stored_block_bytes=block_bytes,
+        )
+        return client.fill(path, created, pieces)
+
+    await store.take(call.request.content, write)
+    location = f"hdfs://{call.request.host}{call.path}"
+    return web.Response(status=201, headers={"Location": location})
+
+
+def _create_flags(call: Call) -> set[str]:
+    """CREATE: a new file is made; OVERWRITE: a file in the way is replaced."""
+    overwrite = call.boolean("overwrite", False)
+    flags = call.several("createflag", {"CREATE", "OVERWRITE", *_IDLE_FLAGS})
+    if flags is None:
+        return {"CREATE", "OVERWRITE"} if overwrite else {"CREATE"}
+    flags -= _IDLE_FLAGS
+    if not flags or (overwrite and "OVERWRITE" not in flags):
+        right = "need create, overwrite or both" + ", as overwrite=true" * overwrite
+        raise call.invalid("createflag", call.text("createflag", "") or "", right)
+    return flags
+
+
+async def _append(call: Call, store: Store) -> web.StreamResponse:
+    status = await store.call(lambda client: existing(client, call.path))
+    if status.folder:
+        why = f"Cannot append to directory {call.path}; already exists as a directory."
+        raise RemoteError(403, "FileAlreadyExistsException", why)
+    if not call.is_data:
+        return _elsewhere(call)
+    await store.take(call.request.content, lambda client, pieces: client.append(call.path, pieces))
+    return web.Response()
+
+
+async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
+    def read(client: DfsClient) -> dict[str, object]:
+        block_bytes = _file(client, call.path).stored_block_bytes
+        checksum = FileChecksum(block_bytes or call.place.stored_block_bytes)
+        checksum.take(_opened(client, call.path).stream())
+        return checksum.as_json()
+
+    if call.boolean("noredirect", False) and not call.is_data:
+        return _elsewhere(call)
+    return json_answer(await store.call(read))
+
+
+_BYTES: dict[tuple[str, str], Callable[[Call, Store], Awaitable[web.StreamResponse]]] = {
+    ("GET", "OPEN"): _open,
+    ("GET", "GETFILECHECKSUM"): _get_file_checksum,
+    ("PUT", "CREATE"): _create,
+    ("POST", "APPEND"): _append,
 }
 
 
-def refusal(verb: str, operation: str, path: str) -> RemoteError | None:
-    """Why an operation of HDFS is refused; None for one that is not known to be one."""
-    told = REFUSED.get((verb, operation))
-    if told is None:
-        return None
-    exception, message = told
-    status = 400 if exception == "UnsupportedOperationException" else 403
-    return RemoteError(status, exception, message.format(path=path))
+def _file(client: DfsClient, path: str) -> FileStatus:
+    status = existing(client, path)
+    if status.folder:
+        raise _not_a_file(path)
+    return status
 
 
-# The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs.
-#
-# A CRC32C for each 512 bytes, an MD5 over those of each block, and an MD5 over these, for which
-# HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Two clusters with blocks of
-# the same length have the same checksum of the same bytes.
+def _opened(client: DfsClient, path: str) -> DfsFile:
+    try:
+        return client.open(path)
+    except Refused as refused:
+        if refused.kind == IS_FOLDER:
+            raise _not_a_file(path) from None
+        raise missing(path) if refused.kind == MISSING else refused from None
 
 
-BYTES_PER_CRC = 512
-_MD5_BYTES = 16
+def _not_a_file(path: str) -> RemoteError:
+    return RemoteError(404, "FileNotFoundException", f"Path is not a file: {path}")
 
 
 class FileChecksum:
-    """Takes a file's bytes in order."""
+    """The checksum of a file as HDFS has it: MD5-of-MD5s-of-CRC32Cs, of bytes taken in order.
+
+    A CRC32C for each 512 bytes, an MD5 over those of each block, and an MD5 over these, for which
+    HDFS takes a buffer of 32, 64, 128 ... bytes with zeros at its end.  Two clusters with blocks of
+    the same length have the same checksum of the same bytes.
+    """
 
     def __init__(self, block_bytes: int) -> None:
         self._block_bytes = block_bytes
         self._left = block_bytes  #: bytes until the block ends
-        self._chunk = bytearray()  #: bytes of the last 512 that have come
+        self._waiting = bytearray()  #: until there are 512, or the block ends
         self._block = hashlib.md5(usedforsecurity=False)
         self._blocks: list[bytes] = []
 
@@ -104,12 +285,13 @@ class FileChecksum:
             while len(piece):
                 now, piece = piece[: self._left], piece[self._left :]
                 self._left -= len(now)
-                self._take(now)
+                self._waiting += now
+                self._sum(len(self._waiting) - len(self._waiting) % BYTES_PER_CRC)
                 if not self._left:
                     self._end_block()
 
-    def told(self) -> dict[str, Any]:
-        """The checksum as WebHDFS tells it: ``bytes`` in hex, with 4 zero bytes at the end."""
+    def as_json(self) -> dict[str, Any]:
+        """The checksum as WebHDFS has it: ``bytes`` in hex, with 4 zero bytes at the end."""
         if self._left < self._block_bytes:
             self._end_block()
         per_crc, kind = (BYTES_PER_CRC, "CRC32C") if self._blocks else (0, "CRC32")  # as HDFS does
@@ -119,54 +301,39 @@ class FileChecksum:
         while buffer < len(together):
             buffer *= 2
         digest = hashlib.md5(together.ljust(buffer, b"\0"), usedforsecurity=False).digest()
-        told = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big") + digest
+        packed = per_crc.to_bytes(4, "big") + per_block.to_bytes(8, "big") + digest
         return {
             "FileChecksum": {
                 "algorithm": f"MD5-of-{per_block}MD5-of-{per_crc}{kind}",
-                "bytes": told.hex() + "00000000",
-                "length": len(told),
+                "bytes": packed.hex() + "00000000",
+                "length": len(packed),
             }
         }
 
-    def _take(self, piece: memoryview) -> None:
-        if self._chunk:
-            need = BYTES_PER_CRC - len(self._chunk)
-            self._chunk += piece[:need]
-            piece = piece[need:]
-            if len(self._chunk) < BYTES_PER_CRC:
-                return
-            self._sum(memoryview(bytes(self._chunk)))
-            self._chunk.clear()
-        whole = len(piece) - len(piece) % BYTES_PER_CRC
-        self._sum(piece[:whole])
-        self._chunk += piece[whole:]
-
-    def _sum(self, data: memoryview) -> None:
+    def _sum(self, count: int) -> None:
+        """Add the sums of so many of the bytes that wait."""
+        data = memoryview(bytes(self._waiting[:count]))
+        del self._waiting[:count]
         sums = [
             crc32c.crc32c(data[at : at + BYTES_PER_CRC]).to_bytes(4, "big")
-            for at in range(0, len(data), BYTES_PER_CRC)
+            for at in range(0, count, BYTES_PER_CRC)
         ]
         self._block.update(b"".join(sums))
 
     def _end_block(self) -> None:
-        self._sum(memoryview(bytes(self._chunk)))
-        self._chunk.clear()
+        self._sum(len(self._waiting))
         self._blocks.append(self._block.digest())
         self._block = hashlib.md5(usedforsecurity=False)
         self._left = self._block_bytes
 
 
-# What ``hdfs dfsadmin`` asks: safe mode, and a report on the nodes.
-#
-# HDFS's clients ask these of the NameNode by RPC, so WebHDFS has no words for them: these requests
-# are Railyard's own.
-
-
-_ROOT = "/ws/v1/railyard/storage"
-
-
+# The whole block store ----------------------------------------------------------------------------
 class Administration:
-    """Answers the requests at ``_ROOT``."""
+    """Answers what ``hdfs dfsadmin`` asks: safe mode, and a report on the nodes.
+
+    HDFS's clients ask these of the NameNode by RPC, so WebHDFS has no words for them: these
+    requests are Railyard's own.
+    """
 
     def __init__(self, stores: Stores, folder: RunFolder) -> None:
         self._stores = stores
@@ -179,13 +346,11 @@ class Administration:
         app.router.add_put(f"{_ROOT}/safemode", self._set_safe_mode)
 
     async def _report(self, _: web.Request) -> web.Response:
-        async with self._stores.one() as store:
-            report = await store.call(lambda client: client.storage())
+        report = await self._stores.call(lambda client: client.storage())
         return json_answer(storage_report(report, free_bytes(self._folder.path)))
 
     async def _safe_mode(self, _: web.Request) -> web.Response:
-        async with self._stores.one() as store:
-            is_on = await store.call(lambda client: client.is_in_safe_mode())
+        is_on = await self._stores.call(lambda client: client.is_in_safe_mode())
         return json_answer({"safeMode": is_on})
 
     async def _set_safe_mode(self, request: web.Request) -> web.Response:
@@ -193,8 +358,7 @@ class Administration:
         wanted = body.get("safeMode") if isinstance(body, dict) and len(body) == 1 else None
         if not isinstance(wanted, bool):
             raise illegal('the body: need JSON such as {"safeMode": true}')
-        async with self._stores.one() as store:
-            is_on = await store.call(lambda client: client.set_safe_mode(wanted))
+        is_on = await self._stores.call(lambda client: client.set_safe_mode(wanted))
         return json_answer({"safeMode": is_on})
 
 
@@ -239,235 +403,3 @@ def _node(node: NodeStorage, free: int) -> dict[str, Any]:
         "blocks": node.replicas,
         "lastContactSeconds": heard_s,
     }
-
-
-# WebHDFS: which operation a request asks for, and those that move a file's bytes.
-#
-# A write has two steps, as clients expect: the first is answered with where to send the bytes,
-# which is here again.  A file exists once all of it has come; of two who create it, one does.
-
-
-_OnNames = Callable[[Call, DfsClient], Answer]
-_OnBytes = Callable[[Call, Store], Awaitable[web.StreamResponse]]
-#: {(verb, operation): what carries it out}
-_NAMES: dict[tuple[str, str], _OnNames] = {
-    ("GET", "GETFILESTATUS"): names.get_file_status,
-    ("GET", "LISTSTATUS"): names.list_status,
-    ("GET", "LISTSTATUS_BATCH"): names.list_status_batch,
-    ("GET", "GETCONTENTSUMMARY"): names.get_content_summary,
-    ("GET", "GETHOMEDIRECTORY"): names.get_home_directory,
-    ("GET", "GETTRASHROOT"): names.get_trash_root,
-    ("GET", "GETSERVERDEFAULTS"): names.get_server_defaults,
-    ("GET", "CHECKACCESS"): names.check_access,
-    ("GET", "GETACLSTATUS"): names.get_acl_status,
-    ("GET", "GETSTATUS"): names.get_status,
-    ("GET", "GETQUOTAUSAGE"): names.get_quota_usage,
-    ("GET", "GETDELEGATIONTOKEN"): names.get_delegation_token,
-    ("PUT", "RENEWDELEGATIONTOKEN"): names.renew_delegation_token,
-    ("PUT", "CANCELDELEGATIONTOKEN"): names.cancel_delegation_token,
-    ("GET", "GET_BLOCK_LOCATIONS"): names.get_block_locations,
-    ("GET", "GETFILEBLOCKLOCATIONS"): names.get_file_block_locations,
-    ("PUT", "MKDIRS"): names.make_directories,
-    ("PUT", "RENAME"): names.rename,
-    ("PUT", "SETPERMISSION"): names.set_permission,
-    ("PUT", "SETOWNER"): names.set_owner,
-    ("PUT", "SETTIMES"): names.set_times,
-    ("PUT", "SETREPLICATION"): names.set_replication,
-    ("POST", "CONCAT"): names.concatenate,
-    ("POST", "TRUNCATE"): names.truncate,
-    ("DELETE", "DELETE"): names.delete,
-}
-
-
-async def _open(call: Call, store: Store) -> web.StreamResponse:
-    offset, length = call.whole("offset", 0) or 0, call.whole("length")
-    if not call.is_data:
-        status = await store.call(lambda client: _file(client, call.path))
-        _check_offset(call, offset, status.stored_length)
-        return _elsewhere(call)
-    file = await store.call(lambda client: _opened(client, call.path))
-    _check_offset(call, offset, file.stored_bytes)
-    left = file.stored_bytes - offset
-    length = left if length is None else min(length, left)
-    response = web.StreamResponse()
-    response.content_type = "application/octet-stream"
-    response.content_length = length
-    await response.prepare(call.request)
-    if length:
-        await store.send(file.stream(offset, length), call.request)
-    await response.write_eof()
-    return response
-
-
-def _check_offset(call: Call, offset: int, stored_length: int) -> None:
-    if offset > stored_length:
-        why = f"Offset={offset} out of the range [0, {stored_length})"
-        raise RemoteError(403, "IOException", f"{why}; OPEN, path={call.path}")
-
-
-async def _create(call: Call, store: Store) -> web.StreamResponse:
-    flags, in_any = _create_flags(call), call.boolean("createparent", True)
-    path, replication, permission = call.new_path(), replication_of(call), call.permission()
-    block_bytes = call.block_bytes()
-
-    if not in_any:
-        await store.call(lambda client: names.check_parent(client, path))
-    if "CREATE" not in flags:
-        await store.call(lambda client: existing(client, path))
-    if not call.is_data:
-        return _elsewhere(call)
-
-    def write(client: DfsClient, pieces: Iterator[memoryview]) -> object:
-        created = client.create(
-            path,
-            replication,
-            "OVERWRITE" in flags,
-            owner=call.user,
-            permission=permission,
-            stored_block_bytes=block_bytes,
-        )
-        return client.fill(path, created, pieces)
-
-    await store.take(call.request.content, write)
-    location = f"hdfs://{call.request.host}{call.path}"
-    return web.Response(status=201, headers={"Location": location})
-
-
-#: Flags by which Java programs say how and where a file is written, which are the store's affair.
-_IDLE_FLAGS = {
-    "SYNC_BLOCK",
-    "LAZY_PERSIST",
-    "NO_LOCAL_WRITE",
-    "NO_LOCAL_RACK",
-    "SHOULD_REPLICATE",
-    "IGNORE_CLIENT_LOCALITY",
-}
-
-
-def _create_flags(call: Call) -> set[str]:
-    """CREATE: a new file is made; OVERWRITE: a file in the way is replaced."""
-    overwrite = call.boolean("overwrite", False)
-    flags = call.several("createflag", {"CREATE", "OVERWRITE", *_IDLE_FLAGS})
-    if flags is None:
-        return {"CREATE", "OVERWRITE"} if overwrite else {"CREATE"}
-    flags -= _IDLE_FLAGS
-    if not flags or (overwrite and "OVERWRITE" not in flags):
-        right = "need create, overwrite or both" + ", as overwrite=true" * overwrite
-        raise call.invalid("createflag", call.text("createflag", "") or "", right)
-    return flags
-
-
-async def _append(call: Call, store: Store) -> web.StreamResponse:
-    status = await store.call(lambda client: existing(client, call.path))
-    if status.folder:
-        why = f"Cannot append to directory {call.path}; already exists as a directory."
-        raise RemoteError(403, "FileAlreadyExistsException", why)
-    if not call.is_data:
-        return _elsewhere(call)
-    await store.take(call.request.content, lambda client, pieces: client.append(call.path, pieces))
-    return web.Response()
-
-
-async def _get_file_checksum(call: Call, store: Store) -> web.StreamResponse:
-    def read(client: DfsClient) -> dict[str, object]:
-        checksum = FileChecksum(call.block_bytes_of(_file(client, call.path)))
-        checksum.take(_opened(client, call.path).stream())
-        return checksum.told()
-
-    if call.boolean("noredirect", False) and not call.is_data:
-        return _elsewhere(call)
-    return json_answer(await store.call(read))
-
-
-_BYTES: dict[tuple[str, str], _OnBytes] = {
-    ("GET", "OPEN"): _open,
-    ("GET", "GETFILECHECKSUM"): _get_file_checksum,
-    ("PUT", "CREATE"): _create,
-    ("POST", "APPEND"): _append,
-}
-
-
-def _file(client: DfsClient, path: str) -> FileStatus:
-    status = existing(client, path)
-    if status.folder:
-        raise _not_a_file(path)
-    return status
-
-
-def _opened(client: DfsClient, path: str) -> DfsFile:
-    try:
-        return client.open(path)
-    except Refused as refused:
-        if refused.kind == IS_FOLDER:
-            raise _not_a_file(path) from None
-        raise missing(path) if refused.kind == MISSING else refused from None
-
-
-def _not_a_file(path: str) -> RemoteError:
-    return RemoteError(404, "FileNotFoundException", f"Path is not a file: {path}")
-
-
-class WebHdfs:
-    """Answers all requests below ``PREFIX``."""
-
-    def __init__(
-        self, stores: Stores, folder: RunFolder, config: ClusterConfig, tokens: Tokens
-    ) -> None:
-        topology = config.topology
-        self._stores = stores
-        self._place = Place(
-            stored_block_bytes=topology.stored_block_bytes,
-            nodes=len(topology.nodes()),
-            replication=topology.storage.replication,
-            disk=folder.path,
-            tokens=tokens,
-        )
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        handle, expect = self._handle, self._expect
-        app.router.add_route("*", PREFIX, handle, expect_handler=expect)
-        app.router.add_route("*", PREFIX + r"/{path:[\s\S]*}", handle, expect_handler=expect)
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        call = Call(request, self._place)
-        verb, operation = request.method, call.operation
-        if not operation:
-            why = "no operation is given: need op="
-            raise RemoteError(400, "UnsupportedOperationException", why)
-        refused = refusal(verb, operation, call.path)
-        if refused is not None:
-            raise refused
-        on_bytes, on_names = _BYTES.get((verb, operation)), _NAMES.get((verb, operation))
-        if on_bytes is None and on_names is None:
-            known = sorted(name for each, name in (*_NAMES, *_BYTES) if each == verb)
-            why = f'Invalid value for webhdfs parameter "op": {operation[:40]!r} with {verb}'
-            raise illegal(f"{why}: need one of {', '.join(known) or 'none'}")
-        call.check_names()
-        async with self._stores.one() as store:
-            if on_bytes is not None:
-                return await on_bytes(call, store)
-            assert on_names is not None, "one of the two is there"
-            answer = await store.call(partial(on_names, call))
-        if answer is None:
-            return web.Response(content_type="application/octet-stream")
-        return json_answer(answer)
-
-    async def _expect(self, request: web.Request) -> web.StreamResponse | None:
-        """A client that asks before it sends a body is told to where bytes are taken only."""
-        try:
-            is_data = Call(request, self._place).is_data
-        except RemoteError as error:  # no middleware is around this
-            return error.response()
-        if is_data and request.version >= (1, 1):
-            assert request.transport is not None
-            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return None
-
-
-def _elsewhere(call: Call) -> web.Response:
-    """The answer to a first step: where the second one is sent to."""
-    location = call.location()
-    if call.boolean("noredirect", False):
-        return json_answer({"Location": location})
-    return web.Response(status=307, headers={"Location": location})

@@ -1,8 +1,11 @@
-"""The parameters of each operation of WebHDFS.
+"""A WebHDFS request: its path in the block store, its operation, its parameters.
+
+Names of operations and parameters may have any case, as clients rely on it.  An HDFS ignores
+parameters that it does not know; here they are refused, since most are a slip of the pen, but for
+what a client sends of its own accord.
 
 Source: Apache Hadoop 3.4's documentation of WebHDFS, and what HdfsCLI 2.7, fsspec and Hadoop's Java
-client 3.4.1 send.  An HDFS ignores what it does not know; here that is refused, since most of it
-is a slip of the pen, but for what a client sends of its own accord.
+client 3.4.1 send.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from aiohttp import web
 
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import PeerError, UsageError, shortened
-from railyard.dfs.messages import FileStatus
 from railyard.dfs.paths import parse_path
 from railyard.gateway.http.answers import RemoteError, illegal
 from railyard.gateway.http.guard import Tokens
@@ -111,12 +113,6 @@ PARAMETERS = Accepted(
 )
 
 
-# A WebHDFS request: its path in the block store, its operation, its parameters.
-#
-# Names of operations and parameters may have any case, as clients rely on it.  ``accepted`` has the
-# parameters of each operation; others are refused.
-
-
 PREFIX = "/webhdfs/v1"
 #: Marks the second step of a request, at which the bytes are sent.
 DATA = "data"
@@ -199,9 +195,7 @@ class Call:
         value = self.text(name)
         if value is None or value == "null":
             return default
-        if not re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
-            raise self.invalid(name, value)
-        if not least <= int(value) <= most:
+        if not re.fullmatch(r"-?[0-9]{1,19}", value) or not least <= int(value) <= most:
             raise self.invalid(name, value)
         return int(value)
 
@@ -210,7 +204,7 @@ class Call:
         value = self.text("permission")
         if value is None:
             return None
-        if not re.fullmatch(r"0?[01]?[0-7]{1,3}", value, re.ASCII):
+        if not re.fullmatch(r"0?[01]?[0-7]{1,3}", value):
             raise self.invalid("permission", value)
         return int(value, 8)
 
@@ -233,10 +227,6 @@ class Call:
             right = f"a multiple of {_BLOCK_STEP_BYTES}, at most {most}, the topology's block"
             raise self.invalid("blocksize", str(wanted), f"need {right}")
         return wanted
-
-    def block_bytes_of(self, file: FileStatus) -> int:
-        """Bytes of an existing file's blocks."""
-        return file.stored_block_bytes or self.place.stored_block_bytes
 
     def stored_path(self, name: str) -> str:
         """An absolute path of the block store; ``..`` never leads out of it."""

@@ -1,4 +1,7 @@
-"""What YARN's and MapReduce's REST interfaces accept: filters of lists, and fields of bodies.
+"""How requests of YARN's and MapReduce's REST interfaces are read and answered.
+
+What they accept (filters of lists, fields of bodies) stands in two tables.  Answers and errors are
+JSON, or XML where the client prefers it.  Not here: what the answers say.
 
 Source: Apache Hadoop 3.4's documentation of them, and what yarn-api-client 1.0.3 sends.
 """
@@ -15,6 +18,7 @@ from aiohttp import web
 from railyard.cluster.acceptance import Accepted, Entry, idle, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.http.answers import RemoteError, remote_error
+from railyard.gateway.yarn.numbers import Row
 
 #: What is asked for at an address without filters of its own.
 PLAIN = "this address"
@@ -116,84 +120,8 @@ FIELDS = Accepted(
 )
 
 
-# XML: an answer's JSON names become elements, and a list becomes repeated elements.
-#
-# {"apps": {"app": [{"id": "a"}, {"id": "b"}]}}   <apps><app><id>a</id></app><app>...</app></apps>
-
-
-#: What XML 1.0 has no way to write.
-_NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NOT_IN_NAMES = re.compile(r"[^\w.-]", re.ASCII)
-_DECLARATION = b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-
-
-def as_xml(answer: Mapping[str, Any]) -> bytes:
-    """A document; ``answer`` has one name, that of the root."""
-    ((name, value),) = answer.items()
-    root = ET.Element(_name(name))
-    _fill(root, value)
-    written: bytes = ET.tostring(root, encoding="utf-8")
-    return _DECLARATION + written
-
-
-def texts_of(body: bytes) -> dict[str, str]:
-    """What is in the elements of a document's root; ``RemoteError`` for what is no XML."""
-    try:
-        root = ET.fromstring(body)
-    except (ET.ParseError, ValueError) as error:
-        raise RemoteError(400, "BadRequestException", f"the body: need XML: {error}") from None
-    if any(len(each) for each in root):
-        raise RemoteError(400, "BadRequestException", "the body: need elements with text only")
-    return {each.tag: (each.text or "").strip() for each in root}
-
-
-def wants_xml(accept: str) -> bool:
-    """Whether the header ``Accept`` prefers XML to JSON; JSON where it does not say."""
-    best, xml = 0.0, False
-    for part in accept.split(","):
-        kind, *parameters = (each.strip().lower() for each in part.split(";"))
-        quality = _quality(parameters)
-        if kind in ("application/xml", "text/xml"):
-            if quality > best:
-                best, xml = quality, True
-        elif kind in ("application/json", "*/*", "application/*") and quality >= best:
-            best, xml = quality, False
-    return xml
-
-
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
-
-
-def _fill(element: ET.Element, value: object) -> None:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            for one in each if isinstance(each, list | tuple) else [each]:
-                if one is not None:
-                    _fill(ET.SubElement(element, _name(str(name))), one)
-    elif isinstance(value, bool):
-        element.text = str(value).lower()
-    elif value is not None:
-        element.text = _NO_LETTER.sub("\ufffd", str(value))
-
-
-def _name(text: str) -> str:
-    name = _NOT_IN_NAMES.sub("_", text)
-    return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-
-
-# How requests are answered: JSON, or XML where the client prefers it; errors likewise.
-
-
-#: What a handler gives: the answer, and its status if that is not 200.
-Handler = Callable[[web.Request], Awaitable[dict[str, Any] | web.Response]]
+# Requests and answers ----------------------------------------------------------------------------
+Handler = Callable[[web.Request], Awaitable[Row | web.Response]]
 
 
 def answering(
@@ -203,22 +131,19 @@ def answering(
 
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            try:
-                FILTERS.check_request(of, request.query)
-            except UsageError as error:
-                raise bad(str(error)) from None
+            _check(FILTERS, of, request.query)
             answer = await handler(request)
         except Exception as error:
-            told = remote_error(error)
-            if told is None:
+            refusal = remote_error(error)
+            if refusal is None:
                 raise
-            return respond(request, told.told(), told.status)
+            return respond(request, refusal.as_json(), refusal.status)
         return answer if isinstance(answer, web.Response) else respond(request, answer)
 
     return handle
 
 
-def respond(request: web.Request, answer: dict[str, Any], status: int = 200) -> web.Response:
+def respond(request: web.Request, answer: Row, status: int = 200) -> web.Response:
     """An answer as the client wants it."""
     if wants_xml(request.headers.get("Accept", "")):
         return web.Response(body=as_xml(answer), content_type="application/xml", status=status)
@@ -229,11 +154,15 @@ def fields(of: str, body: object) -> Mapping[str, Any]:
     """The fields of a body; ``RemoteError`` for one that such a body has not got."""
     if not isinstance(body, Mapping):
         raise bad("the body: need an object with fields")
+    _check(FIELDS, of, body)
+    return body
+
+
+def _check(table: Accepted, of: str, names: Iterable[str]) -> None:
     try:
-        FIELDS.check_request(of, body)
+        table.check_request(of, names)
     except UsageError as error:
         raise bad(str(error)) from None
-    return body
 
 
 def bad(why: str) -> RemoteError:
@@ -246,10 +175,23 @@ def not_found(why: str) -> RemoteError:
     return RemoteError(404, "NotFoundException", why)
 
 
-# The parameters by which lists are filtered, as YARN's servers read them.
+def listed(name: str, each: str, entries: Iterable[Row]) -> Row:
+    """A list as YARN has it: ``{"apps": {"app": [...]}}``, or ``{"apps": null}``."""
+    found = list(entries)
+    return {name: {each: found} if found else None}
 
 
-Row = dict[str, Any]
+def only(rows: Iterable[Row], name: str, wanted: str, why: str) -> Row:
+    """The row whose field is what is wanted; ``RemoteError`` if there is none: ``why``."""
+    for row in rows:
+        if row[name] == wanted:
+            return row
+    raise not_found(why.format(wanted[:80]))
+
+
+# Filters of lists --------------------------------------------------------------------------------
+#: {parameter: the field that it is about, and the values that there are}
+Known = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 def texts(request: web.Request, name: str) -> list[str]:
@@ -268,7 +210,11 @@ def several(request: web.Request, name: str, known: tuple[str, ...]) -> set[str]
 
 
 def passing(
-    request: web.Request, rows: Iterable[Row], fields: Iterable[str], times: Mapping[str, str]
+    request: web.Request,
+    rows: Iterable[Row],
+    known: Known,
+    fields: Iterable[str] = (),
+    times: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """The rows that pass all filters, at most ``limit``.
 
@@ -276,10 +222,13 @@ def passing(
     that end in Begin and End: field}.
     """
     left = list(rows)
+    for name, (field, values) in known.items():
+        wanted = several(request, name, values)
+        left = [row for row in left if not wanted or row[field] in wanted]
     for name in fields:
-        values = {_plain(name, value) for value in texts(request, name)}
-        left = [row for row in left if not values or _plain(name, row[name]) in values]
-    for prefix, field in times.items():
+        wanted = {_plain(name, value) for value in texts(request, name)}
+        left = [row for row in left if not wanted or _plain(name, row[name]) in wanted]
+    for prefix, field in (times or {}).items():
         begin, end = _whole(request, f"{prefix}Begin"), _whole(request, f"{prefix}End")
         if begin is not None and end is not None and begin > end:
             raise bad(f"{prefix}End must not be before {prefix}Begin: {end} < {begin}")
@@ -307,3 +256,63 @@ def _whole(request: web.Request, name: str) -> int | None:
 def _plain(name: str, value: str) -> str:
     """A value as it is compared: all queues are below root, which need not be said."""
     return value.removeprefix("root.") if name == "queue" else value
+
+
+# XML: an answer's JSON names become elements, and a list becomes repeated elements ---------------
+#
+# {"apps": {"app": [{"id": "a"}, {"id": "b"}]}}   <apps><app><id>a</id></app><app>...</app></apps>
+
+#: What XML 1.0 has no way to write.
+_NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]", re.ASCII)
+_QUALITY = re.compile(r"\d*\.?\d+|\d+\.", re.ASCII)
+_DECLARATION = b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+
+
+def as_xml(answer: Mapping[str, Any]) -> bytes:
+    """A document; ``answer`` has one name, that of the root."""
+    ((name, value),) = answer.items()
+    root = ET.Element(_name(name))
+    _fill(root, value)
+    written: bytes = ET.tostring(root, encoding="utf-8")
+    return _DECLARATION + written
+
+
+def texts_of(body: bytes) -> dict[str, str]:
+    """What is in the elements of a document's root; ``RemoteError`` for what is no XML."""
+    try:
+        root = ET.fromstring(body)
+    except (ET.ParseError, ValueError) as error:
+        raise bad(f"the body: need XML: {error}") from None
+    if any(len(each) for each in root):
+        raise bad("the body: need elements with text only")
+    return {each.tag: (each.text or "").strip() for each in root}
+
+
+def wants_xml(accept: str) -> bool:
+    """Whether the header ``Accept`` prefers XML to JSON; JSON where it does not say."""
+    best = {True: 0.0, False: 0.0}  #: how much it is wanted: XML, JSON
+    for part in accept.lower().split(","):
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        quality = [each[2:] for each in parameters if each.startswith("q=")] or ["1"]
+        if kind in ("application/xml", "text/xml", "application/json", "*/*", "application/*"):
+            of = kind.endswith("/xml")
+            best[of] = max(best[of], float(quality[0]) if _QUALITY.fullmatch(quality[0]) else 0.0)
+    return best[True] > best[False]
+
+
+def _fill(element: ET.Element, value: object) -> None:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            for one in each if isinstance(each, list | tuple) else [each]:
+                if one is not None:
+                    _fill(ET.SubElement(element, _name(str(name))), one)
+    elif isinstance(value, bool):
+        element.text = str(value).lower()
+    elif value is not None:
+        element.text = _NO_LETTER.sub("\ufffd", str(value))
+
+
+def _name(text: str) -> str:
+    name = _NOT_IN_NAMES.sub("_", text)
+    return name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"

@@ -1,24 +1,29 @@
-"""``/ws/v1/node``: each node's NodeManager, with the containers that it runs.
+"""``/ws/v1/cluster``, the ResourceManager, and ``/ws/v1/node``, each node's NodeManager.
 
-A node is known by the address that the request was sent to (``nodeaddresses``), or by a path before
-that of the request: ``/node/r0n1/ws/v1/node``.
+YARN's clients know a NodeManager by host and port, without a path, so nodes can't share an address.
+Linux has all of 127.0.0.0/8 on the loopback: node number 0 is 127.1.0.1, the next 127.1.0.2, all
+at the gateway's port.  Nodes beyond ``NODES_MAX``, and those whose address is taken, have a path of
+the gateway instead: /node/r0n1/ws/v1/node.  So do all of a gateway that is not on the loopback.
 
-Source: Apache Hadoop's documentation of the NodeManager's REST interface.
+Not here: what the numbers are (``numbers``), how jobs come in (``submission``).
+Source: Apache Hadoop's documentation of the ResourceManager's and NodeManager's REST interfaces.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
-from railyard.cluster.errors import Refused, shortened
-from railyard.cluster.ids import AttemptId, NodeId, job_of
+from railyard.cluster.errors import shortened
+from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.wire import REASON_LETTERS_MAX, Done
 from railyard.cluster.runfolder import RunFolder
-from railyard.gateway.http.answers import RemoteError, json_body, whole_body
+from railyard.cluster.topology import Topology
+from railyard.gateway.address import is_loopback, listen_at
+from railyard.gateway.http.answers import json_body, whole_body
 from railyard.gateway.stores import Stores
 from railyard.gateway.yarn.answers import (
     APP,
@@ -35,7 +40,9 @@ from railyard.gateway.yarn.answers import (
     answering,
     bad,
     fields,
+    listed,
     not_found,
+    only,
     passing,
     respond,
     several,
@@ -44,13 +51,12 @@ from railyard.gateway.yarn.answers import (
 )
 from railyard.gateway.yarn.numbers import (
     SLOT_MB,
-    VERSION,
-    NodeAddresses,
     Numbers,
+    Row,
     container_id,
-    listed,
     node_id,
     stage_row,
+    versions,
 )
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
@@ -62,14 +68,236 @@ from railyard.resourcemanager.process.messages import (
     NodeStatus,
 )
 
-_NODE_ROOT = "/ws/v1/node"
+NODES_MAX = 250  #: with an address of their own
+#: Header with the number of events that the ResourceManager had handled: answers with the same
+#: number are of the same state but for the progress of attempts, so their numbers add up.
+EVENTS = "Railyard-Events"
+_ROOT, _NODE_ROOT = "/ws/v1/cluster", "/ws/v1/node"
+_STATES = (
+    *("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"),
+    *("FINISHED", "FAILED", "KILLED"),
+)
+_FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
+_NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "DECOMMISSIONING")
+#: Of an application on a node.
 _APP_STATES = (
     *("NEW", "INITING", "RUNNING", "FINISHING_CONTAINERS_WAIT"),
     *("APPLICATION_RESOURCES_CLEANINGUP", "FINISHED"),
 )
 _STILL_RUNNING = -1000  #: the exit code of a container that runs
-Row = dict[str, Any]
-NodeAnswer = Callable[["NodeNumbers", web.Request], Row]
+_TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
+
+
+# The ResourceManager -----------------------------------------------------------------------------
+class ResourceManagerRest:
+    """Answers the requests below ``/ws/v1/cluster``; jobs can be killed."""
+
+    def __init__(self, stores: Stores, folder: RunFolder, addresses: Mapping[NodeId, str]) -> None:
+        self._stores = stores
+        self._addresses = addresses  #: of the nodes' NodeManagers
+        self._begun_ms = int(folder.made_s * 1000)  # the same for each process of the gateway
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        attempt = "/apps/{app}/appattempts/{attempt}"
+        kinds = {"/nodes": NODES, "/apps": APPS, "/appstatistics": STATISTICS}
+        answers: dict[str, Callable[[Numbers, web.Request], Row]] = {
+            **dict.fromkeys(("", "/", "/info"), lambda numbers, _: numbers.info()),
+            "/metrics": lambda numbers, _: numbers.metrics(),
+            "/scheduler": lambda numbers, _: numbers.scheduler(),
+            "/nodes": _nodes,
+            "/nodes/{node}": _node,
+            "/apps": _apps,
+            "/apps/{app}/state": lambda n, r: {"state": n.state(_job(n, r))},
+            "/apps/{app}/queue": lambda n, r: {"queue": _job(n, r).queue},
+            "/apps/{app}/priority": lambda n, r: {"priority": n.app(_job(n, r))["priority"]},
+            "/apps/{app}/appattempts": _attempts,
+            attempt: _attempt,
+            f"{attempt}/containers": lambda n, r: listed("containers", "container", _held(n, r)),
+            f"{attempt}/containers/{{container}}": _container,
+            "/appstatistics": _statistics,
+        }
+        for path, answer in answers.items():
+            handler = answering(self._of_numbers(answer), kinds.get(path, PLAIN))
+            app.router.add_get(_ROOT + path, handler)
+        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app, APP))
+        app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
+        for path, kind in {"queue": QUEUE, "priority": PRIORITY, "timeout": TIMEOUT}.items():
+            app.router.add_put(f"{_ROOT}/apps/{{app}}/{path}", answering(partial(_refuse, kind)))
+
+    def _of_numbers(self, answer: Callable[[Numbers, web.Request], Row]) -> Handler:
+        async def handle(request: web.Request) -> web.Response:
+            numbers = await self._numbers(request)
+            response = respond(request, answer(numbers, request))
+            response.headers[EVENTS] = str(numbers.status.events)
+            return response
+
+        return handle
+
+    async def _numbers(self, request: web.Request) -> Numbers:
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
+        url = f"{request.scheme}://{request.host}"
+        return Numbers(status, self._begun_ms, url, self._addresses)
+
+    async def _app(self, request: web.Request) -> Row:
+        """A job, with its stages as they were a moment later."""
+        numbers = await self._numbers(request)
+        job = _job(numbers, request)
+        app = numbers.app(job)
+        details = await self._stores.ask(GetJobDetails(job=job.job), JobDetails)
+        app["railyard"]["stages"] = [stage_row(stage) for stage in details.stages]
+        return {"app": app}
+
+    async def _kill(self, request: web.Request) -> web.Response:
+        """202 while the job has not ended, 200 once it has, as clients expect it."""
+        wanted, why = await _wanted_state(request)
+        numbers = await self._numbers(request)
+        job = _job(numbers, request)
+        if job.finished_s is not None:
+            return respond(request, {"state": numbers.state(job)})
+        if wanted != "KILLED":
+            raise bad(f"state {wanted!r}: need KILLED: a job can only be ended")
+        await self._stores.ask(KillJob(job=job.job, reason=why), Done)
+        return respond(request, {"state": numbers.state(job)}, 202)
+
+
+async def _wanted_state(request: web.Request) -> tuple[str, str]:
+    """The state that is wanted, and why."""
+    as_xml = request.content_type in ("application/xml", "text/xml")
+    body = texts_of(await whole_body(request)) if as_xml else await json_body(request)
+    given = fields(STATE, body)
+    if "state" not in given:
+        raise bad('the body: need JSON such as {"state": "KILLED"}, or XML')
+    why = str(given.get("diagnostics") or "killed over HTTP")
+    return str(given["state"]).upper(), shortened(why, REASON_LETTERS_MAX)
+
+
+async def _refuse(kind: str, request: web.Request) -> Row:
+    """What YARN changes of an application, and nothing here does."""
+    fields(kind, await json_body(request))
+    raise bad(f"{kind}: a job's queue, priority and time can't be changed")
+
+
+def _nodes(numbers: Numbers, request: web.Request) -> Row:
+    nodes = map(numbers.node, numbers.status.nodes)
+    known = {"states": ("state", (*_NODE_STATES, *_STATES))}
+    return listed("nodes", "node", passing(request, nodes, known))
+
+
+def _node(numbers: Numbers, request: web.Request) -> Row:
+    wanted = request.match_info["node"]
+    for node in numbers.status.nodes:
+        if wanted in (node_id(node), node.node):
+            return {"node": numbers.node(node)}
+    raise not_found(f"nodeId, {wanted[:80]}, is not found")
+
+
+def _apps(numbers: Numbers, request: web.Request) -> Row:
+    apps = [numbers.app(job) for job in numbers.status.jobs]
+    types = {each.upper() for each in texts(request, "applicationTypes")}
+    tags = {each.lower() for each in texts(request, "applicationTags")}
+    apps = [app for app in apps if not types or app["applicationType"] in types]
+    apps = [app for app in apps if not tags or tags & set(app["applicationTags"].split(","))]
+    of_state = ("state", _STATES)
+    known = {"finalStatus": ("finalStatus", _FINALS), "states": of_state, "state": of_state}
+    left = passing(request, apps, known, ("user", "queue", "name"), _TIMES)
+    return listed("apps", "app", left)
+
+
+def _statistics(numbers: Numbers, request: web.Request) -> Row:
+    wanted = several(request, "states", _STATES) or set(_STATES)
+    types = {each.lower() for each in texts(request, "applicationTypes")}
+    if len(types) > 1:
+        raise bad("applicationTypes: need at most one")
+    of_type = types <= {"mapreduce"}
+    states = [numbers.state(job) for job in numbers.status.jobs]
+    items = [
+        {"state": state, "type": next(iter(types), "*"), "count": of_type * states.count(state)}
+        for state in _STATES
+        if state in wanted
+    ]
+    return {"appStatInfo": {"statItem": items}}
+
+
+def _attempts(numbers: Numbers, request: web.Request) -> Row:
+    """One: the job's master lives in the ResourceManager."""
+    app = numbers.app(_job(numbers, request))
+    attempt = {"id": 1, "startTime": app["startedTime"], "finishedTime": app["finishedTime"]}
+    attempt |= dict.fromkeys(("containerId", "nodeHttpAddress", "nodeId", "logsLink"), "")
+    return {"appAttempts": {"appAttempt": [attempt | {"appAttemptId": _attempt_id(app)}]}}
+
+
+def _attempt(numbers: Numbers, request: web.Request) -> Row:
+    app = _app_of_attempt(numbers, request)
+    return {
+        "appAttempt": {
+            "appAttemptId": _attempt_id(app),
+            "amContainerId": "",
+            "host": "",
+            "rpcPort": -1,
+            "appAttemptState": "FINISHED" if app["finishedTime"] else "RUNNING",
+            "diagnosticsInfo": app["diagnostics"],
+            **{name: app[name] for name in ("trackingUrl", "startedTime", "finishedTime")},
+        }
+    }
+
+
+def _held(numbers: Numbers, request: web.Request) -> list[Row]:
+    _app_of_attempt(numbers, request)
+    return numbers.containers(_job(numbers, request).job)
+
+
+def _container(numbers: Numbers, request: web.Request) -> Row:
+    wanted, why = request.match_info["container"], "container with id: {} not found"
+    return {"container": only(_held(numbers, request), "containerId", wanted, why)}
+
+
+def _app_of_attempt(numbers: Numbers, request: web.Request) -> Row:
+    app = numbers.app(_job(numbers, request))
+    wanted = request.match_info["attempt"]
+    if wanted != _attempt_id(app):
+        raise not_found(f"app attempt with id: {wanted[:80]} not found")
+    return app
+
+
+def _attempt_id(app: Row) -> str:
+    return str(app["id"]).replace("application", "appattempt", 1) + "_000001"
+
+
+def _job(numbers: Numbers, request: web.Request) -> JobStatus:
+    wanted = request.match_info["app"]
+    for job in numbers.status.jobs:
+        if wanted == numbers.app_id(job):
+            return job
+    raise not_found(f"app with id: {wanted[:80]} not found")
+
+
+# NodeManagers ------------------------------------------------------------------------------------
+class NodeAddresses:
+    """The addresses of the nodes' NodeManagers, and the sockets that listen there."""
+
+    def __init__(self, topology: Topology, gateway: socket.socket) -> None:
+        """``gateway``: the socket at which the gateway listens."""
+        self.sockets: list[socket.socket] = []
+        self.of_nodes: dict[NodeId, str] = {}
+        self._hosts: dict[str, NodeId] = {}
+        if not is_loopback(gateway):
+            return
+        port = gateway.getsockname()[1]
+        for number, node in enumerate(topology.nodes()[:NODES_MAX]):
+            host = f"127.1.0.{number + 1}"
+            try:
+                self.sockets.append(listen_at(host, port))
+            except OSError:
+                continue  # somebody else has it
+            self._hosts[host] = node.id
+            self.of_nodes[node.id] = f"{host}:{port}"
+
+    def node_of(self, request: web.Request) -> NodeId | None:
+        """The node that a request was sent to; None if it was sent to the gateway's own address."""
+        transport = request.transport
+        host = transport.get_extra_info("sockname", ("",))[0] if transport is not None else ""
+        return self._hosts.get(host)
 
 
 class NodeRest:
@@ -82,11 +310,9 @@ class NodeRest:
 
     def add_to(self, app: web.Application) -> None:
         """Route requests here."""
-        answers: dict[str, NodeAnswer] = {
-            "": lambda node, _: node.info(),
-            "/": lambda node, _: node.info(),
-            "/info": lambda node, _: node.info(),
-            "/apps": lambda node, r: listed("apps", "app", _wanted_apps(node, r)),
+        answers: dict[str, Callable[[NodeNumbers, web.Request], Row]] = {
+            **dict.fromkeys(("", "/", "/info"), lambda node, _: node.info()),
+            "/apps": _node_apps,
             "/apps/{app}": _node_app,
             "/containers": lambda node, _: listed("containers", "container", node.containers()),
             "/containers/{container}": _node_container,
@@ -94,24 +320,18 @@ class NodeRest:
         for path, answer in answers.items():
             for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
                 kind = NODE_APPS if path == "/apps" else PLAIN
-                app.router.add_get(base + path, answering(self._of_node(answer), kind))
+                app.router.add_get(base + path, answering(partial(self._answer, answer), kind))
 
-    def _of_node(self, answer: NodeAnswer) -> Handler:
-        async def handle(request: web.Request) -> Row:
-            async with self._stores.one() as store:
-                status = await store.ask(GetClusterStatus(), ClusterStatus)
-            numbers = Numbers(status, self._begun_ms)
-            return answer(NodeNumbers(numbers, self._node(status, request)), request)
-
-        return handle
-
-    def _node(self, status: ClusterStatus, request: web.Request) -> NodeStatus:
+    async def _answer(
+        self, answer: Callable[[NodeNumbers, web.Request], Row], request: web.Request
+    ) -> Row:
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         wanted = request.match_info.get("node") or self._addresses.node_of(request)
         if wanted is None:
             raise not_found("this is no node's address: need nodeHTTPAddress of one of the nodes")
         for node in status.nodes:
             if node.node == wanted:
-                return node
+                return answer(NodeNumbers(Numbers(status, self._begun_ms), node), request)
         raise not_found(f"node {wanted[:80]} is not there")
 
 
@@ -121,6 +341,11 @@ class NodeNumbers:
     def __init__(self, numbers: Numbers, node: NodeStatus) -> None:
         self._numbers = numbers
         self._node = node
+        #: attempts that hold its slots, each with the id of its container
+        self._held = {
+            attempt: container_id(numbers.begun_ms, attempt)
+            for attempt in (node.attempts if node.alive else ())
+        }
 
     def info(self) -> Row:
         """``nodeInfo``."""
@@ -138,36 +363,32 @@ class NodeNumbers:
                 "totalVCoresAllocatedContainers": total,
                 "vmemCheckEnabled": False,
                 "pmemCheckEnabled": True,
-                "nodeManagerVersion": VERSION,
-                "nodeManagerBuildVersion": f"{VERSION} by Railyard",
-                "nodeManagerVersionBuiltOn": "",
-                "hadoopVersion": VERSION,
-                "hadoopBuildVersion": f"{VERSION} by Railyard",
-                "hadoopVersionBuiltOn": "",
+                **versions("nodeManager"),
+                **versions("hadoop"),
                 "railyard": node["railyard"] | {"rack": node["rack"]},
             }
         }
 
     def apps(self) -> list[Row]:
         """The applications with containers on this node."""
-        mine = [(job_of(attempt), attempt) for attempt in self._held()]
+        jobs = set(map(job_of, self._held))
         return [
             {
                 "id": self._numbers.app_id(job),
                 "state": "RUNNING",
                 "user": job.user,
-                "containerids": [self._container(attempt) for of, attempt in mine if of == job.job],
+                "containerids": [c for a, c in self._held.items() if job_of(a) == job.job],
             }
             for job in self._numbers.status.jobs
-            if any(of == job.job for of, _ in mine)
+            if job.job in jobs
         ]
 
     def containers(self) -> list[Row]:
-        """The containers of this node: attempts that hold its slots."""
+        """The containers of this node."""
         users = {job.job: job.user for job in self._numbers.status.jobs}
         return [
             {
-                "id": self._container(attempt),
+                "id": container,
                 "state": "RUNNING",
                 "exitCode": _STILL_RUNNING,
                 "diagnostics": "",
@@ -178,255 +399,19 @@ class NodeNumbers:
                 "containerLogsLink": "",
                 "railyard": {"attempt": attempt},
             }
-            for attempt in self._held()
+            for attempt, container in self._held.items()
         ]
 
-    def _held(self) -> tuple[AttemptId, ...]:
-        return self._node.attempts if self._node.alive else ()
 
-    def _container(self, attempt: AttemptId) -> str:
-        return container_id(self._numbers.begun_ms, attempt)
-
-
-def _wanted_apps(node: NodeNumbers, request: web.Request) -> list[Row]:
-    states, users = several(request, "state", _APP_STATES), set(texts(request, "user"))
-    return [
-        app
-        for app in node.apps()
-        if (not states or app["state"] in states) and (not users or app["user"] in users)
-    ]
+def _node_apps(node: NodeNumbers, request: web.Request) -> Row:
+    apps = passing(request, node.apps(), {"state": ("state", _APP_STATES)}, ("user",))
+    return listed("apps", "app", apps)
 
 
 def _node_app(node: NodeNumbers, request: web.Request) -> Row:
-    wanted = request.match_info["app"]
-    for app in node.apps():
-        if app["id"] == wanted:
-            return {"app": app}
-    raise not_found(f"app with id {wanted[:80]} not found")
+    return {"app": only(node.apps(), "id", request.match_info["app"], "app with id {} not found")}
 
 
 def _node_container(node: NodeNumbers, request: web.Request) -> Row:
-    wanted = request.match_info["container"]
-    for container in node.containers():
-        if container["id"] == wanted:
-            return {"container": container}
-    raise not_found(f"container with id, {wanted[:80]}, not found")
-
-
-# ``/ws/v1/cluster``: the cluster, its nodes and its jobs, by HTTP; jobs can be killed.
-#
-# Source: Apache Hadoop's documentation of the ResourceManager's REST interface.
-
-
-_ROOT = "/ws/v1/cluster"
-_STATES = (
-    "NEW",
-    "NEW_SAVING",
-    "SUBMITTED",
-    "ACCEPTED",
-    "RUNNING",
-    "FINISHED",
-    "FAILED",
-    "KILLED",
-)
-_NODE_STATES = ("RUNNING", "LOST", "UNHEALTHY", "REBOOTED", "DECOMMISSIONED", "DECOMMISSIONING")
-_FINALS = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED")
-_TIMES = {"startedTime": "startedTime", "finishedTime": "finishedTime"}
-#: Header with the number of events that the ResourceManager had handled: answers with the same
-#: number are of the same state but for the progress of attempts, so their numbers add up.
-EVENTS = "Railyard-Events"
-Answer = Callable[[Numbers, web.Request], dict[str, Any]]
-
-
-class ResourceManagerRest:
-    """Answers the requests below ``/ws/v1/cluster``."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, addresses: Mapping[NodeId, str]) -> None:
-        self._stores = stores
-        self._addresses = addresses  #: of the nodes' NodeManagers
-        self._begun_ms = int(folder.made_s * 1000)  # the same for each process of the gateway
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        attempt = "/apps/{app}/appattempts/{attempt}"
-        kinds = {"/nodes": NODES, "/apps": APPS, "/appstatistics": STATISTICS}
-        answers: dict[str, Answer] = {
-            "": lambda numbers, _: numbers.info(),
-            "/": lambda numbers, _: numbers.info(),
-            "/info": lambda numbers, _: numbers.info(),
-            "/metrics": lambda numbers, _: numbers.metrics(),
-            "/scheduler": lambda numbers, _: numbers.scheduler(),
-            "/nodes": _nodes,
-            "/nodes/{node}": _node,
-            "/apps": _apps,
-            "/apps/{app}/state": lambda n, r: {"state": n.state(_job(n, r))},
-            "/apps/{app}/queue": lambda n, r: {"queue": _job(n, r).queue},
-            "/apps/{app}/priority": lambda n, r: {"priority": n.app(_job(n, r))["priority"]},
-            "/apps/{app}/appattempts": _attempts,
-            attempt: _attempt,
-            f"{attempt}/containers": _containers,
-            f"{attempt}/containers/{{container}}": _container,
-            "/appstatistics": _statistics,
-        }
-        for path, answer in answers.items():
-            handler = answering(self._of_numbers(answer), kinds.get(path, PLAIN))
-            app.router.add_get(_ROOT + path, handler)
-        app.router.add_get(_ROOT + "/apps/{app}", answering(self._app, APP))
-        app.router.add_put(_ROOT + "/apps/{app}/state", answering(self._kill))
-        for path, kind in {"queue": QUEUE, "priority": PRIORITY, "timeout": TIMEOUT}.items():
-            app.router.add_put(f"{_ROOT}/apps/{{app}}/{path}", answering(partial(_refuse, kind)))
-
-    def _of_numbers(self, answer: Answer) -> Handler:
-        async def handle(request: web.Request) -> web.Response:
-            numbers = await self._numbers(request)
-            response = respond(request, answer(numbers, request))
-            response.headers[EVENTS] = str(numbers.status.events)
-            return response
-
-        return handle
-
-    async def _numbers(self, request: web.Request) -> Numbers:
-        async with self._stores.one() as store:
-            status = await store.ask(GetClusterStatus(), ClusterStatus)
-        url = f"{request.scheme}://{request.host}"
-        return Numbers(status, self._begun_ms, url, self._addresses)
-
-    async def _app(self, request: web.Request) -> dict[str, Any]:
-        """A job, with its stages as they were a moment later."""
-        numbers = await self._numbers(request)
-        job = _job(numbers, request)
-        app = numbers.app(job)
-        async with self._stores.one() as store:
-            details = await store.ask(GetJobDetails(job=job.job), JobDetails)
-        app["railyard"]["stages"] = [stage_row(stage) for stage in details.stages]
-        return {"app": app}
-
-    async def _kill(self, request: web.Request) -> web.Response:
-        """202 while the job has not ended, 200 once it has, as clients expect it."""
-        wanted, why = await _wanted_state(request)
-        numbers = await self._numbers(request)
-        job = _job(numbers, request)
-        if job.finished_s is not None:
-            return respond(request, {"state": numbers.state(job)})
-        if wanted != "KILLED":
-            raise bad(f"state {wanted!r}: need KILLED: a job can only be ended")
-        async with self._stores.one() as store:
-            try:
-                await store.ask(KillJob(job=job.job, reason=why), Done)
-            except Refused as refused:
-                raise RemoteError(403, "IOException", str(refused)) from None
-        return respond(request, {"state": numbers.state(job)}, 202)
-
-
-async def _wanted_state(request: web.Request) -> tuple[str, str]:
-    """The state that is wanted, and why."""
-    as_xml = request.content_type in ("application/xml", "text/xml")
-    body = texts_of(await whole_body(request)) if as_xml else await json_body(request)
-    given = fields(STATE, body)
-    if "state" not in given:
-        raise bad('the body: need JSON such as {"state": "KILLED"}, or XML')
-    why = str(given.get("diagnostics") or "killed over HTTP")
-    return str(given["state"]).upper(), shortened(why, REASON_LETTERS_MAX)
-
-
-async def _refuse(kind: str, request: web.Request) -> dict[str, Any]:
-    """What YARN changes of an application, and nothing here does."""
-    fields(kind, await json_body(request))
-    raise bad(f"{kind}: a job's queue, priority and time can't be changed")
-
-
-# Nodes -------------------------------------------------------------------------------------------
-def _nodes(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    states = several(request, "states", (*_NODE_STATES, *_STATES))
-    nodes = [numbers.node(node) for node in numbers.status.nodes]
-    return listed("nodes", "node", (n for n in nodes if not states or n["state"] in states))
-
-
-def _node(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    wanted = request.match_info["node"]
-    for node in numbers.status.nodes:
-        if wanted in (node_id(node), node.node):
-            return {"node": numbers.node(node)}
-    raise not_found(f"nodeId, {wanted[:80]}, is not found")
-
-
-# Applications ------------------------------------------------------------------------------------
-def _apps(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    apps = [numbers.app(job) for job in numbers.status.jobs]
-    finals = several(request, "finalStatus", _FINALS)
-    apps = [app for app in apps if not finals or app["finalStatus"] in finals]
-    for wanted in (several(request, "states", _STATES), several(request, "state", _STATES)):
-        apps = [app for app in apps if not wanted or app["state"] in wanted]
-    types = {each.upper() for each in texts(request, "applicationTypes")}
-    tags = {each.lower() for each in texts(request, "applicationTags")}
-    apps = [app for app in apps if not types or app["applicationType"] in types]
-    apps = [app for app in apps if not tags or tags & set(app["applicationTags"].split(","))]
-    left = passing(request, apps, ("user", "queue", "name"), _TIMES)
-    return listed("apps", "app", left)
-
-
-def _statistics(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    wanted = several(request, "states", _STATES) or set(_STATES)
-    types = {each.lower() for each in texts(request, "applicationTypes")}
-    if len(types) > 1:
-        raise bad("applicationTypes: need at most one")
-    of_type = types <= {"mapreduce"}
-    states = [numbers.state(job) for job in numbers.status.jobs]
-    items = [
-        {"state": state, "type": next(iter(types), "*"), "count": of_type * states.count(state)}
-        for state in _STATES
-        if state in wanted
-    ]
-    return {"appStatInfo": {"statItem": items}}
-
-
-# Attempts of applications, and containers --------------------------------------------------------
-def _attempts(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    """One: the job's master lives in the ResourceManager."""
-    app = numbers.app(_job(numbers, request))
-    told = {"id": 1, "startTime": app["startedTime"], "finishedTime": app["finishedTime"]}
-    told |= {"containerId": "", "nodeHttpAddress": "", "nodeId": "", "logsLink": ""}
-    return {"appAttempts": {"appAttempt": [told | {"appAttemptId": _attempt_id(app)}]}}
-
-
-def _attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    app = _app_of_attempt(numbers, request)
-    told = {"appAttemptId": _attempt_id(app), "amContainerId": "", "host": "", "rpcPort": -1}
-    state = "FINISHED" if app["finishedTime"] else "RUNNING"
-    told |= {"appAttemptState": state, "trackingUrl": app["trackingUrl"]}
-    times = {"startedTime": app["startedTime"], "finishedTime": app["finishedTime"]}
-    return {"appAttempt": told | times | {"diagnosticsInfo": app["diagnostics"]}}
-
-
-def _containers(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    _app_of_attempt(numbers, request)
-    return listed("containers", "container", numbers.containers(_job(numbers, request).job))
-
-
-def _container(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    _app_of_attempt(numbers, request)
-    wanted = request.match_info["container"]
-    for container in numbers.containers(_job(numbers, request).job):
-        if container["containerId"] == wanted:
-            return {"container": container}
-    raise not_found(f"container with id: {wanted[:80]} not found")
-
-
-def _app_of_attempt(numbers: Numbers, request: web.Request) -> dict[str, Any]:
-    app = numbers.app(_job(numbers, request))
-    wanted = request.match_info["attempt"]
-    if wanted != _attempt_id(app):
-        raise not_found(f"app attempt with id: {wanted[:80]} not found")
-    return app
-
-
-def _attempt_id(app: dict[str, Any]) -> str:
-    return str(app["id"]).replace("application", "appattempt", 1) + "_000001"
-
-
-def _job(numbers: Numbers, request: web.Request) -> JobStatus:
-    wanted = request.match_info["app"]
-    for job in numbers.status.jobs:
-        if wanted == numbers.app_id(job):
-            return job
-    raise not_found(f"app with id: {wanted[:80]} not found")
+    wanted, why = request.match_info["container"], "container with id, {}, not found"
+    return {"container": only(node.containers(), "id", wanted, why)}

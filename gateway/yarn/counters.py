@@ -1,4 +1,10 @@
-"""What a job has counted, in the groups and under the names that Hadoop has for it."""
+"""Counters with Hadoop's names: as ``hadoop jar`` prints them, and as the history has them.
+
+Nothing is guessed: what a job's code does not count, say because it works on whole blocks, has no
+counter here.  ``hadoop jar`` gets bytes as the block store has them.  The history's bytes are the
+model's, so those of a cluster with ``scale = 1000`` are a thousand times what was stored; records
+are those that there were.
+"""
 
 from __future__ import annotations
 
@@ -10,56 +16,77 @@ from railyard.gateway.yarn.mapreduce import KINDS, MapReduceJob, held_s, winner_
 from railyard.gateway.yarn.numbers import SLOT_MB
 from railyard.resourcemanager.process.messages import AttemptReport, JobFigures, TaskReport
 
-#: {counter of ours: its name in the group "Map-Reduce Framework"}
-_FRAMEWORK = {
-    "m.records_in": "Map input records",
-    "m.pairs_out": "Map output records",
-    "m.bytes_out": "Map output bytes",
-    "m.combine_in": "Combine input records",
-    "m.combine_out": "Combine output records",
-    "r.keys_in": "Reduce input groups",
-    "r.records_in": "Reduce input records",
-    "r.pairs_out": "Reduce output records",
+#: {group: {counter: count}}
+Groups = dict[str, dict[str, int]]
+
+TASKS = "org.apache.hadoop.mapreduce.TaskCounter"
+FILES = "org.apache.hadoop.mapreduce.FileSystemCounter"
+JOBS = "org.apache.hadoop.mapreduce.JobCounter"
+#: Of what a job's code counts, if it gives no group.
+OWN = "Counters"
+#: Of what Hadoop does not count.
+RAILYARD = "railyard"
+
+_COMBINED = {
+    "combine_in": "COMBINE_INPUT_RECORDS",
+    "combine_out": "COMBINE_OUTPUT_RECORDS",
 }
+#: {what the operators count of a map, of a reduce: Hadoop's name}
+_OF_MAPS = {
+    "records_in": "MAP_INPUT_RECORDS",
+    "pairs_out": "MAP_OUTPUT_RECORDS",
+    "bytes_out": "MAP_OUTPUT_BYTES",
+    **_COMBINED,
+}
+_OF_REDUCES = {
+    "keys_in": "REDUCE_INPUT_GROUPS",
+    "records_in": "REDUCE_INPUT_RECORDS",
+    "pairs_out": "REDUCE_OUTPUT_RECORDS",
+}
+#: {counter of a streaming job: how hadoop jar prints it, in the group "Map-Reduce Framework"}
+_PRINTED = {
+    f"{stage}.{ours}": name.replace("_", " ").capitalize()
+    for stage, names in (("m", _OF_MAPS), ("r", _OF_REDUCES))
+    for ours, name in names.items()
+}
+_COMBINED_AWAY = "combined_away"
+#: Shown as Hadoop's counters, or not at all: it counts no bytes of what a reduce makes.
+_NEVER_OWN = (_COMBINED_AWAY, "bytes_out")
 
 
-def spilled_records(stage: str, counted: Mapping[str, int]) -> int:
+def _spilled_records(stage: str, counted: Mapping[str, int]) -> int:
     """Records that maps wrote for reduces, each once: what is left of them after combining.
 
     In Hadoop those count again that a map or a reduce merges on its disk; here none does.
     """
     made, combined = counted[f"{stage}.pairs_out"], counted.get(f"{stage}.combine_in")
     if combined is None:
-        return made - counted.get(f"{stage}.combined_away", 0)
+        return made - counted.get(f"{stage}.{_COMBINED_AWAY}", 0)
     return made - combined + counted.get(f"{stage}.combine_out", 0)
 
 
-def hadoop_counters(figures: JobFigures, scale: int) -> dict[str, dict[str, int]]:
-    """{group: {counter: count}}; bytes are those that the block store has, as everywhere here.
-
-    A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group of
-    their own.
+# As hadoop jar prints them -----------------------------------------------------------------------
+def hadoop_counters(figures: JobFigures, scale: int) -> Groups:
+    """A streaming job's own counters are called "GROUP,NAME"; those of other jobs are in a group
+    of their own.
     """
     numbers, counted = figures.numbers, figures.counters
     read, shuffled, written = (numbers[key] // scale for key in ("read", "shuffle", "output"))
     local, in_rack, elsewhere = figures.status.locality
     reduces = numbers["reduces launched"]
-    launched = {
-        "Launched map tasks": numbers["launched"] - reduces,
-        "Launched reduce tasks": reduces,
-    }
-    framework = {name: counted[ours] for ours, name in _FRAMEWORK.items() if ours in counted}
+    framework = {name: counted[ours] for ours, name in _PRINTED.items() if ours in counted}
     if figures.status.reduces:
         framework["Reduce shuffle bytes"] = shuffled
         if "m.pairs_out" in counted:
-            framework["Spilled Records"] = spilled_records("m", counted)
+            framework["Spilled Records"] = _spilled_records("m", counted)
     groups = {
         "File System Counters": {
             "HDFS: Number of bytes read": read,
             "HDFS: Number of bytes written": written,
         },
-        "Job Counters": launched
-        | {
+        "Job Counters": {
+            "Launched map tasks": numbers["launched"] - reduces,
+            "Launched reduce tasks": reduces,
             "Data-local map tasks": local,
             "Rack-local map tasks": in_rack,
             "Other local map tasks": elsewhere,
@@ -74,47 +101,40 @@ def hadoop_counters(figures: JobFigures, scale: int) -> dict[str, dict[str, int]
         group, comma, rest = name.partition(",")
         if comma:
             groups.setdefault(group, {})[rest] = count
-        elif name not in _FRAMEWORK:
-            groups.setdefault("railyard", {})[name] = count
+        elif name not in _PRINTED:
+            groups.setdefault(RAILYARD, {})[name] = count
     return groups
 
 
-# Counters with Hadoop's names, from what attempts report.  Nothing is guessed: what a job's code
-# does not count, say because it works on whole blocks, has no counter here.
-#
-# Bytes are the model's, so those of a cluster with ``scale = 1000`` are a thousand times what was
-# stored; records are those that there were.
+# As the history has them -------------------------------------------------------------------------
+def job_counters(job: MapReduceJob) -> dict[str, Any]:
+    """``jobCounters``: each task counts once, with the attempt that succeeded."""
+    by_kind = {kind: _added_up(_of_task(job, task) for task in job.of_kind(kind)) for kind in KINDS}
+    by_kind["m"][JOBS] = _launched(job)
+    names = {(group, name) for of in by_kind.values() for group in of for name in of[group]}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for group, name in sorted(names):
+        counts = [by_kind[kind].get(group, {}).get(name, 0) for kind in KINDS]
+        shown = [0, 0] if group == JOBS else counts  # the first are the job's own
+        values = (*shown, sum(counts))
+        keys = ("mapCounterValue", "reduceCounterValue", "totalCounterValue")
+        row = {"name": name} | dict(zip(keys, values, strict=True))
+        rows.setdefault(group, []).append(row)
+    groups = [{"counterGroupName": group, "counter": each} for group, each in rows.items()]
+    return {"jobCounters": {"id": job.id, "counterGroup": groups}}
 
 
-#: {group: {counter: count}}
-Groups = dict[str, dict[str, int]]
+def task_counters(job: MapReduceJob, task: TaskReport) -> dict[str, Any]:
+    """``jobTaskCounters``: those of the attempt that succeeded."""
+    rows = _rows(_of_task(job, task))
+    return {"jobTaskCounters": {"id": job.ids.task(task.task), "taskCounterGroup": rows}}
 
-TASKS = "org.apache.hadoop.mapreduce.TaskCounter"
-FILES = "org.apache.hadoop.mapreduce.FileSystemCounter"
-JOBS = "org.apache.hadoop.mapreduce.JobCounter"
-#: Of what a job's code counts, if it gives no group.
-OWN = "Counters"
-#: Of what Hadoop does not count.
-RAILYARD = "railyard"
 
-#: {what the operators count of a map, of a reduce: Hadoop's name}
-_OF_MAPS = {
-    "records_in": "MAP_INPUT_RECORDS",
-    "pairs_out": "MAP_OUTPUT_RECORDS",
-    "bytes_out": "MAP_OUTPUT_BYTES",
-    "combine_in": "COMBINE_INPUT_RECORDS",
-    "combine_out": "COMBINE_OUTPUT_RECORDS",
-}
-_OF_REDUCES = {
-    "keys_in": "REDUCE_INPUT_GROUPS",
-    "records_in": "REDUCE_INPUT_RECORDS",
-    "pairs_out": "REDUCE_OUTPUT_RECORDS",
-    "combine_in": "COMBINE_INPUT_RECORDS",
-    "combine_out": "COMBINE_OUTPUT_RECORDS",
-}
-_COMBINED_AWAY = "combined_away"
-#: Shown as Hadoop's counters, or not at all: it counts no bytes of what a reduce makes.
-_NEVER_OWN = (_COMBINED_AWAY, "bytes_out")
+def attempt_counters(job: MapReduceJob, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
+    """``jobTaskAttemptCounters``."""
+    named = {"id": job.ids.attempt(attempt.attempt)}
+    rows = _rows(_of_attempt(job, task, attempt))
+    return {"jobTaskAttemptCounters": named | {"taskAttemptCounterGroup": rows}}
 
 
 def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int = 1) -> Groups:
@@ -132,7 +152,7 @@ def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int 
         if attempt.shuffle_bytes:
             tasks["MAP_OUTPUT_MATERIALIZED_BYTES"] = attempt.shuffle_bytes
             if f"{stage}.pairs_out" in attempt.counters:
-                tasks["SPILLED_RECORDS"] = spilled_records(stage, attempt.counters)
+                tasks["SPILLED_RECORDS"] = _spilled_records(stage, attempt.counters)
             if "COMBINE_INPUT_RECORDS" not in tasks:
                 tasks.setdefault("MAP_OUTPUT_BYTES", attempt.shuffle_bytes)
     else:
@@ -146,66 +166,28 @@ def counters_of(stage: str, attempt: AttemptReport, *, is_map: bool, scale: int 
     return {group: counted for group, counted in groups.items() if counted}
 
 
-def added_up(many: Iterable[Groups]) -> Groups:
+def _add_counted(groups: Groups, stage: str, counters: Mapping[str, int], *, is_map: bool) -> None:
+    names = _OF_MAPS if is_map else _OF_REDUCES | _COMBINED
+    prefix = f"{stage}."
+    for counter, count in counters.items():
+        what = counter.removeprefix(prefix) if counter.startswith(prefix) else ""
+        if what in names:
+            groups[TASKS][names[what]] = count
+        elif what not in _NEVER_OWN:
+            group, comma, name = counter.partition(",")
+            groups.setdefault(group if comma else OWN, {})[name if comma else counter] = count
+    away, pairs = counters.get(prefix + _COMBINED_AWAY), counters.get(f"{prefix}pairs_out")
+    if away is not None and pairs is not None and f"{prefix}combine_in" not in counters:
+        groups[TASKS] |= {"COMBINE_INPUT_RECORDS": pairs, "COMBINE_OUTPUT_RECORDS": pairs - away}
+
+
+def _added_up(many: Iterable[Groups]) -> Groups:
     """The sums of several attempts' counters."""
     sums: dict[str, Counter[str]] = {}
     for groups in many:
         for group, counted in groups.items():
             sums.setdefault(group, Counter()).update(counted)
     return {group: dict(counted) for group, counted in sums.items()}
-
-
-def _add_counted(groups: Groups, stage: str, counters: Mapping[str, int], *, is_map: bool) -> None:
-    names = _OF_MAPS if is_map else _OF_REDUCES
-    prefix = f"{stage}."
-    for counter, count in counters.items():
-        what = counter.removeprefix(prefix) if counter.startswith(prefix) else ""
-        if what in names:
-            groups.setdefault(TASKS, {})[names[what]] = count
-        elif what not in _NEVER_OWN:
-            group, comma, name = counter.partition(",")
-            groups.setdefault(group if comma else OWN, {})[name if comma else counter] = count
-    away, pairs = counters.get(prefix + _COMBINED_AWAY), counters.get(f"{prefix}pairs_out")
-    if away is not None and pairs is not None and f"{prefix}combine_in" not in counters:
-        groups.setdefault(TASKS, {}).update(
-            COMBINE_INPUT_RECORDS=pairs, COMBINE_OUTPUT_RECORDS=pairs - away
-        )
-
-
-# Counters of a job, its tasks and their attempts, in the words of Hadoop's history server.
-
-
-def job_counters(job: MapReduceJob) -> dict[str, Any]:
-    """``jobCounters``: each task counts once, with the attempt that succeeded."""
-    by_kind = {
-        kind: added_up([_of_task(job, task) for task in job.of_kind(kind)]) for kind in KINDS
-    }
-    by_kind["m"][JOBS] = _launched(job)
-    groups: dict[str, set[str]] = {}
-    for kind in by_kind.values():
-        for group, counted in kind.items():
-            groups.setdefault(group, set()).update(counted)
-    rows = [
-        {
-            "counterGroupName": group,
-            "counter": [_both(by_kind, group, name) for name in sorted(names)],
-        }
-        for group, names in sorted(groups.items())
-    ]
-    return {"jobCounters": {"id": job.id, "counterGroup": rows}}
-
-
-def task_counters(job: MapReduceJob, task: TaskReport) -> dict[str, Any]:
-    """``jobTaskCounters``: those of the attempt that succeeded."""
-    told = {"id": job.ids.task(task.task), "taskCounterGroup": _rows(_of_task(job, task))}
-    return {"jobTaskCounters": told}
-
-
-def attempt_counters(job: MapReduceJob, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
-    """``jobTaskAttemptCounters``."""
-    rows = _rows(_of_attempt(job, task, attempt))
-    told = {"id": job.ids.attempt(attempt.attempt), "taskAttemptCounterGroup": rows}
-    return {"jobTaskAttemptCounters": told}
 
 
 def _of_task(job: MapReduceJob, task: TaskReport) -> Groups:
@@ -221,7 +203,7 @@ def _of_attempt(job: MapReduceJob, task: TaskReport, attempt: AttemptReport) -> 
 
 def _launched(job: MapReduceJob) -> dict[str, int]:
     """Hadoop's JobCounter: attempts and the time that they had slots."""
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for kind, word in KINDS.items():
         launched = [
             (task, attempt)
@@ -232,15 +214,15 @@ def _launched(job: MapReduceJob) -> dict[str, int]:
         states = Counter(job.attempt(task, attempt)["state"] for task, attempt in launched)
         millis = sum(int(1000 * held_s(attempt)) for _, attempt in launched)
         many = f"{word.upper()}S"
-        told[f"TOTAL_LAUNCHED_{many}"] = len(launched)
-        told[f"NUM_FAILED_{many}"] = states["FAILED"]
-        told[f"NUM_KILLED_{many}"] = states["KILLED"]
+        counts[f"TOTAL_LAUNCHED_{many}"] = len(launched)
+        counts[f"NUM_FAILED_{many}"] = states["FAILED"]
+        counts[f"NUM_KILLED_{many}"] = states["KILLED"]
         for unit in ("MILLIS", "SLOTS_MILLIS", "VCORES_MILLIS"):
-            told[f"{unit}_{many}"] = millis
-        told[f"MB_MILLIS_{many}"] = millis * SLOT_MB
+            counts[f"{unit}_{many}"] = millis
+        counts[f"MB_MILLIS_{many}"] = millis * SLOT_MB
     levels = ("DATA_LOCAL_MAPS", "RACK_LOCAL_MAPS", "OTHER_LOCAL_MAPS")
-    told |= dict(zip(levels, job.status.locality, strict=True))
-    return {name: count for name, count in told.items() if count}
+    counts |= dict(zip(levels, job.status.locality, strict=True))
+    return {name: count for name, count in counts.items() if count}
 
 
 def _rows(groups: Groups) -> list[dict[str, Any]]:
@@ -251,13 +233,3 @@ def _rows(groups: Groups) -> list[dict[str, Any]]:
         }
         for group, counted in sorted(groups.items())
     ]
-
-
-def _both(by_kind: dict[str, Groups], group: str, name: str) -> dict[str, Any]:
-    of_maps = by_kind["m"].get(group, {}).get(name, 0)
-    of_reduces = by_kind["r"].get(group, {}).get(name, 0)
-    total = of_maps + of_reduces
-    if group == JOBS:  # these are the job's own
-        of_maps = of_reduces = 0
-    told = {"name": name, "mapCounterValue": of_maps, "reduceCounterValue": of_reduces}
-    return told | {"totalCounterValue": total}

@@ -1,8 +1,9 @@
 """``/ws/v1/history`` and ``/proxy/APP/ws/v1/mapreduce``: jobs with their tasks and attempts.
 
 The first is the history server, which knows of jobs that have ended; the second stands for the
-ApplicationMaster of one job, which answers here after its end, too.  What is made of all tasks of a
-job is made in a thread: of 5,000 tasks that takes a tenth of a second.
+ApplicationMaster of one job, which answers here after its end, too.  Answers are made in a thread:
+of 5,000 tasks that takes a tenth of a second.  Not here: what they say (``mapreduce``,
+``counters``).
 
 Source: Apache Hadoop's documentation of the MapReduce history server's and ApplicationMaster's REST
 interfaces.
@@ -11,9 +12,9 @@ interfaces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from aiohttp import web
 
@@ -28,13 +29,13 @@ from railyard.gateway.yarn.answers import (
     TASKS,
     answering,
     bad,
+    listed,
     not_found,
     passing,
-    several,
 )
 from railyard.gateway.yarn.counters import attempt_counters, job_counters, task_counters
-from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history, job_state
-from railyard.gateway.yarn.numbers import VERSION, Numbers, job_id, job_named, listed
+from railyard.gateway.yarn.mapreduce import MapReduceJob, in_history
+from railyard.gateway.yarn.numbers import Numbers, Row, job_id, job_named, versions
 from railyard.resourcemanager.process.messages import (
     TASKS_AT_ONCE,
     AttemptReport,
@@ -55,7 +56,28 @@ _STATES = (
     *("NEW", "SETUP", "INITED", "RUNNING", "COMMITTING", "SUCCEEDED", "FAIL_WAIT", "FAIL_ABORT"),
     *("FAILED", "KILL_WAIT", "KILL_ABORT", "KILLED", "ERROR", "REBOOT"),
 )
-Answer = dict[str, Any]
+_TIMES = {"startedTime": "startTime", "finishedTime": "finishTime"}
+_TASK = "/tasks/{task}"
+_ATTEMPT = f"{_TASK}/attempts/{{attempt}}"
+_ALL_TASKS = "/tasks"
+#: {address below a job's: what answers of the job with all of its tasks, or with none, and of the
+#: kind of tasks, the task, or the task and the attempt that the address names}
+_ANSWERS: dict[str, Callable[..., Row]] = {
+    "/jobattempts": MapReduceJob.attempts,
+    "/conf": MapReduceJob.settings,
+    "/counters": job_counters,
+    _ALL_TASKS: lambda job, kind: listed("tasks", "task", map(job.task, job.of_kind(kind))),
+    _TASK: lambda job, task: {"task": job.task(task)},
+    f"{_TASK}/counters": task_counters,
+    f"{_TASK}/attempts": lambda job, task: listed(
+        "taskAttempts", "taskAttempt", [job.attempt(task, each) for each in task.attempts]
+    ),
+    _ATTEMPT: lambda job, task, attempt: {"taskAttempt": job.attempt(task, attempt)},
+    f"{_ATTEMPT}/counters": attempt_counters,
+    f"{_ATTEMPT}/state": lambda job, task, attempt: {
+        "jobTaskAttemptState": {"state": job.attempt(task, attempt)["state"]}
+    },
+}
 
 
 class HistoryRest:
@@ -78,163 +100,74 @@ class HistoryRest:
             get(_MASTER + path, answering(self._master_info))
         get(f"{_HISTORY}/mapreduce/jobs", answering(self._history_jobs, JOBS))
         get(f"{_MASTER}/jobs", answering(self._master_jobs))
-        tasks, attempts = "/tasks/{task}", "/tasks/{task}/attempts/{attempt}"
-        answers: dict[str, Callable[[web.Request], Awaitable[Answer]]] = {
-            "": self._job,
-            "/jobattempts": self._job_attempts,
-            "/conf": self._settings,
-            "/counters": self._counters,
-            "/tasks": self._tasks,
-            tasks: self._task,
-            f"{tasks}/counters": self._task_counters,
-            f"{tasks}/attempts": self._attempts,
-            attempts: self._attempt,
-            f"{attempts}/counters": self._attempt_counters,
-            f"{attempts}/state": self._attempt_state,
-        }
-        for path, answer in answers.items():
-            for base in (f"{_HISTORY}/mapreduce", _MASTER):
-                of = TASKS if path == "/tasks" else PLAIN
-                get(f"{base}/jobs/{{job}}{path}", answering(answer, of))
+        servers = {f"{_HISTORY}/mapreduce": MapReduceJob.finished, _MASTER: MapReduceJob.running}
+        for server, whole in servers.items():
+            for path, make in {"": whole, **_ANSWERS}.items():
+                of = TASKS if path == _ALL_TASKS else PLAIN
+                answer = partial(self._of_job, path, make)
+                get(f"{server}/jobs/{{job}}{path}", answering(answer, of))
         get("/proxy/{app}", self._tracking)
         get("/proxy/{app}/", self._tracking)
-        app.router.add_put(f"{_MASTER}/jobs/{{job}}{attempts}/state", answering(self._kill_attempt))
+        kill = answering(self._kill_attempt)
+        app.router.add_put(f"{_MASTER}/jobs/{{job}}{_ATTEMPT}/state", kill)
 
     # Servers -------------------------------------------------------------------------------------
-    async def _history_info(self, _: web.Request) -> Answer:
-        told = {"startedOn": self._begun_ms, "hadoopVersion": VERSION, "hadoopVersionBuiltOn": ""}
-        return {"historyInfo": told | {"hadoopBuildVersion": f"{VERSION} by Railyard"}}
+    async def _history_info(self, _: web.Request) -> Row:
+        return {"historyInfo": {"startedOn": self._begun_ms, **versions("hadoop")}}
 
-    async def _master_info(self, request: web.Request) -> Answer:
-        status = await self._status()
+    async def _master_info(self, request: web.Request) -> Row:
+        status = await self._stores.ask(GetClusterStatus(), ClusterStatus)
         numbers = Numbers(status, self._begun_ms)
         for job in status.jobs:
             if numbers.app_id(job) == request.match_info["app"]:
                 app = numbers.app(job)
-                told = {"appId": app["id"], "name": app["name"], "user": app["user"]}
-                told |= {"startedOn": app["startedTime"], "elapsedTime": app["elapsedTime"]}
-                return {"info": told}
+                info = {"appId": app["id"], "startedOn": app["startedTime"]}
+                return {
+                    "info": info | {name: app[name] for name in ("name", "user", "elapsedTime")}
+                }
         raise _no_app(request)
 
-    async def _history_jobs(self, request: web.Request) -> Answer:
-        wanted = several(request, "state", _STATES)
-        ended = [job for job in (await self._status()).jobs if job.finished_s is not None]
-        rows = [
-            in_history(job, self._begun_ms)
-            for job in ended
-            if not wanted or job_state(job) in wanted
-        ]
-        times = {"startedTime": "startTime", "finishedTime": "finishTime"}
-        return listed("jobs", "job", passing(request, rows, ("user", "queue"), times))
+    async def _history_jobs(self, request: web.Request) -> Row:
+        jobs = (await self._stores.ask(GetClusterStatus(), ClusterStatus)).jobs
+        rows = [in_history(job, self._begun_ms) for job in jobs if job.finished_s is not None]
+        known = {"state": ("state", _STATES)}
+        return listed("jobs", "job", passing(request, rows, known, ("user", "queue"), _TIMES))
 
-    async def _tracking(self, request: web.Request) -> web.Response:
-        """An application's tracking URL leads to its job."""
-        job = self._of_app(request)
-        app = request.match_info["app"]
-        where = f"/proxy/{app}/ws/v1/mapreduce/jobs/{job_id(self._begun_ms, job)}"
-        return web.Response(status=302, headers={"Location": where})
-
-    async def _master_jobs(self, request: web.Request) -> Answer:
+    async def _master_jobs(self, request: web.Request) -> Row:
         async with self._stores.one() as store:
             job = await self._details(store, self._of_app(request))
         return {"jobs": {"job": [job.in_master()]}}
 
-    # A job ---------------------------------------------------------------------------------------
-    async def _job(self, request: web.Request) -> Answer:
-        known = await self._with_tasks(request)
-        async with self._stores.one() as store:
-            steps = ((known.status.job,),)
-            summary = (await store.ask(GetReport(jobs=steps), Report)).summary
-        job = replace(known, network_bytes=summary["bytes"])
-        of_history = "app" not in request.match_info
-        return await asyncio.to_thread(job.finished if of_history else job.running)
+    async def _tracking(self, request: web.Request) -> web.Response:
+        """An application's tracking URL leads to its job."""
+        job = job_id(self._begun_ms, self._of_app(request))
+        where = f"/proxy/{request.match_info['app']}/ws/v1/mapreduce/jobs/{job}"
+        return web.Response(status=302, headers={"Location": where})
 
-    async def _job_attempts(self, request: web.Request) -> Answer:
-        return (await self._without_tasks(request)).attempts()
-
-    async def _settings(self, request: web.Request) -> Answer:
-        return (await self._without_tasks(request)).settings()
-
-    async def _counters(self, request: web.Request) -> Answer:
-        job = await self._with_tasks(request)
-        return await asyncio.to_thread(job_counters, job)
-
-    # Tasks ---------------------------------------------------------------------------------------
-    async def _tasks(self, request: web.Request) -> Answer:
-        kind = request.query.get("type", "")
-        if kind not in ("", "m", "r"):
-            raise bad(f"type {kind[:40]!r}: need m or r")
-        job = await self._with_tasks(request)
-        return await asyncio.to_thread(lambda: listed("tasks", "task", job.task_rows(kind)))
-
-    async def _task(self, request: web.Request) -> Answer:
-        job, task = await self._one_task(request)
-        return {"task": job.task(task)}
-
-    async def _task_counters(self, request: web.Request) -> Answer:
-        job, task = await self._one_task(request)
-        return task_counters(job, task)
-
-    async def _attempts(self, request: web.Request) -> Answer:
-        job, task = await self._one_task(request)
-        rows = [job.attempt(task, attempt) for attempt in task.attempts]
-        return listed("taskAttempts", "taskAttempt", rows)
-
-    async def _attempt(self, request: web.Request) -> Answer:
-        job, task, attempt = await self._one_attempt(request)
-        return {"taskAttempt": job.attempt(task, attempt)}
-
-    async def _attempt_counters(self, request: web.Request) -> Answer:
-        job, task, attempt = await self._one_attempt(request)
-        return attempt_counters(job, task, attempt)
-
-    async def _attempt_state(self, request: web.Request) -> Answer:
-        job, task, attempt = await self._one_attempt(request)
-        return {"jobTaskAttemptState": {"state": job.attempt(task, attempt)["state"]}}
-
-    async def _kill_attempt(self, _: web.Request) -> Answer:
+    async def _kill_attempt(self, _: web.Request) -> Row:
         why = "an attempt can't be killed by itself: need its application's state"
         raise RemoteError(403, "UnsupportedOperationException", why)
 
-    # What the ResourceManager knows --------------------------------------------------------------
-    async def _status(self) -> ClusterStatus:
-        async with self._stores.one() as store:
-            return await store.ask(GetClusterStatus(), ClusterStatus)
-
-    async def _without_tasks(self, request: web.Request) -> MapReduceJob:
-        async with self._stores.one() as store:
-            return await self._details(store, self._wanted(request), request)
-
-    async def _with_tasks(self, request: web.Request) -> MapReduceJob:
-        """The job, with all of its tasks."""
+    # A job ---------------------------------------------------------------------------------------
+    async def _of_job(self, path: str, make: Callable[..., Row], request: web.Request) -> Row:
+        """The answer to a request of a job, with what it is made of."""
+        named: list[object] = []  # in the address: a kind of tasks, a task, an attempt
+        if path == _ALL_TASKS:
+            named.append(_kind(request))
         async with self._stores.one() as store:
             job = await self._details(store, self._wanted(request), request)
-            tasks: list[TaskReport] = []
-            while True:
-                page = await _page(store, job, len(tasks), TASKS_AT_ONCE)
-                tasks += page.tasks
-                if not page.left:
-                    return replace(job, tasks=tasks)
-
-    async def _one_task(self, request: web.Request) -> tuple[MapReduceJob, TaskReport]:
-        name = request.match_info["task"]
-        async with self._stores.one() as store:
-            job = await self._details(store, self._wanted(request), request)
-            at = job.ids.position(name) if name.startswith("task_") else None
-            if at is None:
-                raise not_found(f"task not found with id {name[:80]}")
-            page = await _page(store, job, at, 1)
-        return job, page.tasks[0]
-
-    async def _one_attempt(
-        self, request: web.Request
-    ) -> tuple[MapReduceJob, TaskReport, AttemptReport]:
-        job, task = await self._one_task(request)
-        name = request.match_info["attempt"]
-        for attempt in task.attempts:
-            if job.ids.attempt(attempt.attempt) == name:
-                return job, task, attempt
-        raise not_found(f"Error getting info on task attempt id {name[:80]}")
+            if path in ("", "/counters", _ALL_TASKS):
+                job = replace(job, tasks=await _tasks(store, job))
+            elif path.startswith(_TASK):
+                task = await _task(store, job, request.match_info["task"])
+                named.append(task)
+                if path.startswith(_ATTEMPT):
+                    named.append(_attempt(job, task, request.match_info["attempt"]))
+            if not path:
+                steps = ((job.status.job,),)
+                summary = (await store.ask(GetReport(jobs=steps), Report)).summary
+                job = replace(job, network_bytes=summary["bytes"])
+        return await asyncio.to_thread(make, job, *named)
 
     async def _details(
         self, store: Store, job: JobId, request: web.Request | None = None
@@ -269,6 +202,37 @@ class HistoryRest:
         if job is None:
             raise _no_app(request)
         return job
+
+
+def _kind(request: web.Request) -> str:
+    kind = request.query.get("type", "")
+    if kind not in ("", "m", "r"):
+        raise bad(f"type {kind[:40]!r}: need m or r")
+    return kind
+
+
+async def _tasks(store: Store, job: MapReduceJob) -> list[TaskReport]:
+    """All tasks of a job."""
+    tasks: list[TaskReport] = []
+    while True:
+        page = await _page(store, job, len(tasks), TASKS_AT_ONCE)
+        tasks += page.tasks
+        if not page.left:
+            return tasks
+
+
+async def _task(store: Store, job: MapReduceJob, name: str) -> TaskReport:
+    at = job.ids.position(name) if name.startswith("task_") else None
+    if at is None:
+        raise not_found(f"task not found with id {name[:80]}")
+    return (await _page(store, job, at, 1)).tasks[0]
+
+
+def _attempt(job: MapReduceJob, task: TaskReport, name: str) -> AttemptReport:
+    for attempt in task.attempts:
+        if job.ids.attempt(attempt.attempt) == name:
+            return attempt
+    raise not_found(f"Error getting info on task attempt id {name[:80]}")
 
 
 async def _page(store: Store, job: MapReduceJob, begin: int, limit: int) -> JobTasks:

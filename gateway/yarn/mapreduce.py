@@ -1,7 +1,7 @@
 """A MapReduce job in the words of Hadoop's history server and ApplicationMaster.
 
 The two say the same of tasks and attempts, and differ in what they say of a job.  What Hadoop has
-no name for is under "railyard".  Counters are in ``jobcounters``.
+no name for is under "railyard".  Not here: counters (``counters``), requests (``history``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from railyard.cluster.ids import NodeId, TaskId, rack_of
-from railyard.gateway.yarn.numbers import TaskIds, address_of, container_id, job_id, stage_row
+from railyard.gateway.yarn.numbers import (
+    Row,
+    TaskIds,
+    address_of,
+    container_id,
+    job_id,
+    own_figures,
+    stage_row,
+    to_ms,
+)
 from railyard.resourcemanager.process.messages import (
     GIVEN,
     AttemptReport,
@@ -52,25 +60,22 @@ _WAYS = {
 KINDS = {"m": "map", "r": "reduce"}
 #: {what Hadoop calls a setting: what we do}
 _SETTINGS = {
-    "mapreduce.job.name": "name",
-    "mapreduce.job.user.name": "user",
-    "mapreduce.job.queuename": "queue",
-    "mapreduce.input.fileinputformat.inputdir": "input_paths",
-    "mapreduce.output.fileoutputformat.outputdir": "output_path",
     "mapreduce.map.maxattempts": "max_attempts",
     "mapreduce.reduce.maxattempts": "max_attempts",
     "railyard.output.replication": "output_replication",
     "railyard.code": "code",
 }
-
-
 #: Of these, what the job runs with is shown, whatever its user gave.
-_AS_RUN = (
-    "mapreduce.job.name",
-    "mapreduce.job.user.name",
-    "mapreduce.job.queuename",
-    "mapreduce.input.fileinputformat.inputdir",
-    "mapreduce.output.fileoutputformat.outputdir",
+_AS_RUN = {
+    "mapreduce.job.name": "name",
+    "mapreduce.job.user.name": "user",
+    "mapreduce.job.queuename": "queue",
+    "mapreduce.input.fileinputformat.inputdir": "input_paths",
+    "mapreduce.output.fileoutputformat.outputdir": "output_path",
+}
+_PHASES = (
+    *("shuffleFinishTime", "mergeFinishTime"),
+    *("elapsedShuffleTime", "elapsedMergeTime", "elapsedReduceTime"),
 )
 
 
@@ -105,46 +110,44 @@ class MapReduceJob:
         return job_id(self.begun_ms, self.status.job)
 
     # The job -------------------------------------------------------------------------------------
-    def finished(self) -> dict[str, Any]:
+    def finished(self) -> Row:
         """``job`` of the history server."""
-        return {
-            "job": in_history(self.status, self.begun_ms) | self._attempt_counts() | self._own()
-        }
+        row = in_history(self.status, self.begun_ms)
+        return {"job": row | self._attempt_counts() | self._own()}
 
-    def running(self) -> dict[str, Any]:
+    def running(self) -> Row:
         """``job`` of the ApplicationMaster."""
         return {"job": self.in_master() | self._attempt_counts() | self._own()}
 
-    def in_master(self) -> dict[str, Any]:
+    def in_master(self) -> Row:
         """A row of the ApplicationMaster's ``jobs``."""
-        told = in_history(self.status, self.begun_ms)
+        row = in_history(self.status, self.begun_ms)
         for name in ("submitTime", "queue"):
-            del told[name]
+            del row[name]
         end_s = self.details.now_s if self.status.finished_s is None else self.status.finished_s
-        told["elapsedTime"] = int(1000 * (end_s - self.status.submitted_s))
+        row["elapsedTime"] = int(1000 * (end_s - self.status.submitted_s))
         for kind, word in KINDS.items():
             stages = self.ids.of_kind(kind)
             size = sum(stage.tasks for stage in stages)
-            done = told[f"{word}sCompleted"]
-            told[f"{word}Progress"] = 100.0 * done / size if size else 0.0
-            told[f"{word}sPending"] = sum(stage.pending for stage in stages)
-            told[f"{word}sRunning"] = sum(stage.running for stage in stages)
-        return told
+            row[f"{word}Progress"] = 100.0 * row[f"{word}sCompleted"] / size if size else 0.0
+            row[f"{word}sPending"] = sum(stage.pending for stage in stages)
+            row[f"{word}sRunning"] = sum(stage.running for stage in stages)
+        return row
 
-    def attempts(self) -> dict[str, Any]:
+    def attempts(self) -> Row:
         """``jobAttempts``: one, since a job's master lives in the ResourceManager."""
-        one = {"id": 1, "startTime": self._ms(self.status.submitted_s), "nodeId": ""}
-        one |= {"nodeHttpAddress": "", "containerId": "", "logsLink": ""}
-        return {"jobAttempts": {"jobAttempt": [one]}}
+        row = {"id": 1, "startTime": to_ms(self.begun_ms, self.status.submitted_s)}
+        empty = dict.fromkeys(("nodeId", "nodeHttpAddress", "containerId", "logsLink"), "")
+        return {"jobAttempts": {"jobAttempt": [row | empty]}}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Row:
         """``conf``: with what the job was submitted."""
         known = self.details.settings
-        own = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
-        given = {
+        named = {name: known[ours] for name, ours in _SETTINGS.items() if known.get(ours)}
+        named |= {
             name.removeprefix(GIVEN): text for name, text in known.items() if name.startswith(GIVEN)
         }
-        named = own | given | {name: own[name] for name in _AS_RUN if name in own}
+        named |= {name: known[ours] for name, ours in _AS_RUN.items() if known.get(ours)}
         named["mapreduce.job.maps"] = str(self.status.maps)
         named["mapreduce.job.reduces"] = str(self.status.reduces)
         named |= {name: text for name, text in known.items() if name.startswith("params.")}
@@ -152,7 +155,11 @@ class MapReduceJob:
         return {"conf": {"path": "", "property": rows}}
 
     # Tasks ---------------------------------------------------------------------------------------
-    def task(self, task: TaskReport) -> dict[str, Any]:
+    def of_kind(self, kind: str) -> list[TaskReport]:
+        """The maps, "m", the reduces, "r", or all tasks, ""."""
+        return [task for task in self.tasks if kind in ("", self.ids.kind(task.task))]
+
+    def task(self, task: TaskReport) -> Row:
         """A task."""
         begin_s = min((attempt.launched_s for attempt in task.attempts), default=None)
         winner = winner_of(task)
@@ -160,28 +167,25 @@ class MapReduceJob:
         if task.state in ("failed", "stopped", "left"):
             end_s = max((a.ended_s for a in task.attempts if a.ended_s is not None), default=None)
         progress = max((attempt.progress for attempt in task.attempts), default=0.0)
-        told = {
+        return {
             "id": self.ids.task(task.task),
             "state": _TASK_STATES[task.state],
             "type": self._type(task.task),
             "progress": 100.0 * (1.0 if winner is not None else progress),
             "successfulAttempt": "" if winner is None else self.ids.attempt(winner.attempt),
             **self._times(begin_s, end_s),
+            "railyard": {"task": task.task, "waiting": task.waiting},
         }
-        return told | {"railyard": {"task": task.task, "waiting": task.waiting}}
 
-    def task_rows(self, kind: str) -> list[dict[str, Any]]:
-        """Rows of all tasks, or of those of a kind: "m" or "r"."""
-        return [self.task(task) for task in self.tasks if kind in ("", self.ids.kind(task.task))]
-
-    def attempt(self, task: TaskReport, attempt: AttemptReport) -> dict[str, Any]:
+    def attempt(self, task: TaskReport, attempt: AttemptReport) -> Row:
         """An attempt."""
         state = _ATTEMPT_STATES.get(attempt.state)
         if state is None:
             state = "STARTING" if attempt.started_s is None else "RUNNING"
         elif attempt.state in _MADE_IT and winner_of(task) is not attempt:
             state = "KILLED"  # its output was lost, and the task done again
-        told = {
+        fetched = zip(("onNode", "inRack", "fromOtherRacks"), attempt.fetched_bytes, strict=True)
+        return {
             "id": self.ids.attempt(attempt.attempt),
             "state": state,
             "type": self._type(task.task),
@@ -191,52 +195,47 @@ class MapReduceJob:
             "diagnostics": attempt.reason,
             "assignedContainerId": container_id(self.begun_ms, attempt.attempt),
             **self._times(attempt.launched_s, attempt.ended_s),
+            **(self._phases(attempt) if self.ids.kind(task.task) == "r" else {}),
+            "railyard": {
+                "attempt": attempt.attempt,
+                "node": attempt.node,
+                "locality": attempt.level,
+                "state": attempt.state,
+                "copy": attempt.copy,
+                "fetchedBytes": dict(fetched),
+                "readSeconds": attempt.read_s,
+                "computedSeconds": attempt.computed_s,
+            },
         }
-        if self.ids.kind(task.task) == "r":
-            told |= self._phases(attempt)
-        counted = zip(("onNode", "inRack", "fromOtherRacks"), attempt.fetched_bytes, strict=True)
-        told["railyard"] = {
-            "attempt": attempt.attempt,
-            "node": attempt.node,
-            "locality": attempt.level,
-            "state": attempt.state,
-            "copy": attempt.copy,
-            "fetchedBytes": dict(counted),
-            "readSeconds": attempt.read_s,
-            "computedSeconds": attempt.computed_s,
-        }
-        return told
 
     # ---------------------------------------------------------------------------------------------
-    def _attempt_counts(self) -> dict[str, Any]:
+    def _attempt_counts(self) -> Row:
         """Attempts by how they ended, and mean times; the tasks must be all of the job's."""
-        told: dict[str, Any] = {"uberized": False, "acls": []}
+        row: Row = {"uberized": False, "acls": []}
         for kind, word in KINDS.items():
-            states = Counter(a["state"] for a in self._all_attempts(kind))
+            states = Counter(
+                self.attempt(task, each)["state"]
+                for task in self.of_kind(kind)
+                for each in task.attempts
+            )
             running = states["STARTING"] + states["RUNNING"] + states["COMMIT_PENDING"]
             counts = {"new": states["NEW"], "running": running, "failed": states["FAILED"]}
             counts |= {"killed": states["KILLED"], "successful": states["SUCCEEDED"]}
-            for name, count in counts.items():
-                told[f"{name}{word.capitalize()}Attempts"] = count
+            row |= {f"{name}{word.capitalize()}Attempts": n for name, n in counts.items()}
         maps, reduces = self._winners("m"), self._winners("r")
-        told["avgMapTime"] = _mean_ms([held_s(a) for a in maps])
-        told["avgShuffleTime"] = _mean_ms([_fetched_s(a) - a.launched_s for a in reduces])
-        told["avgMergeTime"] = 0  # outputs are merged while they are reduced
-        told["avgReduceTime"] = _mean_ms(
-            [held_s(a) - _fetched_s(a) + a.launched_s for a in reduces]
-        )
-        return told
+        fetching_s = [_fetched_s(each) - each.launched_s for each in reduces]
+        reducing_s = [held_s(a) - fetch_s for a, fetch_s in zip(reduces, fetching_s, strict=True)]
+        return row | {
+            "avgMapTime": _mean_ms(list(map(held_s, maps))),
+            "avgShuffleTime": _mean_ms(fetching_s),
+            "avgMergeTime": 0,  # outputs are merged while they are reduced
+            "avgReduceTime": _mean_ms(reducing_s),
+        }
 
-    def _own(self) -> dict[str, Any]:
-        local, in_rack, elsewhere = self.status.locality
+    def _own(self) -> Row:
         return {
             "railyard": {
-                "job": self.status.job,
-                "mapsOnNode": local,
-                "mapsInRack": in_rack,
-                "mapsElsewhere": elsewhere,
-                "shuffledBytes": self.status.shuffled_bytes,
-                "crossRackShuffleBytes": self.status.cross_rack_bytes,
+                **own_figures(self.status),
                 "networkBytesMeanwhile": {
                     name: self.network_bytes[way]
                     for name, way in _WAYS.items()
@@ -245,13 +244,6 @@ class MapReduceJob:
                 "stages": [stage_row(stage) for stage in self.details.stages],
             }
         }
-
-    def of_kind(self, kind: str) -> list[TaskReport]:
-        """The maps, "m", or the reduces, "r"."""
-        return [task for task in self.tasks if self.ids.kind(task.task) == kind]
-
-    def _all_attempts(self, kind: str) -> list[dict[str, Any]]:
-        return [self.attempt(task, each) for task in self.of_kind(kind) for each in task.attempts]
 
     def _winners(self, kind: str) -> list[AttemptReport]:
         return [winner for task in self.of_kind(kind) if (winner := winner_of(task)) is not None]
@@ -264,7 +256,7 @@ class MapReduceJob:
         if attempt.ended_s is None and attempt.progress < 1 / 3:  # it fetches
             return dict.fromkeys(_PHASES, 0)
         fetched_s, end_s = _fetched_s(attempt), attempt.ended_s
-        fetched_ms = self._ms(fetched_s)
+        fetched_ms = to_ms(self.begun_ms, fetched_s)
         shuffle_ms = int(1000 * (fetched_s - attempt.launched_s))
         reduce_ms = 0 if end_s is None else int(1000 * (end_s - fetched_s))
         return dict(zip(_PHASES, (fetched_ms, fetched_ms, shuffle_ms, 0, reduce_ms), strict=True))
@@ -274,42 +266,33 @@ class MapReduceJob:
             return {"startTime": 0, "finishTime": 0, "elapsedTime": 0}
         until_s = self.details.now_s if end_s is None else end_s
         elapsed_ms = max(0, int(1000 * (until_s - begin_s)))
-        finish_ms = 0 if end_s is None else self._ms(end_s)
-        return {"startTime": self._ms(begin_s), "finishTime": finish_ms, "elapsedTime": elapsed_ms}
-
-    def _ms(self, time_s: float) -> int:
-        return self.begun_ms + int(1000 * time_s)
-
-
-_PHASES = (
-    "shuffleFinishTime",
-    "mergeFinishTime",
-    "elapsedShuffleTime",
-    "elapsedMergeTime",
-    "elapsedReduceTime",
-)
+        finish_ms = 0 if end_s is None else to_ms(self.begun_ms, end_s)
+        return {
+            "startTime": to_ms(self.begun_ms, begin_s),
+            "finishTime": finish_ms,
+            "elapsedTime": elapsed_ms,
+        }
 
 
-def job_state(status: JobStatus) -> str:
+def _state(status: JobStatus) -> str:
     """A job's state as MapReduce calls it."""
     if status.state == "failed":
         return "KILLED" if status.stopped else "FAILED"
     return "SUCCEEDED" if status.state == "succeeded" else "RUNNING"
 
 
-def in_history(status: JobStatus, begun_ms: int) -> dict[str, Any]:
+def in_history(status: JobStatus, begun_ms: int) -> Row:
     """A row of the history server's ``jobs``."""
-    begin_ms = begun_ms + int(1000 * status.submitted_s)
-    finished_s = status.finished_s
+    begin_ms, finished_s = to_ms(begun_ms, status.submitted_s), status.finished_s
     return {
         "submitTime": begin_ms,
         "startTime": begin_ms,
-        "finishTime": 0 if finished_s is None else begun_ms + int(1000 * finished_s),
+        "finishTime": 0 if finished_s is None else to_ms(begun_ms, finished_s),
         "id": job_id(begun_ms, status.job),
         "name": status.name,
         "queue": status.queue,
         "user": status.user,
-        "state": job_state(status),
+        "state": _state(status),
         "mapsTotal": status.maps,
         "mapsCompleted": status.maps_done,
         "reducesTotal": status.reduces,

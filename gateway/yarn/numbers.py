@@ -1,26 +1,28 @@
-"""Addresses of the nodes' NodeManagers: each node has one of its own on the loopback.
+"""A cluster's state in YARN's words, and the ids that YARN's clients know its jobs by.
 
-YARN's clients know a NodeManager by host and port, without a path, so nodes can't share an address.
-Linux has all of 127.0.0.0/8 on the loopback: node number 0 is 127.1.0.1, the next 127.1.0.2, all
-at the gateway's port.  Nodes beyond ``NODES_MAX``, and those whose address is taken, have a path of
-the gateway instead: /node/r0n1.  So do all of a gateway at another address than the loopback.
+All numbers come from one answer of the ResourceManager, so that they add up.  A slot is a container
+of one virtual core and ``SLOT_MB`` of memory, and a job is an application, whose master lives in
+the ResourceManager and takes no slot.  Figures that YARN does not have are under "railyard".
+Not here: requests.
+
+    j12        application_1795444939124_0012, job_1795444939124_0012
+    j12.m3     task_1795444939124_0012_m_000003
+    j12.m3.0   attempt_1795444939124_0012_m_000003_0
+
+A task that reads no other stage is a map, others are reduces.  Where a job has several stages of
+a kind, their tasks are numbered on, in the order of the stages.
 """
 
 from __future__ import annotations
 
 import re
-import socket
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from aiohttp import web
-
 from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId, job_of, stage_of
-from railyard.cluster.topology import Topology
-from railyard.gateway.address import is_loopback, listen_at
 from railyard.resourcemanager.process.messages import (
     ClusterStatus,
     JobStatus,
@@ -28,54 +30,14 @@ from railyard.resourcemanager.process.messages import (
     StageStatus,
 )
 
-NODES_MAX = 250
-
-
-def address_of(node: NodeId, addresses: Mapping[NodeId, str], gateway: str) -> str:
-    """Where a node's NodeManager answers: an address of its own, or a path of the gateway's."""
-    return addresses.get(node) or f"{gateway}/node/{node}"
-
-
-class NodeAddresses:
-    """The nodes' addresses, and the sockets that listen there."""
-
-    def __init__(self, topology: Topology, gateway: socket.socket) -> None:
-        """``gateway``: the socket at which the gateway listens."""
-        self.sockets: list[socket.socket] = []
-        self._hosts: dict[str, NodeId] = {}
-        self.of_nodes: Mapping[NodeId, str] = {}
-        if is_loopback(gateway):
-            self.of_nodes = self._listen(topology, gateway.getsockname()[1])
-
-    def node_of(self, request: web.Request) -> NodeId | None:
-        """The node that a request was sent to; None if it was sent to the gateway's own address."""
-        transport = request.transport
-        host = transport.get_extra_info("sockname", ("",))[0] if transport is not None else ""
-        return self._hosts.get(host)
-
-    def _listen(self, topology: Topology, port: int) -> dict[NodeId, str]:
-        addresses = {}
-        for number, node in enumerate(topology.nodes()[:NODES_MAX]):
-            host = f"127.1.0.{number + 1}"
-            try:
-                self.sockets.append(listen_at(host, port))
-            except OSError:
-                continue  # somebody else has it
-            self._hosts[host] = node.id
-            addresses[node.id] = f"{host}:{port}"
-        return addresses
-
-
-# Ids as Hadoop writes them, of our jobs, tasks and attempts: made, and looked up.
-#
-#     j12        application_1795444939124_0012, job_1795444939124_0012
-#     j12.m3     task_1795444939124_0012_m_000003
-#     j12.m3.0   attempt_1795444939124_0012_m_000003_0
-#
-# A task that reads no other stage is a map, others are reduces.  Where a job has several stages of
-# a kind, their tasks are numbered on, in the order of the stages.
-
-
+Row = dict[str, Any]
+SLOT_MB = 1024
+NODE_PORT = 45454  #: part of a node's id; nobody can connect to it
+VERSION = "3.4.1"  #: of Hadoop, whose interfaces these are
+_STATES = {"running": "RUNNING", "committing": "RUNNING", "succeeded": "FINISHED"}
+_NO_CONTAINER_YET = "ACCEPTED"
+#: {how far a living node is drained: its state}
+_NODE_STATES = {"": "RUNNING", "draining": "DECOMMISSIONING", "drained": "DECOMMISSIONED"}
 _JOB = re.compile(r"(?:job|application)_(\d{1,20})_(\d{4,15})")
 _TASK = re.compile(r"(?:task|attempt)_(\d{1,20}_\d{4,15})_([mr])_(\d{6,12})(?:_\d{1,12})?")
 
@@ -161,22 +123,6 @@ def _stage(task: TaskId) -> str:
     return task.rpartition(".")[2].rstrip("0123456789")
 
 
-# A cluster's state in YARN's words, all of it from one answer, so that the numbers add up.
-#
-# A slot is a container of one virtual core and ``SLOT_MB`` of memory, and a job is an application,
-# whose master lives in the ResourceManager and takes no slot.  Figures that YARN does not have are
-# under "railyard".
-
-
-SLOT_MB = 1024
-NODE_PORT = 45454  #: part of a node's id; nobody can connect to it
-VERSION = "3.4.1"  #: of Hadoop, whose interfaces these are
-_STATES = {"running": "RUNNING", "committing": "RUNNING", "succeeded": "FINISHED"}
-_NO_CONTAINER_YET = "ACCEPTED"
-#: {how far a living node is drained: its state}
-_NODE_STATES = {"": "RUNNING", "draining": "DECOMMISSIONING", "drained": "DECOMMISSIONED"}
-
-
 @dataclass(frozen=True)
 class Numbers:
     """What YARN would say of a cluster at one instant.
@@ -191,9 +137,8 @@ class Numbers:
     addresses: Mapping[NodeId, str] = field(default_factory=dict)  #: of nodes that have their own
 
     # Cluster -------------------------------------------------------------------------------------
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Row:
         """``clusterInfo``."""
-        version = f"{VERSION} by Railyard"
         return {
             "clusterInfo": {
                 "id": self.begun_ms,
@@ -201,12 +146,8 @@ class Numbers:
                 "state": "STARTED",
                 "haState": "ACTIVE",
                 "rmStateStoreName": "none",
-                "resourceManagerVersion": VERSION,
-                "resourceManagerBuildVersion": version,
-                "resourceManagerVersionBuiltOn": "",
-                "hadoopVersion": VERSION,
-                "hadoopBuildVersion": version,
-                "hadoopVersionBuiltOn": "",
+                **versions("resourceManager"),
+                **versions("hadoop"),
                 "haZooKeeperConnectionState": "Could not find leader elector. Verify both HA and "
                 "automatic failover are enabled.",
                 "railyard": {
@@ -217,37 +158,30 @@ class Numbers:
             }
         }
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Row:
         """``clusterMetrics``: submitted = completed + pending + running + failed + killed, and
         total = available + allocated + reserved.
         """
         apps = Counter(self.state(job) for job in self.status.jobs)
-        alive = self._alive()
-        drains = Counter(node.drain for node in alive)
-        used, total = self._used(), sum(map(_slots, alive))
-        pending, running = apps[_NO_CONTAINER_YET], apps["RUNNING"]
+        drains = Counter(node.drain for node in self._alive)
+        used, total = self._used, self._total
+        slots = {"reserved": 0, "available": total - used, "allocated": used, "total": total}
         return {
             "clusterMetrics": {
                 "appsSubmitted": len(self.status.jobs),
                 "appsCompleted": apps["FINISHED"],
-                "appsPending": pending,
-                "appsRunning": running,
+                "appsPending": apps[_NO_CONTAINER_YET],
+                "appsRunning": apps["RUNNING"],
                 "appsFailed": apps["FAILED"],
                 "appsKilled": apps["KILLED"],
-                "reservedMB": 0,
-                "availableMB": (total - used) * SLOT_MB,
-                "allocatedMB": used * SLOT_MB,
-                "totalMB": total * SLOT_MB,
-                "reservedVirtualCores": 0,
-                "availableVirtualCores": total - used,
-                "allocatedVirtualCores": used,
-                "totalVirtualCores": total,
+                **{f"{share}MB": count * SLOT_MB for share, count in slots.items()},
+                **{f"{share}VirtualCores": count for share, count in slots.items()},
                 "containersAllocated": used,
                 "containersReserved": 0,
                 "containersPending": 0,
                 "totalNodes": len(self.status.nodes),
                 "activeNodes": drains[""],
-                "lostNodes": len(self.status.nodes) - len(alive),
+                "lostNodes": len(self.status.nodes) - len(self._alive),
                 "unhealthyNodes": 0,
                 "decommissioningNodes": drains["draining"],
                 "decommissionedNodes": drains["drained"],
@@ -256,10 +190,10 @@ class Numbers:
             }
         }
 
-    def scheduler(self) -> dict[str, Any]:
+    def scheduler(self) -> Row:
         """``scheduler``: one queue, since the numbers of the cluster are true of it."""
-        alive, used = self._alive(), self._used()
-        total = sum(map(_slots, alive))
+        used, total = self._used, self._total
+        unended = Counter(job.queue for job in self.status.jobs if job.finished_s is None)
         return {
             "scheduler": {
                 "schedulerInfo": {
@@ -270,7 +204,7 @@ class Numbers:
                     "qstate": "RUNNING",
                     "minQueueMemoryCapacity": SLOT_MB,
                     "maxQueueMemoryCapacity": total * SLOT_MB,
-                    "numNodes": len(alive),
+                    "numNodes": len(self._alive),
                     "usedNodeCapacity": used * SLOT_MB,
                     "availNodeCapacity": (total - used) * SLOT_MB,
                     "totalNodeCapacity": total * SLOT_MB,
@@ -278,28 +212,23 @@ class Numbers:
                     "queues": {"queue": []},
                     "railyard": {
                         "scheduler": self.status.scheduler,
-                        "queues": [
-                            {"queue": queue, "jobs": count}
-                            for queue, count in sorted(self._waiting_or_running.items())
-                        ],
+                        "queues": [{"queue": q, "jobs": n} for q, n in sorted(unended.items())],
                     },
                 }
             }
         }
 
     # Nodes ---------------------------------------------------------------------------------------
-    def node(self, node: NodeStatus) -> dict[str, Any]:
+    def node(self, node: NodeStatus) -> Row:
         """A node."""
-        used, slots = len(node.attempts), _slots(node)
-        if not node.alive:
-            used = slots = 0
+        used, slots = (len(node.attempts), _slots(node)) if node.alive else (0, 0)
         return {
             "rack": f"/{node.rack}",
             "state": _NODE_STATES[node.drain] if node.alive else "LOST",
             "id": node_id(node),
             "nodeHostName": node.node,
             "nodeHTTPAddress": self.node_address(node),
-            "lastHealthUpdate": self._ms(self.status.now_s),
+            "lastHealthUpdate": to_ms(self.begun_ms, self.status.now_s),
             "version": VERSION,
             "healthReport": node.lost_because or (node.left and f"drained once rid of {node.left}"),
             "numContainers": used,
@@ -328,14 +257,13 @@ class Numbers:
             return _NO_CONTAINER_YET
         return state
 
-    def app(self, job: JobStatus) -> dict[str, Any]:
+    def app(self, job: JobStatus) -> Row:
         """An application."""
         state = self.state(job)
         ended = job.finished_s is not None
-        running = self._running[job.job]
+        running = -1 if ended else self._running[job.job]
         end_s = self.status.now_s if job.finished_s is None else job.finished_s
         finals = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
-        local, in_rack, elsewhere = job.locality
         return {
             "id": self.app_id(job),
             "user": job.user,
@@ -351,25 +279,20 @@ class Numbers:
             "applicationType": "MAPREDUCE",
             "applicationTags": ",".join(job.tags),
             "priority": 0,
-            "startedTime": self._ms(job.submitted_s),
-            "launchTime": self._ms(job.submitted_s),
-            "finishedTime": self._ms(end_s) if ended else 0,
+            "startedTime": to_ms(self.begun_ms, job.submitted_s),
+            "launchTime": to_ms(self.begun_ms, job.submitted_s),
+            "finishedTime": to_ms(self.begun_ms, end_s) if ended else 0,
             "elapsedTime": int(1000 * (end_s - job.submitted_s)),
             "amContainerLogs": "",
             "amHostHttpAddress": "",
             "allocatedMB": -1 if ended else running * SLOT_MB,
-            "allocatedVCores": -1 if ended else running,
-            "runningContainers": -1 if ended else running,
+            "allocatedVCores": running,
+            "runningContainers": running,
             "memorySeconds": int(job.slot_s * SLOT_MB),
             "vcoreSeconds": int(job.slot_s),
             "railyard": {
-                "job": job.job,
+                **own_figures(job),
                 "waiting": job.waiting,
-                "mapsOnNode": local,
-                "mapsInRack": in_rack,
-                "mapsElsewhere": elsewhere,
-                "shuffledBytes": job.shuffled_bytes,
-                "crossRackShuffleBytes": job.cross_rack_bytes,
                 "maps": job.maps,
                 "mapsDone": job.maps_done,
                 "reduces": job.reduces,
@@ -377,7 +300,7 @@ class Numbers:
             },
         }
 
-    def containers(self, job: JobId) -> list[dict[str, Any]]:
+    def containers(self, job: JobId) -> list[Row]:
         """The containers that a job has now: its attempts that hold slots."""
         return [
             {
@@ -390,7 +313,7 @@ class Numbers:
                 "nodeId": node_id(node),
                 "railyard": {"attempt": attempt},
             }
-            for node in self._alive()
+            for node in self._alive
             for attempt in node.attempts
             if job_of(attempt) == job
         ]
@@ -399,21 +322,30 @@ class Numbers:
     @cached_property
     def _running(self) -> Counter[JobId]:
         """{job: how many slots its attempts hold}."""
-        return Counter(job_of(a) for node in self._alive() for a in node.attempts)
+        return Counter(job_of(a) for node in self._alive for a in node.attempts)
 
-    @property
-    def _waiting_or_running(self) -> Counter[str]:
-        """{queue: how many of its jobs have not ended}."""
-        return Counter(job.queue for job in self.status.jobs if job.finished_s is None)
-
+    @cached_property
     def _alive(self) -> list[NodeStatus]:
         return [node for node in self.status.nodes if node.alive]
 
+    @property
     def _used(self) -> int:
-        return sum(len(node.attempts) for node in self._alive())
+        return self._running.total()
 
-    def _ms(self, time_s: float) -> int:
-        return self.begun_ms + int(1000 * time_s)
+    @property
+    def _total(self) -> int:
+        return sum(map(_slots, self._alive))
+
+
+def to_ms(begun_ms: int, time_s: float) -> int:
+    """A time of a cluster that began then, since 1970."""
+    return begun_ms + int(1000 * time_s)
+
+
+def versions(of: str) -> dict[str, str]:
+    """What a server says of the version of something."""
+    named = {"Version": VERSION, "BuildVersion": f"{VERSION} by Railyard", "VersionBuiltOn": ""}
+    return {f"{of}{name}": text for name, text in named.items()}
 
 
 def node_id(node: NodeStatus) -> str:
@@ -421,24 +353,30 @@ def node_id(node: NodeStatus) -> str:
     return f"{node.node}:{NODE_PORT}"
 
 
+def address_of(node: NodeId, addresses: Mapping[NodeId, str], gateway: str) -> str:
+    """Where a node's NodeManager answers: an address of its own, or a path of the gateway's."""
+    return addresses.get(node) or f"{gateway}/node/{node}"
+
+
 def _slots(node: NodeStatus) -> int:
     """Its slots: more than it should have while what runs in those that were taken ends."""
     return max(node.slots, len(node.attempts))
 
 
-def stage_row(stage: StageStatus) -> dict[str, Any]:
-    """A stage of a job, which YARN has no name for."""
+def own_figures(job: JobStatus) -> Row:
+    """What YARN and MapReduce have no names for."""
+    local, in_rack, elsewhere = job.locality
     return {
-        "name": stage.name,
-        "reads": list(stage.reads),
-        "tasks": stage.tasks,
-        "done": stage.done,
-        "waiting": stage.waiting,
-        "planned": stage.planned,
+        "job": job.job,
+        "mapsOnNode": local,
+        "mapsInRack": in_rack,
+        "mapsElsewhere": elsewhere,
+        "shuffledBytes": job.shuffled_bytes,
+        "crossRackShuffleBytes": job.cross_rack_bytes,
     }
 
 
-def listed(name: str, each: str, entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """A list as YARN has it: ``{"apps": {"app": [...]}}``, or ``{"apps": null}``."""
-    found = list(entries)
-    return {name: {each: found} if found else None}
+def stage_row(stage: StageStatus) -> Row:
+    """A stage of a job, which YARN has no name for."""
+    names = ("name", "reads", "tasks", "done", "waiting", "planned")
+    return {name: getattr(stage, name) for name in names}

@@ -1,9 +1,19 @@
-"""The files that a job's -input stands for: folders, patterns, and what is hidden in them."""
+"""Jobs come in by HTTP: streaming jobs, as ``hadoop jar`` sends them and as YARN's applications.
+
+    POST /ws/v1/railyard/streaming                  a ``StreamingRequest``; 202 with its job's ids
+    GET  /ws/v1/railyard/jobs/{id}                  how far a job is, its failed attempts, counters
+    POST /ws/v1/cluster/apps/new-application        an id for an application to come
+    POST /ws/v1/cluster/apps                        the application; 202 with its Location
+
+The first two are ours: Hadoop's own way in is by Java classes.  No ApplicationMaster runs here, so
+an application's command to start one is refused: what is to be done is in the field "railyard", a
+streaming job with the fields of ``StreamingRequest``.  Not here: what its options mean
+(``jobs.streaming``).
+"""
 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,16 +28,16 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient, is_pattern, matching
 from railyard.dfs.messages import FileStatus
 from railyard.gateway.address import known_url
-from railyard.gateway.http.answers import RemoteError, json_body, whole_body
+from railyard.gateway.http.answers import RemoteError, illegal, json_body, whole_body
 from railyard.gateway.shell.generic import DEFAULT_STORE
 from railyard.gateway.shell.paths import absolute, braces, check_own
 from railyard.gateway.stores import Stores
-from railyard.gateway.yarn.answers import SUBMIT, answering, bad, fields
+from railyard.gateway.yarn.answers import SUBMIT, answering, bad, fields, not_found
 from railyard.gateway.yarn.counters import hadoop_counters
 from railyard.gateway.yarn.numbers import SLOT_MB, job_id, job_named
 from railyard.jobs.lines import raw_lines
 from railyard.jobs.package import pack_job
-from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id, hadoop_job_id
+from railyard.jobs.streaming.job import StreamingJob, hadoop_attempt_id
 from railyard.jobs.streaming.request import (
     Streaming,
     StreamingRequest,
@@ -48,9 +58,228 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
 )
 
-_HIDDEN = ("_", ".")
 FILES_MAX = 2**14
 TASKS_MAX = 10_000  #: maps by numbers of lines
+_HIDDEN = ("_", ".")
+_OWN_ROOT, _APPS = "/ws/v1/railyard", "/ws/v1/cluster/apps"
+#: {setting of a job: field of an application}
+_FIELDS = {
+    "mapreduce.job.name": "application-name",
+    "mapreduce.job.queuename": "queue",
+    "mapreduce.job.tags": "application-tags",
+}
+_TYPE = "MAPREDUCE"
+
+
+# Streaming jobs ----------------------------------------------------------------------------------
+class StreamingRest:
+    """Takes streaming jobs, and says how they are."""
+
+    def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig) -> None:
+        self._stores = stores
+        self._folder = folder
+        self._scale = config.topology.scale
+        self._begun_ms = int(folder.made_s * 1000)
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        app.router.add_post(f"{_OWN_ROOT}/streaming", self._submit)
+        app.router.add_get(f"{_OWN_ROOT}/jobs/{{id}}", self._figures)
+
+    async def _submit(self, request: web.Request) -> web.Response:
+        body = await whole_body(request)
+        try:
+            wanted = msgspec.json.decode(body, type=StreamingRequest)
+        except (ValueError, RecursionError) as error:  # msgspec's errors are of the first kind
+            raise bad(f"the body: {error}") from None
+        return web.json_response(await self.submit(wanted, request.host), status=202)
+
+    async def submit(
+        self, wanted: StreamingRequest, host: str, job: JobId | None = None
+    ) -> dict[str, object]:
+        """Submit a job, perhaps under an id that was reserved; returns the answer to its client.
+
+        ``host``: by which address the client knows this cluster.
+        """
+        url = known_url(self._folder) or ""
+        own = (url.removeprefix("http://"), host)
+        store = url.replace("http://", "webhdfs://", 1)
+        try:
+            streaming = streaming_of(wanted, self._begun_ms, store)
+            code = StreamingJob(specification=msgspec.json.encode(streaming))
+            package = pack_job(StreamingJob, {"specification": code.specification})
+            stages = code.stage_specs()
+            output = _checked_output(wanted, own)
+        except UsageError as error:
+            raise illegal(str(error)) from None
+        async with self._stores.one() as client:
+            paths = await client.call(lambda dfs: _paths(dfs, wanted, output, own))
+            cuts = await client.call(lambda dfs: map_cuts(dfs, wanted, paths, streaming))
+            submission = SubmitJob(
+                job=job,
+                name=job_name(wanted),
+                package=package,
+                stages=stages,
+                input_paths=tuple(paths),
+                output_path=output,
+                output_replication=output_replication(wanted),
+                tags=tags(wanted),
+                output_owner=wanted.user,
+                user=wanted.user,
+                queue=queue_name(wanted),
+                settings=wanted.settings,
+                plain_names=True,
+                unsplit=("",) if streaming.delimiter else UNPACKED,
+                cuts=cuts,
+            )
+            accepted = await client.ask(submission, JobAccepted)
+        return {
+            "job": job_id(self._begun_ms, accepted.job),
+            "application": job_id(self._begun_ms, accepted.job, "application"),
+            "splits": len(paths),
+            "output": f"{store}{output}",
+            "tracking": url,
+        }
+
+    async def _figures(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        no_job = not_found(f"job, {name[:80]}, is not found")
+        job = job_named(self._begun_ms, name)
+        if job is None:
+            raise no_job
+        try:
+            figures = await self._stores.ask(GetJobFigures(job=job), JobFigures)
+        except Refused:
+            raise no_job from None
+        status = figures.status
+        states = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
+        answer = {
+            "state": states.get(status.state, "RUNNING"),
+            "name": status.name,
+            "maps": status.maps,
+            "reduces": status.reduces,
+            "mapProgress": figures.map_progress,
+            "reduceProgress": figures.reduce_progress,
+            "waiting": status.waiting,
+            "reason": status.reason,
+            "counters": hadoop_counters(figures, self._scale),
+            "failures": [
+                {
+                    "attempt": hadoop_attempt_id(self._begun_ms, failure.attempt),
+                    "node": failure.node,
+                    "reason": failure.reason,
+                    "stderr": failure.stderr,
+                }
+                for failure in figures.failures
+            ],
+        }
+        return web.json_response(answer)
+
+
+def _checked_output(wanted: StreamingRequest, own: Sequence[str]) -> str:
+    """The output's path; ``UsageError`` if it, an input or a setting is of another cluster."""
+    for name in DEFAULT_STORE:
+        if name in wanted.settings:
+            check_own(f"-D {name}", wanted.settings[name], *own)
+    for typed in wanted.input:
+        for each in braces(typed):
+            absolute(each, wanted.user, *own)
+    return absolute(wanted.output, wanted.user, *own)
+
+
+# YARN's applications -----------------------------------------------------------------------------
+class Submission:
+    """Takes applications."""
+
+    def __init__(self, stores: Stores, folder: RunFolder, streaming: StreamingRest) -> None:
+        self._stores = stores
+        self._begun_ms = int(folder.made_s * 1000)
+        self._streaming = streaming
+
+    def add_to(self, app: web.Application) -> None:
+        """Route requests here."""
+        app.router.add_post(f"{_APPS}/new-application", answering(self._new))
+        app.router.add_post(_APPS, answering(self._submit))
+
+    async def _new(self, _: web.Request) -> dict[str, Any]:
+        try:
+            reserved = await self._stores.ask(ReserveJobId(), JobIdReserved)
+        except Refused as refused:
+            raise bad(str(refused)) from None
+        return {
+            "application-id": job_id(self._begun_ms, reserved.job, "application"),
+            "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
+        }
+
+    async def _submit(self, request: web.Request) -> web.Response:
+        body = fields(SUBMIT, await json_body(request))
+        name = body.get("application-id")
+        job = job_named(self._begun_ms, name) if isinstance(name, str) else None
+        if job is None:
+            raise bad("application-id: need one that new-application gave")
+        await self._streaming.submit(_wanted(body), request.host, job)
+        location = f"{request.scheme}://{request.host}{_APPS}/{name}"
+        return web.Response(status=202, headers={"Location": location})
+
+
+def _wanted(body: Mapping[str, Any]) -> StreamingRequest:
+    if str(body.get("application-type") or _TYPE).upper() != _TYPE:
+        raise bad(f"application-type: need {_TYPE}")
+    own = body.get("railyard")
+    if own is None:
+        raise bad(
+            'no command of an ApplicationMaster can run here: need the field "railyard" with a'
+            " streaming job: input, output, mapper, reducer"
+        )
+    try:
+        wanted = msgspec.convert(own, StreamingRequest)
+    except msgspec.ValidationError as error:
+        raise bad(f"railyard: {error}") from None
+    named = {}
+    for setting, field in _FIELDS.items():
+        text = _tags(body) if field == "application-tags" else body.get(field)
+        if text is not None and not isinstance(text, str):
+            raise bad(f"{field}: need a text")
+        if text:
+            named[setting] = text
+    return msgspec.structs.replace(wanted, settings=named | wanted.settings)
+
+
+def _tags(body: Mapping[str, Any]) -> str:
+    """Its tags, with commas, as a job's setting has them."""
+    given = body.get("application-tags")
+    tags = given.get("tag", []) if isinstance(given, Mapping) else given or []
+    tags = [tags] if isinstance(tags, str) else tags
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise bad('application-tags: need {"tag": ["a", "b"]}')
+    if any("," in tag for tag in tags):
+        raise bad("application-tags: need tags without commas")
+    return ",".join(tags)
+
+
+# Inputs: folders, patterns, what is hidden in them, and where the tasks of each file begin --------
+def _paths(
+    client: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]
+) -> list[str]:
+    """All input files; the output must not exist."""
+    if client.exists(output):
+        why = f"Output directory {wanted.output} already exists"
+        raise RemoteError(403, "FileAlreadyExistsException", why)
+    recursive = reads_recursively(wanted)
+    found = [
+        path
+        for typed in wanted.input
+        for path in input_files(client, typed, wanted.user, own, recursive=recursive)
+    ]
+    if not found:
+        raise _invalid(f"{', '.join(wanted.input)}: no file in it: need at least one")
+    for path in found:
+        head = b""
+        if ending_of(path):
+            head = b"".join(map(bytes, client.read(path, 0, PACKED_HEAD_BYTES)))
+        if fault := fault_of(path, head):
+            raise _invalid(fault)  # no task could read it
+    return found
 
 
 def input_files(
@@ -65,13 +294,37 @@ def input_files(
     paths = [absolute(each, user, *own) for each in braces(typed)]
     found = [status for path in paths for status in matching(client, path)]
     if not found:
-        magic = is_pattern(typed) or len(braces(typed)) > 1
+        magic = is_pattern(typed) or len(paths) > 1
         why = "Input Pattern {} matches 0 files" if magic else "Input path does not exist: {}"
         raise _invalid(why.format(typed))
     files = [path for status in found for path in _files(client, status, recursive)]
     if len(files) > FILES_MAX:
         raise _invalid(f"{typed}: {len(files)} files: need at most {FILES_MAX}")
     return files
+
+
+def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:
+    if not status.folder:
+        yield status.path
+        return
+    for entry in client.list(status.path):
+        if posixpath.basename(entry.path).startswith(_HIDDEN):
+            continue
+        if entry.folder and not recursive:
+            right = "-D mapreduce.input.fileinputformat.input.dir.recursive=true reads it"
+            raise _invalid(f"Not a file: {entry.path} ({right})")
+        yield from _files(client, entry, recursive)
+
+
+def map_cuts(
+    client: DfsClient, wanted: StreamingRequest, paths: list[str], streaming: Streaming
+) -> dict[str, tuple[int, ...]]:
+    """Where the tasks of each file begin, unless there is one for each block."""
+    lines, sizes = streaming.lines_per_map, splitting(wanted)
+    whole = [path for path in dict.fromkeys(paths) if not path.endswith(UNPACKED)]
+    if lines:
+        return {path: line_cuts(client, path, lines) for path in whole}
+    return _split_cuts(client, whole, *sizes) if sizes else {}
 
 
 def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
@@ -89,7 +342,7 @@ def line_cuts(client: DfsClient, path: str, lines: int) -> tuple[int, ...]:
     return tuple(begins)
 
 
-def split_cuts(
+def _split_cuts(
     client: DfsClient, paths: Sequence[str], maps: int, bytes_min: int
 ) -> dict[str, tuple[int, ...]]:
     """Where the tasks of each file begin if there should be about so many; {} for empty files.
@@ -112,292 +365,5 @@ def split_cuts(
     return cuts
 
 
-def check_packed(client: DfsClient, path: str) -> None:
-    """Raise ``RemoteError`` for a packed file that no task could read."""
-    head = b""
-    if ending_of(path):
-        head = b"".join(map(bytes, client.read(path, 0, PACKED_HEAD_BYTES)))
-    if fault := fault_of(path, head):
-        raise _invalid(fault)
-
-
-def _files(client: DfsClient, status: FileStatus, recursive: bool) -> Iterator[str]:
-    if not status.folder:
-        yield status.path
-        return
-    for entry in client.list(status.path):
-        if _name(entry).startswith(_HIDDEN):
-            continue
-        if not entry.folder:
-            yield entry.path
-        elif recursive:
-            yield from _files(client, entry, recursive)
-        else:
-            right = "-D mapreduce.input.fileinputformat.input.dir.recursive=true reads it"
-            raise _invalid(f"Not a file: {entry.path} ({right})")
-
-
-def _name(status: FileStatus) -> str:
-    return posixpath.basename(status.path)
-
-
 def _invalid(why: str) -> RemoteError:
     return RemoteError(400, "InvalidInputException", why)
-
-
-# ``/ws/v1/railyard``: streaming jobs are submitted, and any job is followed.
-#
-#     POST /ws/v1/railyard/streaming      a ``StreamingRequest``; 202 with the ids of its job
-#     GET  /ws/v1/railyard/jobs/{id}      how far a job is, its failed attempts, its counters
-#
-# This is ours: Hadoop's own way in is by Java classes.
-
-
-_ROOT = "/ws/v1/railyard"
-_BODY_BYTES_MAX = 2**20
-_ID = re.compile(r"(?:job|application)_(\d{1,19})_(\d{4,9})")
-
-
-class StreamingRest:
-    """Takes streaming jobs, and says how they are."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, config: ClusterConfig) -> None:
-        self._stores = stores
-        self._folder = folder
-        self._scale = config.topology.scale
-        self._begun_ms = int(folder.made_s * 1000)
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        app.router.add_post(f"{_ROOT}/streaming", self._submit)
-        app.router.add_get(f"{_ROOT}/jobs/{{id}}", self._figures)
-
-    async def _submit(self, request: web.Request) -> web.Response:
-        told = await self.submit(await _request_of(request), request.host)
-        return web.json_response(told, status=202)
-
-    async def submit(
-        self, wanted: StreamingRequest, host: str, job: JobId | None = None
-    ) -> dict[str, object]:
-        """Submit a job, perhaps under an id that was reserved; returns the answer to its client.
-
-        ``host``: by which address the client knows this cluster.
-        """
-        url = known_url(self._folder) or ""
-        own = (url.removeprefix("http://"), host)
-        store = url.replace("http://", "webhdfs://", 1)
-        try:
-            streaming = streaming_of(wanted, self._begun_ms, store)
-            code = StreamingJob(specification=msgspec.json.encode(streaming))
-            package = pack_job(StreamingJob, {"specification": code.specification})
-            stages = code.stage_specs()
-            job_tags, replication = tags(wanted), output_replication(wanted)
-            output = _checked_output(wanted, own)
-        except UsageError as error:
-            raise RemoteError(400, "IllegalArgumentException", str(error)) from None
-        async with self._stores.one() as client:
-            paths = await client.call(lambda dfs: _paths(dfs, wanted, output, own))
-            cuts = await client.call(lambda dfs: map_cuts(dfs, wanted, paths, streaming))
-            submission = SubmitJob(
-                job=job,
-                name=job_name(wanted),
-                package=package,
-                stages=stages,
-                input_paths=tuple(paths),
-                output_path=output,
-                output_replication=replication,
-                tags=job_tags,
-                output_owner=wanted.user,
-                user=wanted.user,
-                queue=queue_name(wanted),
-                settings=wanted.settings,
-                plain_names=True,
-                unsplit=("",) if streaming.delimiter else UNPACKED,
-                cuts=cuts,
-            )
-            try:
-                accepted = await client.ask(submission, JobAccepted)
-            except Refused as refused:
-                raise RemoteError(403, "IOException", str(refused)) from None
-        job_id = hadoop_job_id(self._begun_ms, accepted.job)
-        told: dict[str, object] = {
-            "job": job_id,
-            "application": job_id.replace("job_", "application_", 1),
-        }
-        told |= {"splits": len(paths), "output": f"{store}{output}", "tracking": url}
-        return told
-
-    async def _figures(self, request: web.Request) -> web.Response:
-        shown = request.match_info["id"]
-        match = _ID.fullmatch(shown)
-        if match is None or int(match[1]) != self._begun_ms:
-            raise _no_job(shown)
-        async with self._stores.one() as client:
-            try:
-                job = JobId(f"j{int(match[2])}")
-                figures = await client.ask(GetJobFigures(job=job), JobFigures)
-            except Refused:
-                raise _no_job(shown) from None
-        return web.json_response(self._told(figures))
-
-    def _told(self, figures: JobFigures) -> dict[str, Any]:
-        status = figures.status
-        state = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
-        return {
-            "state": state.get(status.state, "RUNNING"),
-            "name": status.name,
-            "maps": status.maps,
-            "reduces": status.reduces,
-            "mapProgress": figures.map_progress,
-            "reduceProgress": figures.reduce_progress,
-            "waiting": status.waiting,
-            "reason": status.reason,
-            "counters": hadoop_counters(figures, self._scale),
-            "failures": [
-                {
-                    "attempt": hadoop_attempt_id(self._begun_ms, failure.attempt),
-                    "node": failure.node,
-                    "reason": failure.reason,
-                    "stderr": failure.stderr,
-                }
-                for failure in figures.failures
-            ],
-        }
-
-
-async def _request_of(request: web.Request) -> StreamingRequest:
-    body = await whole_body(request, _BODY_BYTES_MAX)
-    try:
-        return msgspec.json.decode(body, type=StreamingRequest)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise RemoteError(400, "BadRequestException", f"the body: {error}") from None
-
-
-def _checked_output(wanted: StreamingRequest, own: Sequence[str]) -> str:
-    """The output's path; ``UsageError`` if it, an input or a setting is of another cluster."""
-    for name in DEFAULT_STORE:
-        if name in wanted.settings:
-            check_own(f"-D {name}", wanted.settings[name], *own)
-    for typed in wanted.input:
-        for each in braces(typed):
-            absolute(each, wanted.user, *own)
-    return absolute(wanted.output, wanted.user, *own)
-
-
-def _paths(
-    client: DfsClient, wanted: StreamingRequest, output: str, own: Sequence[str]
-) -> list[str]:
-    """All input files; the output must not exist."""
-    if client.exists(output):
-        why = f"Output directory {wanted.output} already exists"
-        raise RemoteError(403, "FileAlreadyExistsException", why)
-    recursive = reads_recursively(wanted)
-    found = [
-        path
-        for typed in wanted.input
-        for path in input_files(client, typed, wanted.user, own, recursive=recursive)
-    ]
-    if not found:
-        why = f"{', '.join(wanted.input)}: no file in it: need at least one"
-        raise RemoteError(400, "InvalidInputException", why)
-    for path in found:
-        check_packed(client, path)
-    return found
-
-
-def map_cuts(
-    client: DfsClient, wanted: StreamingRequest, paths: list[str], streaming: Streaming
-) -> dict[str, tuple[int, ...]]:
-    """Where the tasks of each file begin, unless there is one for each block."""
-    lines, sizes = streaming.lines_per_map, splitting(wanted)
-    whole = [path for path in dict.fromkeys(paths) if not path.endswith(UNPACKED)]
-    if lines:
-        return {path: line_cuts(client, path, lines) for path in whole}
-    return split_cuts(client, whole, *sizes) if sizes else {}
-
-
-def _no_job(shown: str) -> RemoteError:
-    return RemoteError(404, "NotFoundException", f"job, {shown[:80]}, is not found")
-
-
-# ``POST /ws/v1/cluster/apps``: jobs are submitted as YARN's clients submit applications.
-#
-#     POST .../apps/new-application     an id for an application to come
-#     POST .../apps                     the application; 202 with its Location
-#
-# No ApplicationMaster runs here, so a command to start one is refused: what is to be done is in the
-# field "railyard", a streaming job with the fields of ``StreamingRequest``.
-
-
-_APPS = "/ws/v1/cluster/apps"
-_NAME, _QUEUE, _TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
-_FIELDS = {_NAME: "application-name", _QUEUE: "queue", _TAGS: "application-tags"}
-_TYPE = "MAPREDUCE"
-
-
-class Submission:
-    """Takes applications."""
-
-    def __init__(self, stores: Stores, folder: RunFolder, streaming: StreamingRest) -> None:
-        self._stores = stores
-        self._begun_ms = int(folder.made_s * 1000)
-        self._streaming = streaming
-
-    def add_to(self, app: web.Application) -> None:
-        """Route requests here."""
-        app.router.add_post(f"{_APPS}/new-application", answering(self._new))
-        app.router.add_post(_APPS, answering(self._submit))
-
-    async def _new(self, _: web.Request) -> dict[str, Any]:
-        async with self._stores.one() as store:
-            try:
-                reserved = await store.ask(ReserveJobId(), JobIdReserved)
-            except Refused as refused:
-                raise bad(str(refused)) from None
-        return {
-            "application-id": job_id(self._begun_ms, reserved.job, "application"),
-            "maximum-resource-capability": {"memory": SLOT_MB, "vCores": 1},
-        }
-
-    async def _submit(self, request: web.Request) -> web.Response:
-        body = fields(SUBMIT, await json_body(request))
-        name = body.get("application-id")
-        job = job_named(self._begun_ms, name) if isinstance(name, str) else None
-        if not isinstance(name, str) or job is None:
-            raise bad("application-id: need one that new-application gave")
-        await self._streaming.submit(_wanted(body), request.host, job)
-        location = f"{request.scheme}://{request.host}{_APPS}/{name}"
-        return web.Response(status=202, headers={"Location": location})
-
-
-def _wanted(body: Mapping[str, Any]) -> StreamingRequest:
-    if str(body.get("application-type") or _TYPE).upper() != _TYPE:
-        raise bad(f"application-type: need {_TYPE}")
-    own = body.get("railyard")
-    if own is None:
-        raise bad(
-            'no command of an ApplicationMaster can run here: need the field "railyard" with a'
-            " streaming job: input, output, mapper, reducer"
-        )
-    try:
-        wanted = msgspec.convert(own, StreamingRequest)
-    except msgspec.ValidationError as error:
-        raise bad(f"railyard: {error}") from None
-    given = {_NAME: body.get("application-name"), _QUEUE: body.get("queue"), _TAGS: _tags(body)}
-    for name, text in given.items():
-        if text is not None and not isinstance(text, str):
-            raise bad(f"{_FIELDS[name]}: need a text")
-    named = {name: str(text) for name, text in given.items() if text}
-    return msgspec.structs.replace(wanted, settings=named | wanted.settings)
-
-
-def _tags(body: Mapping[str, Any]) -> str:
-    """Its tags, with commas, as a job's setting has them."""
-    given = body.get("application-tags")
-    tags = given.get("tag", []) if isinstance(given, Mapping) else given or []
-    tags = [tags] if isinstance(tags, str) else tags
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise bad('application-tags: need {"tag": ["a", "b"]}')
-    if any("," in tag for tag in tags):
-        raise bad("application-tags: need tags without commas")
-    return ",".join(tags)

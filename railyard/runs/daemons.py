@@ -10,11 +10,10 @@ import sys
 
 import railyard.dfs.datanode.process
 import railyard.dfs.namenode.process
-import railyard.gateway.main
 import railyard.netemu.emulator.process
 import railyard.nodemanager.process
 import railyard.resourcemanager.process.main
-from railyard.cluster.config import ClusterConfig
+from railyard.cluster.config import ClusterConfig, Daemon
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.supervisor import DaemonSpec, Supervisor
 from railyard.resourcemanager.process.recovery import is_worth_a_standby
@@ -56,13 +55,19 @@ def daemons(config: ClusterConfig) -> list[DaemonSpec]:
             DaemonSpec(
                 role="Gateway",
                 name="gateway",
-                main=railyard.gateway.main.main,
+                main=_gateway,
                 critical=False,
-                module=railyard.gateway.main.PROCESS,
+                module="railyard.gateway.process",
             )
             for _ in (() if config.http is None else (config.http,))
         ]
     )
+
+
+def _gateway(daemon: Daemon) -> None:
+    from railyard.gateway.process import main as serve  # clusters without one have no HTTP library
+
+    serve(daemon)
 
 
 def main() -> None:

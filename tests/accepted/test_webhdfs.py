@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 import requests
 
-import railyard.gateway.main
+import railyard.gateway.process
 from railyard.cluster.acceptance import Effect
 from railyard.gateway.webhdfs.parameters import PARAMETERS
 from tests.dfs.conftest import Dfs, small_topology
@@ -39,7 +39,7 @@ class Store:
 
     def __enter__(self) -> None:
         self._parent = tempfile.TemporaryDirectory(prefix="ry-")
-        mains = {"gateway": railyard.gateway.main.main}
+        mains = {"gateway": railyard.gateway.process.main}
         self._dfs = Dfs(Path(self._parent.name), small_topology(), "fast", **mains)
         self._dfs.__enter__()
         _web.append(Web(self._dfs))

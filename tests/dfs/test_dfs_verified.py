@@ -15,7 +15,7 @@ import psutil
 import pytest
 import requests
 
-import railyard.gateway.main
+import railyard.gateway.process
 from railyard.cluster.ids import rack_of
 from railyard.cluster.topologyfile import Client
 from railyard.dfs.messages import ReplicaFailed
@@ -215,7 +215,7 @@ def dfs() -> Iterator[Dfs]:
     """2 racks of 2 nodes without limits; clients write at 10 MB/s and read at 20 MB/s."""
     topology = msgspec.structs.replace(small_topology(), client=Client(uplink=10e6, downlink=20e6))
     with tempfile.TemporaryDirectory(prefix="ry-") as parent:
-        mains = {"gateway": railyard.gateway.main.main}
+        mains = {"gateway": railyard.gateway.process.main}
         with Dfs(Path(parent), topology, "fast", **mains) as dfs:
             yield dfs
 

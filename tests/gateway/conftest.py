@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import railyard.gateway.main
+import railyard.gateway.process
 from railyard.gateway.address import known_url
 from tests.dfs.conftest import Dfs, small_topology
 
@@ -29,6 +29,6 @@ class Web:
 @pytest.fixture(scope="module")
 def web() -> Iterator[Web]:
     with tempfile.TemporaryDirectory(prefix="ry-") as parent:
-        mains = {"gateway": railyard.gateway.main.main}
+        mains = {"gateway": railyard.gateway.process.main}
         with Dfs(Path(parent), small_topology(), "fast", **mains) as dfs:
             yield Web(dfs)

@@ -22,7 +22,7 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
-import railyard.gateway.main
+import railyard.gateway.process
 from railyard.gateway.address import gateway_lines, known
 from railyard.gateway.http.connections import is_of_this_user
 from railyard.gateway.shell.generic import Generic
@@ -35,7 +35,7 @@ DATA = random.Random(3).randbytes(350_000)
 def everywhere(daemon):
     """A gateway that other machines could reach, and so needs a token."""
     config = msgspec.structs.replace(daemon.config, http_host="0.0.0.0")
-    railyard.gateway.main.main(dataclasses.replace(daemon, config=config))
+    railyard.gateway.process.main(dataclasses.replace(daemon, config=config))
 
 
 class Gateway:

@@ -26,7 +26,7 @@ from railyard.cluster.topology import load_topology
 from railyard.dfs.messages import SafeModeStatus
 from railyard.gateway.address import known_url
 from railyard.gateway.page.feed import PHASES, Feed
-from railyard.gateway.page.history import EventTail, Kept, recorded
+from railyard.gateway.page.history import EventTail, RunHistory, recorded
 from railyard.gateway.page.live import Trouble
 from railyard.gateway.page.viewers import Viewers
 from railyard.jobs.workloads.measurement import measured_workload
@@ -279,8 +279,8 @@ def folder(request, tmp_path_factory):
     return path
 
 
-def rows_of(kept):
-    return [row for piece in kept.whole() for row in json.loads(piece)]
+def rows_of(history):
+    return [row for piece in history.whole() for row in json.loads(piece)]
 
 
 def of_kind(rows, kind):
@@ -430,8 +430,8 @@ def test_daemons_that_do_not_run_are_told_until_they_do(tmp_path):
 
 
 # What is kept and sent ---------------------------------------------------------------------------
-def small_kept(rows_max=10):
-    return Kept({"live": True}, rows_max)
+def small_history(rows_max=10):
+    return RunHistory({"live": True}, rows_max)
 
 
 def job_rows(number):
@@ -444,12 +444,12 @@ def job_rows(number):
 
 
 def test_of_many_jobs_the_oldest_that_have_ended_are_dropped_and_counted():
-    kept = small_kept()
-    kept.take([[0, "node", "r0n0", "r0", 1, ""], *job_rows(0)[:2]])  # this one goes on
+    history = small_history()
+    history.take([[0, "node", "r0n0", "r0", 1, ""], *job_rows(0)[:2]])  # this one goes on
     for number in range(1, 9):
-        kept.take(job_rows(number))
-        assert len(rows_of(kept)) <= 11
-    rows = rows_of(kept)
+        history.take(job_rows(number))
+        assert len(rows_of(history)) <= 11
+    rows = rows_of(history)
     left = [row[2] for row in of_kind(rows, "job")]
     assert left[0] == "j0"
     assert left[1:] == [f"j{number}" for number in range(9 - len(left) + 1, 9)]
@@ -458,14 +458,14 @@ def test_of_many_jobs_the_oldest_that_have_ended_are_dropped_and_counted():
 
 
 def test_what_is_of_no_job_is_dropped_with_the_jobs_before_it_but_for_what_still_holds():
-    kept = small_kept(rows_max=20)
-    kept.take([[0, "note", "a line was cut"]])
+    history = small_history(rows_max=20)
+    history.take([[0, "note", "a line was cut"]])
     for number in range(1, 100):
         lost = "" if number % 2 else "lost"
         pairs = [number, "pairs", [["r0", "r1", number]]]
-        kept.take([[number, "node", "r0n0", "r0", 1, lost], pairs, *job_rows(number)])
-        assert len(rows_of(kept)) <= 30
-    rows = rows_of(kept)
+        history.take([[number, "node", "r0n0", "r0", 1, lost], pairs, *job_rows(number)])
+        assert len(rows_of(history)) <= 30
+    rows = rows_of(history)
     first = of_kind(rows, "job")[0][0]
     assert [row[0] for row in of_kind(rows, "pairs")] == list(range(first + 1, 100))
     assert [row[0] for row in of_kind(rows, "node")] == list(range(first, 100))
@@ -473,14 +473,14 @@ def test_what_is_of_no_job_is_dropped_with_the_jobs_before_it_but_for_what_still
 
 
 def test_a_circuit_is_told_again_when_it_is_lit_and_when_it_ends():
-    kept = small_kept()
+    history = small_history()
     common = {"src": "r0", "dst": "r1", "coflow": "j1.r", "circuit": 1}
     told = []
     for at_s, what in ((1.0, "set-up"), (1.01, "up"), (2.0, "down")):
-        [row] = kept.take_circuits([CircuitChange(at_s=at_s, what=what, **common)], 10.0)
+        [row] = history.take_circuits([CircuitChange(at_s=at_s, what=what, **common)], 10.0)
         told.append(json.loads(row)[5:])
     assert told == [[11.0, None, None], [11.0, 11.01, None], [11.0, 11.01, 12.0]]
-    assert [row[5:] for row in of_kind(rows_of(kept), "circuit")] == [told[-1]]
+    assert [row[5:] for row in of_kind(rows_of(history), "circuit")] == [told[-1]]
 
 
 class Connection:
@@ -494,11 +494,11 @@ class Connection:
 
 def test_a_viewer_that_does_not_keep_up_is_let_go_and_others_are_not():
     async def look():
-        viewers = Viewers(small_kept())
+        viewers = Viewers(small_history())
         connection = Connection()
         with viewers._one(connection) as slow, viewers._one(None) as quick:
             for number in range(300):
-                viewers.tell_time(float(number))
+                viewers.send_time(float(number))
                 await quick.get()
             assert slow.qsize() == 1
             assert await slow.get() is None

@@ -43,7 +43,7 @@ def test_the_same_as_an_hdfs(block_bytes, length, algorithm, digest):
     checksum = FileChecksum(block_bytes)
     data = memoryview(CHECKED_DATA)[:length]
     checksum.take(data[at : at + 7001] for at in range(0, length, 7001))
-    told = checksum.told()["FileChecksum"]
+    told = checksum.as_json()["FileChecksum"]
     assert (told["algorithm"], told["bytes"][24:]) == (algorithm, digest + "00000000")
 
 
