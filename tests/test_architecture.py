@@ -114,6 +114,7 @@ PURE = (
     "netemu.schedulers",
     "resourcemanager.core",
     "resourcemanager.driving.coredriver",
+    "resourcemanager.driving.history",
     "resourcemanager.driving.report",
     "resourcemanager.driving.trace",
     "resourcemanager.interface",

@@ -157,7 +157,7 @@ class ClusterState:
             topology.derived(_stated_links).copy() if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
-        self.observer: Observer | None = None  #: is told of policies' answers
+        self.observers: list[Observer] = []  #: of policies' answers
 
     @property
     def held(self) -> int:

@@ -198,8 +198,8 @@ class Core:
         ]
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` of policies' answers and proposals from now on."""
-        self.state.observer = observer
+        """Have ``observer`` called with policies' answers and proposals from now on."""
+        self.state.observers.append(observer)
 
     def check_invariants(self, jobs: Container[JobId] | None = None) -> None:
         """Raise ``InvariantError`` if any law of the state is broken.  O(everything).

@@ -174,8 +174,8 @@ class Offers:
                     self._limits.before_offer(job)
                 decision = state.policies.tasks.offer(job, node, state.now_s)
                 asked = None
-                if state.observer is not None:
-                    state.observer.answered(job, node, decision)
+                for observer in state.observers:
+                    observer.answered(job, node, decision)
                 if isinstance(decision, Place):
                     break
                 self._keep_waiting(job, decision)

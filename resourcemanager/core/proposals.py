@@ -118,8 +118,8 @@ class Proposals:
             if kind.role not in policy.roles:
                 what = f"proposed a {type(proposal).__name__}"
                 raise policies.invalid(str(policy), what, f"that is the {kind.role} policy's")
-            if self._state.observer is not None:
-                self._state.observer.proposed(proposal)
+            for observer in self._state.observers:
+                observer.proposed(proposal)
             kind.carry_out(proposal)
             proposed = True
         return proposed

@@ -34,9 +34,8 @@ from railyard.cluster.ids import (
 )
 from railyard.netemu.record import CircuitUse
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.jobs import Job, Node
 from railyard.resourcemanager.driving.coredriver import core_for
-from railyard.resourcemanager.driving.eventlog import Step, read_log, replay_on
+from railyard.resourcemanager.driving.eventlog import Step, read_log
 from railyard.resourcemanager.driving.explanation import (
     AnyExplanation,
     AttemptStory,
@@ -48,15 +47,16 @@ from railyard.resourcemanager.driving.explanation import (
     TaskExplanation,
     header,
 )
+from railyard.resourcemanager.driving.history import Change
 from railyard.resourcemanager.driving.networkstories import (
     explain_circuit,
     explain_coflow,
     explain_flow,
     idle_times,
 )
-from railyard.resourcemanager.driving.stories import Recorder, Waits
+from railyard.resourcemanager.driving.stories import Recorder, RunObserver, Waits, replay_for
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.decisions import Decision, MoveInput, Proposal
+from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataStored,
@@ -112,10 +112,7 @@ def replayed(
     """What a replay of the run tells of a job; ``UsageError`` if it has no such job or task."""
     core = core_for(config)
     recorder = Recorder(core, job, task)
-    core.observe(recorder)
-    for step in replay_on(core, events, read_log(events)[1]):
-        recorder.take(step)
-    recorder.finish()
+    replay_for(core, events, [recorder])
     if recorder.submitted is None:
         jobs = ", ".join(core.records) or "none"
         raise UsageError(f"{job}: there is no such job in {events}; there are: {jobs}")
@@ -197,55 +194,25 @@ def explained_job(config: ClusterConfig, recorder: Recorder) -> JobExplanation:
     )
 
 
-# Explains several jobs and tasks of a run from one replay: for pages, which show many.
-#
-# Never here: which ones are worth it.
-
-
 def explain_several(events: Path, of: Iterable[str]) -> dict[str, JobExplanation | TaskExplanation]:
     """The explanations of jobs ("j3") and tasks ("j3.m7"); those not in the log are left out.
 
     Costs a replay, and about 2 us for each event and each of them.  Raises ``Diverged`` if the
     replay does not give the log's commands.
     """
-    config, logged = read_log(events)
+    config, _ = read_log(events)
     core = core_for(config)
-    recorders = {what: _recorder_of(core, what) for what in of}
-    core.observe(_All(list(recorders.values())))
-    for step in replay_on(core, events, logged):
-        for recorder in recorders.values():
-            recorder.take(step)
-    found: dict[str, JobExplanation | TaskExplanation] = {}
-    for what, recorder in recorders.items():
-        recorder.finish()
-        if recorder.submitted is not None:
-            found[what] = (
-                explained_job(config, recorder)
-                if is_job(what)
-                else explained_task(config, recorder, TaskId(what))
-            )
-    return found
-
-
-class _All:
-    """Several observers as one."""
-
-    def __init__(self, observers: Sequence[Recorder]) -> None:
-        self._observers = observers
-
-    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
-        for observer in self._observers:
-            observer.answered(job, slot, answer)
-
-    def proposed(self, proposal: Proposal) -> None:
-        for observer in self._observers:
-            observer.proposed(proposal)
-
-
-def _recorder_of(core: Core, what: str) -> Recorder:
-    if is_job(what):
-        return Recorder(core, JobId(what))
-    return Recorder(core, job_of(what), TaskId(what))
+    recorders = {
+        what: Recorder(core, job_of(what), None if is_job(what) else TaskId(what)) for what in of
+    }
+    replay_for(core, events, list(recorders.values()))
+    return {
+        what: explained_job(config, recorder)
+        if is_job(what)
+        else explained_task(config, recorder, TaskId(what))
+        for what, recorder in recorders.items()
+        if recorder.submitted is not None
+    }
 
 
 # The story of a job's stage: when it could run, what its tasks waited for, where they went.
@@ -304,8 +271,8 @@ def _planned(stories: Iterable[AttemptStory]) -> Iterable[str]:
 _BLOCKS = "where the store's own rule put each block and why: only what jobs read of it is recorded"
 
 
-class _FileLog:
-    """What a replay tells of a file: the observer of proposals about it."""
+class _FileRecorder(RunObserver):
+    """What a replay says of a file, and proposals about it."""
 
     def __init__(self, core: Core, path: str) -> None:
         self._core, self._path = core, path.rstrip("/")
@@ -315,10 +282,6 @@ class _FileLog:
         self.blocks: dict[tuple[str, int], tuple[NodeId, ...]] = {}
         self.moves: list[BlockMove] = []
         self.readers: list[FileReader] = []
-        core.observe(self)
-
-    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
-        """Slots are no concern of files."""
 
     def proposed(self, proposal: Proposal) -> None:
         if isinstance(proposal, MoveInput) and self._has(proposal.path):
@@ -332,7 +295,7 @@ class _FileLog:
             )
             self.moves.append(move)
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Step, _: Sequence[Change]) -> None:
         match step.event:
             case DataAnnounced(path=path) if self._has(path):
                 self.announced = step.at_s, step.event
@@ -380,15 +343,13 @@ class _FileLog:
 def explain_file(events: Path, config: ClusterConfig, path: str) -> FileExplanation:
     """A file, or a folder with all files in it; ``UsageError`` if no event is about it."""
     core = core_for(config)
-    log, recorded_s = _FileLog(core, path), 0.0
-    for step in replay_on(core, events, read_log(events)[1]):
-        log.take(step)
-        recorded_s = step.at_s
+    log = _FileRecorder(core, path)
+    replay_for(core, events, [log])
     if not (log.announced or log.blocks or log.readers):
         there = ", ".join(log.paths) or "none"
         raise UsageError(f"{path}: no event is about it; there are: {there}")
     return FileExplanation(
-        **header(config, path, recorded_s),
+        **header(config, path, log.last_s),
         unknown=[_BLOCKS],
         announced_s=log.announced[0] if log.announced else None,
         for_job=log.announced[1].job if log.announced else "",

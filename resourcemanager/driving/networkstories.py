@@ -14,7 +14,6 @@ from railyard.cluster.ids import FlowId, RackId, StageId, rack_of
 from railyard.netemu.record import CircuitUse
 from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.driving.coredriver import core_for
-from railyard.resourcemanager.driving.eventlog import read_log, replay_on
 from railyard.resourcemanager.driving.explanation import (
     AttemptStory,
     CircuitUsed,
@@ -25,7 +24,7 @@ from railyard.resourcemanager.driving.explanation import (
     PairStory,
     header,
 )
-from railyard.resourcemanager.driving.stories import AttemptLog, Recorder
+from railyard.resourcemanager.driving.stories import AttemptStories, Recorder, replay_for
 
 _RATES = "the rates of flows over time: a run records its links' loads, not each flow's rate"
 _CHOICE = "why the circuit policy chose a pair before others: its order of coflows is not recorded"
@@ -71,11 +70,12 @@ def explain_coflow(
         there = ", ".join(reading) or "none"
         raise UsageError(f"{stage}: there is no such coflow; {recorder.job} has {there}")
     flows = [flow for flow in recorder.attempts.flows.values() if flow.coflow == stage]
+    coflow = recorder.coflows.get(stage)
     return CoflowExplanation(
         **header(config, stage, recorder.last_s),
         unknown=_unknown(config, circuits),
-        opened_s=recorder.opened_s.get(stage),
-        closed_s=recorder.closed_s.get(stage),
+        opened_s=None if coflow is None else coflow.opened_s,
+        closed_s=None if coflow is None else coflow.closed_s,
         pairs=pairs_of(flows, circuits or ()),
         elephant_bytes=_elephant_bytes(config),
     )
@@ -96,13 +96,11 @@ def explain_circuit(
                 f"{src}-{dst}: there is no rack {rack}; need two of {racks[0]} to {racks[-1]}"
             )
     core = core_for(config)
-    log, recorded_s = AttemptLog(core.state, lambda _: True), 0.0
-    for step in replay_on(core, events, read_log(events)[1]):
-        log.take(step)
-        recorded_s = step.at_s
+    log = AttemptStories(core.state, lambda _: True)
+    replay_for(core, events, [log])
     pairs: list[PairStory] = pairs_of(log.flows.values(), circuits or ())
     return CoflowExplanation(
-        **header(config, f"{src}-{dst}", recorded_s),
+        **header(config, f"{src}-{dst}", log.last_s),
         unknown=_unknown(config, circuits),
         opened_s=None,
         closed_s=None,

@@ -400,7 +400,7 @@ def test_reservations_by_dice_among_faults_replay(tmp_path: Path, monkeypatch):
         log.close()
         steps = list(replay(path))
         assert len(steps) == path.read_text().count("\n") - 1
-        rows = chrome_trace(steps)["traceEvents"]
+        rows = chrome_trace(replay(path))["traceEvents"]
         waits = Counter(row["ph"] for row in rows if row.get("cat") == "reservation")
         assert waits["b"] == waits["e"] == sum(map(reservations, steps))
         outcomes.update(
