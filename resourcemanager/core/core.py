@@ -33,16 +33,16 @@ from railyard.cluster.messages import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed, Blame
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves, data_stored, place_data
 from railyard.resourcemanager.core.invariants import FEW_COMMANDS, History, check_invariants
-from railyard.resourcemanager.core.joblife import OUTAGE, JobLife, Outage
+from railyard.resourcemanager.core.joblife import OUTAGE, JobLife
 from railyard.resourcemanager.core.jobs import Node
-from railyard.resourcemanager.core.launches import Launches, Reruns
+from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.offers import Offers, explain, why_waiting
 from railyard.resourcemanager.core.policies import Observer
-from railyard.resourcemanager.core.proposals import Copies, Proposals, Reservations
+from railyard.resourcemanager.core.proposals import Proposals
 from railyard.resourcemanager.core.records import JobRecord
 from railyard.resourcemanager.core.shuffling.fetches import Fetch, FetchesEnded
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
@@ -82,20 +82,12 @@ class Core:
         self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
         self._history = History()
         self._shuffle = Shuffle(self.state, compile_loops=compile_loops)
-        limits = Limits(self.state)
-        self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
-        reruns = Reruns(self.state, limits)
-        launches = Launches(self.state, self._shuffle, limits, reruns)
-        self._blame = Blame(self.state, self._jobs, launches)
-        self._attempts = Attempts(
-            self.state, self._shuffle, limits, self._jobs, self._blame, launches, reruns
-        )
-        self._copies = Copies(self.state, launches, self._attempts)
+        self._jobs = JobLife(self.state, self._shuffle, records_kept)
+        launches = Launches(self.state, self._shuffle)
+        self._attempts = Attempts(self.state, self._shuffle, self._jobs, launches)
         moves = Moves(self.state)
-        reservations = Reservations(self.state, launches)
-        self._proposals = Proposals(self.state, self._attempts, self._copies, reservations, moves)
-        self._offers = Offers(self.state, launches, self._attempts, limits, self._proposals)
-        self._outage = Outage(self.state, self._jobs)
+        self._proposals = Proposals(self.state, launches, self._attempts, moves)
+        self._offers = Offers(self.state, launches, self._attempts, self._proposals)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -154,9 +146,9 @@ class Core:
         try:
             handler(event)
             if state.empty_since_s is not None:
-                self._outage.review()
+                self._jobs.review_outage()
             if state.freed and self._proposals.are_made:
-                self._copies.keep_promises()
+                self._proposals.keep_promises()
             self._offers.make()
         except InvariantError as error:
             self._history.add_to(error)
@@ -278,9 +270,9 @@ class Core:
 
     def _timer_fired(self, event: TimerFired) -> None:
         if ROOM in event.timer:
-            self._blame.room_again(event.timer)
+            self._attempts.room_again(event.timer)
         elif event.timer == OUTAGE:
-            self._outage.timer_fired()
+            self._jobs.outage_timer_fired()
         else:
             self._offers.timer_fired(event)
 

@@ -1,8 +1,10 @@
-"""What a reduce attempt has fetched, and which of its fetches are under way.
+"""What the core knows: nodes, jobs, stages, tasks, attempts.
 
-Names and numbers only, so that attempts can hold a ``Reader`` and ``shuffling`` can be above them.
+Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
+see these objects through the read-only protocols of ``views.py``.
 
-Never here: what is fetched next; see ``shuffling/shuffle.py``.
+Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
+``joblife``) change anything here.
 """
 
 from __future__ import annotations
@@ -60,15 +62,6 @@ class Reader(msgspec.Struct, frozen=True, eq=False):
     def has(self, stage: str, index: int) -> bool:
         """Whether the output of a task of a stage that it reads has arrived."""
         return bool(self.fetched[stage] >> index & 1)
-
-
-# What the core knows: nodes, jobs, stages, tasks, attempts, fetches.
-#
-# Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
-# see these objects through the read-only protocols of ``views.py``.
-#
-# Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
-# ``joblife``) change anything here.
 
 
 #: A node's position in the round of offers: its place among its rack's nodes, as they joined, then
