@@ -337,9 +337,6 @@ def _of_fetch(of_stage: StageShuffle, fetch: int, wrong: Wrong) -> None:
         wrong(reader.id, f"a flow to {reader.id} comes from {node.id}, which is lost")
 
 
-# The last events and the commands that they led to, for the text of errors.
-
-
 #: Events kept, about how many commands with them at most, and lines shown of them.
 _KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
 #: Counting goes through all events: it is done once so many more may have come.

@@ -184,12 +184,7 @@ def _subject(about: object) -> str:
     return str(getattr(named, "id", named))
 
 
-# The policies' own figures for a run's summary, asked for and checked.
-#
-# A policy that breaks here, or gives what is no number, costs its own figures only: the jobs have
-# run, and their results are right.
-
-
+# Figures for a run's summary ---------------------------------------------------------------------
 #: {policy: {figure: number}}
 Figures = dict[str, dict[str, float]]
 
@@ -202,8 +197,9 @@ _FIGURE_MAX = 1e100
 def figures_of(policies: Policies) -> tuple[Figures, list[InvalidDecision]]:
     """The figures of all policies that have any, and the errors of those that broke.
 
-    A policy goes by the section of its settings, or else by the name of its class; further ones of
-    the same name are NAME-2 and so on.
+    A policy that breaks here, or gives what is no number, costs its own figures only.  It goes by
+    the section of its settings, or else by the name of its class; further ones of the same name are
+    NAME-2 and so on.
     """
     found: Figures = {}
     broken: list[InvalidDecision] = []

@@ -215,11 +215,6 @@ def explain_several(events: Path, of: Iterable[str]) -> dict[str, JobExplanation
     }
 
 
-# The story of a job's stage: when it could run, what its tasks waited for, where they went.
-#
-# Pure.  Never here: replaying.
-
-
 _PLANS_MAX = 10
 #: Figures in a reason that differ from attempt to attempt, such as seconds waited.
 _DECIMALS = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
@@ -263,9 +258,6 @@ def _whys(stories: Iterable[AttemptStory]) -> dict[str, int]:
 
 def _planned(stories: Iterable[AttemptStory]) -> Iterable[str]:
     return (story.chosen.planned for story in stories if story.chosen and story.chosen.planned)
-
-
-# Explains a file: where its replicas were to go, which blocks were moved and why, who reads it.
 
 
 _BLOCKS = "where the store's own rule put each block and why: only what jobs read of it is recorded"

@@ -268,9 +268,6 @@ AnyExplanation = (
 )
 
 
-# What all explanations begin with.
-
-
 def header(config: ClusterConfig, what: str, recorded_s: float) -> dict[str, Any]:
     """The fields that all explanations have."""
     return {

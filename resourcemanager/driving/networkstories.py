@@ -1,4 +1,4 @@
-"""Explains flows, coflows and circuits, as far as orders, ends and the record of circuits tell.
+"""What flows, coflows and circuits went by, as far as orders, ends and the record of circuits tell.
 
 Never here: rates, which no run records flow by flow.
 """
@@ -133,11 +133,6 @@ def _unknown(config: ClusterConfig, circuits: Sequence[CircuitUse] | None) -> li
     if _elephant_bytes(config) is None:
         return [_RATES]
     return [_RATES, _NO_CIRCUITS if circuits is None else _CHOICE]
-
-
-# What fetches waited for: the times in which an attempt fetched nothing, and what flows went by.
-#
-# Pure.  Never here: replaying.
 
 
 def idle_times(story: AttemptStory) -> list[Idle]:

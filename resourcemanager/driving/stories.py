@@ -350,11 +350,6 @@ class AttemptStories(RunObserver):
             story.fetches.append(fetched)
 
 
-# For how long a pending task waited for what, what its job answered, and who had slots meanwhile.
-#
-# Never here: attempts; see ``attempts.py``.
-
-
 #: Figures in a reason, which may change while it stays the same; not those of ids, such as r1.
 _FIGURES = re.compile(r"(?<![a-z\d])\d[\d.,:e+-]*")
 #: What a task can only wait for before it could have had a slot.
@@ -362,7 +357,7 @@ _NOT_RUNNABLE = ("shuffle", "sources")
 
 
 class Waits:
-    """What one task went through while it was pending."""
+    """What a pending task waited for, what its job answered, and who had slots meanwhile."""
 
     def __init__(self) -> None:
         self.waits: list[Waited] = []

@@ -273,9 +273,7 @@ class TaskHistory:
             dropped.drop()
 
 
-# Answers about one job: its stages and settings, and its tasks with their attempts.  Pure.
-
-
+# Answers about one job ---------------------------------------------------------------------------
 _SETTINGS_MAX = 50
 _GIVEN_MAX = 100
 _LETTERS_MAX = 500

@@ -147,7 +147,7 @@ def test_nothing_is_left_of_jobs_without_records():
     history = w.history
     assert list(history._jobs) == ["j4", "j5"]
     assert history._weight_bytes == sum(job.weight_bytes for job in history._jobs.values())
-    assert not (history._history.held or history._history.reserved or history._history._fetches)
+    assert history._history.held == history._history.reserved == history._history._fetches == {}
 
 
 def test_ids_of_jobs_are_reserved_and_used_once():

@@ -315,12 +315,9 @@ def place_and_reader(fetch: int) -> tuple[int, int]:
     return fetch >> READER_BITS & PLACES, fetch & READERS
 
 
-# What a core and whoever drives it tell each other of many fetches at once.
-#
+# Messages about many fetches ---------------------------------------------------------------------
 # Fetches have numbers here, and names in the messages of a cluster: ``Core.handle`` gives and takes
 # those, ``Core.handle_together`` these.  They never leave the process.
-
-
 class FetchesEnded(Event, frozen=True, kw_only=True):
     """Fetches have brought all that they were to bring, in this order."""
 
