@@ -19,6 +19,7 @@ Times are seconds of the core's clock, bytes the model's.  Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from railyard.cluster.ids import AttemptId, JobId, NodeId, TaskId, job_of, rack_of, task_of
@@ -53,47 +54,52 @@ class Feed(Observer):
     """Makes rows of the steps of a core; it observes that core's policies."""
 
     def __init__(self, core: Core, period_s: float = 0.5) -> None:
-        """``period_s``: at most so often is told how far jobs are."""
+        """``period_s``: at most so often there are rows with how far jobs are."""
         self._core = core
         self._period_s = period_s
+        self._at_s = 0.0
         self._rows: list[Row] = []
         #: why a task goes to a node, and why it was its job's turn
         self._whys: dict[tuple[TaskId, NodeId], tuple[str, str]] = {}
         self._history = History()
-        self._told_fetching: dict[AttemptId, bool] = {}
-        self._pairs: dict[tuple[str, str], int] = {}
-        self._told: dict[JobId, Row] = {}  #: each job's latest status
-        self._told_s = float("-inf")
+        self._fetching: dict[AttemptId, bool] = {}  #: whether it does, by the latest row
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._statuses: dict[JobId, Row] = {}  #: each job's latest
+        self._statuses_s = float("-inf")
         core.observe(self)
 
     def take(self, step: Step) -> None:
         """Add what an event and its commands show."""
-        at_s = round(step.at_s, 3)
+        self._at_s = round(step.at_s, 3)
         match step.event:
-            case JobSubmitted():
-                self._job(step.event, at_s)
+            case JobSubmitted() as job:
+                stages = {stage.name: stage.tasks for stage in job.stages}
+                first = [stage.name for stage in job.stages if not stage.reads]
+                self._add("job", job.job, job.name, job.queue, job.user, stages, first)
             case AttemptStarted(attempt=attempt):
-                self._rows.append([at_s, "start", attempt])
+                self._add("start", attempt)
         for what, span in self._history.take(step.state, step.at_s, step.event, step.commands):
             match span:
                 case NodeSpan():
-                    self._node(span.id, at_s)
+                    self._node(span.id)
                 case AttemptSpan():
-                    self._attempt(what, span, at_s)
+                    self._attempt(what, span)
                 case FetchSpan(outcome="finished", order=order) if span.crosses:
-                    pair = rack_of(order.src), rack_of(order.dst)
-                    self._pairs[pair] = self._pairs.get(pair, 0) + order.size_bytes
+                    self._pairs[rack_of(order.src), rack_of(order.dst)] += order.size_bytes
         for command in step.commands:
             if isinstance(command, EndJob):
-                self._job_ends(command.job, at_s)
-        if at_s >= self._told_s + self._period_s:
-            self._told_s = at_s
-            self._tell(at_s)
+                self._job_ends(command.job)
+        if self._at_s >= self._statuses_s + self._period_s:
+            self._statuses_s = self._at_s
+            self._add_statuses()
 
     def drain(self) -> list[Row]:
-        """The rows since it was asked last."""
+        """The rows since the last call."""
         rows, self._rows = self._rows, []
         return rows
+
+    def _add(self, kind: str, *row: object) -> None:
+        self._rows.append([self._at_s, kind, *row])
 
     # As an observer ------------------------------------------------------------------------------
     def answered(self, job: Job, slot: Node, answer: Decision) -> None:
@@ -117,70 +123,62 @@ class Feed(Observer):
         self._whys[task, node] = why[:_WHY_LETTERS_MAX], turn[:_WHY_LETTERS_MAX]
 
     # What happened -------------------------------------------------------------------------------
-    def _node(self, name: NodeId, at_s: float) -> None:
+    def _node(self, name: NodeId) -> None:
         node = self._core.state.nodes[name]
         lost = "" if node.alive else node.lost_because or "lost"
-        self._rows.append([at_s, "node", name, node.rack, node.slots, lost, node.draining])
+        self._add("node", name, node.rack, node.slots, lost, node.draining)
 
-    def _job(self, event: JobSubmitted, at_s: float) -> None:
-        stages = {stage.name: stage.tasks for stage in event.stages}
-        first = [stage.name for stage in event.stages if not stage.reads]
-        about = [event.job, event.name, event.queue, event.user, stages, first]
-        self._rows.append([at_s, "job", *about])
-
-    def _attempt(self, what: str, span: AttemptSpan, at_s: float) -> None:
+    def _attempt(self, what: str, span: AttemptSpan) -> None:
         node = span.node.id
         if what == "slot":
             level = "" if span.attempt is None else span.attempt.level
             whys = self._whys.pop((task_of(span.id), node), ("", ""))
-            self._rows.append([at_s, "launch", span.id, node, span.lane, level, *whys])
+            self._add("launch", span.id, node, span.lane, level, *whys)
         elif what == "began" and span.reserved:
             why, _ = self._whys.pop((task_of(span.id), node), ("", ""))
-            self._rows.append([at_s, "reserve", span.id, node, why])
+            self._add("reserve", span.id, node, why)
         elif what == "ended":
-            self._told_fetching.pop(span.id, None)
+            self._fetching.pop(span.id, None)
             late = span.success is not None and span.outcome == "killed"
             how = "lost" if late else _OUTCOMES.get(span.outcome, span.outcome)
             phases = [[PHASES[name], round(s, 3)] for name, s in span.phases_s().items()]
-            self._rows.append([at_s, "end", span.id, how, phases])
+            self._add("end", span.id, how, phases)
 
     # Jobs ----------------------------------------------------------------------------------------
-    def _job_ends(self, job: JobId, at_s: float) -> None:
+    def _job_ends(self, job: JobId) -> None:
         record = self._core.records.get(job)
         if record is None:
             return
-        self._tell_status(job_status(self._core, record, None), at_s)
-        self._tell_pairs(at_s)
-        self._told.pop(job, None)
-        self._rows.append([at_s, "done", job, bool(record.ok), record.reason, record.stopped])
+        self._add_status(job_status(self._core, record, None))
+        self._add_pairs()
+        self._statuses.pop(job, None)
+        self._add("done", job, bool(record.ok), record.reason, record.stopped)
         for known in [key for key in self._whys if job_of(key[0]) == job]:
             del self._whys[known]
 
-    def _tell(self, at_s: float) -> None:
+    def _add_statuses(self) -> None:
         """Add how far jobs are, who fetches, and what was fetched from rack to rack."""
         for job in self._core.state.jobs.values():
-            self._tell_status(job_status(self._core, job.record, job), at_s)
-        history = self._history
-        for span in (*history.reserved.values(), *history.held.values()):
+            self._add_status(job_status(self._core, job.record, job))
+        for span in (*self._history.reserved.values(), *self._history.held.values()):
             fetches = span.open_fetches > 0
-            if self._told_fetching.get(span.id, False) != fetches:
-                self._told_fetching[span.id] = fetches
-                self._rows.append([at_s, "fetch", span.id, fetches])
-        self._tell_pairs(at_s)
+            if self._fetching.get(span.id, False) != fetches:
+                self._fetching[span.id] = fetches
+                self._add("fetch", span.id, fetches)
+        self._add_pairs()
 
-    def _tell_pairs(self, at_s: float) -> None:
+    def _add_pairs(self) -> None:
         if self._pairs:
-            pairs = [[src, dst, count] for (src, dst), count in self._pairs.items()]
-            self._rows.append([at_s, "pairs", pairs])
+            self._add("pairs", [[src, dst, count] for (src, dst), count in self._pairs.items()])
             self._pairs.clear()
 
-    def _tell_status(self, status: JobStatus, at_s: float) -> None:
+    def _add_status(self, status: JobStatus) -> None:
         record = self._core.records[status.job]
         row = [
             *("status", status.job, status.state, round(status.progress, 3), status.waiting),
             *(list(status.locality), status.shuffled_bytes, record.shuffle_bytes),
             status.cross_rack_bytes,
         ]
-        if self._told.get(status.job) != row:
-            self._told[status.job] = row
-            self._rows.append([at_s, *row])
+        if self._statuses.get(status.job) != row:
+            self._statuses[status.job] = row
+            self._rows.append([self._at_s, *row])
