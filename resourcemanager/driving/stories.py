@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
+from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, TaskId, job_of, task_of
 from railyard.cluster.messages import AttemptSucceeded
 from railyard.resourcemanager.core.cluster import ClusterState
@@ -17,6 +19,7 @@ from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Node, Stage, Task
 from railyard.resourcemanager.core.offers import cause_of
 from railyard.resourcemanager.core.policies import Observer
+from railyard.resourcemanager.driving.coredriver import core_for
 from railyard.resourcemanager.driving.eventlog import Step, read_log, replay_on
 from railyard.resourcemanager.driving.explanation import (
     Answered,
@@ -53,6 +56,7 @@ _Asked = tuple[str, float]  #: the node with an offered slot, and when
 class RunObserver(Observer):
     """Notes what a run that is replayed says of something, and why policies decided so."""
 
+    config: ClusterConfig  #: of the run
     last_s = 0.0  #: the time of the record's last event, once it is over
 
     def take(self, step: Step, changes: Sequence[Change]) -> None:
@@ -61,22 +65,38 @@ class RunObserver(Observer):
     def finish(self) -> None:
         """The record is over."""
 
+    def header(self, what: str) -> dict[str, Any]:
+        """The fields that all explanations have."""
+        return {
+            "what": what,
+            "scheduler": self.config.scheduler,
+            "flow_scheduler": self.config.flow_scheduler,
+            "recorded_s": self.last_s,
+        }
 
-def replay_for(core: Core, events: Path, observers: Sequence[RunObserver]) -> None:
-    """Have a fresh core handle a run's events for these observers.
+
+Noting = TypeVar("Noting", bound=RunObserver)
+
+
+def replay_for(events: Path, makes: Iterable[Callable[[Core], Noting]]) -> list[Noting]:
+    """Have a fresh core handle a run's events; returns its observers, each made of that core.
 
     Raises ``Diverged`` if that does not give the log's commands.
     """
-    history = History()
+    config, logged = read_log(events)
+    core, history = core_for(config), History()
+    observers = [make(core) for make in makes]
     for one in observers:
+        one.config = config
         core.observe(one)
-    for step in replay_on(core, events, read_log(events)[1]):
+    for step in replay_on(core, events, logged):
         changes = history.take(step.state, step.at_s, step.event, step.commands)
         for one in observers:
             one.last_s = step.at_s
             one.take(step, changes)
     for one in observers:
         one.finish()
+    return observers
 
 
 class Recorder(RunObserver):
@@ -86,9 +106,10 @@ class Recorder(RunObserver):
     """
 
     def __init__(self, core: Core, job: JobId, task: TaskId | None = None) -> None:
-        self._core, self._state = core, core.state
+        self._state = core.state
         self.job = job
         self._task = task
+        self.jobs: list[JobId] = []  #: all that were submitted
         self.submitted: JobSubmitted | None = None
         self.submitted_s = 0.0
         self.ended_s: float | None = None
@@ -126,8 +147,10 @@ class Recorder(RunObserver):
     # Steps ---------------------------------------------------------------------------------------
     def take(self, step: Step, changes: Sequence[Change]) -> None:
         """Note what a step has changed."""
-        if isinstance(step.event, JobSubmitted) and step.event.job == self.job:
-            self.submitted, self.submitted_s = step.event, step.at_s
+        if isinstance(step.event, JobSubmitted):
+            self.jobs.append(step.event.job)
+            if step.event.job == self.job:
+                self.submitted, self.submitted_s = step.event, step.at_s
         if self.submitted is None or (self.ended_s is not None and self._is_over()):
             return
         self.attempts.take(step, changes)
