@@ -45,6 +45,7 @@ from railyard.cluster.messages import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, Liveness, Ocs, RackShape
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.interface.commands import (
@@ -347,7 +348,7 @@ class TinyCluster(CoreDriver):
     # ---------------------------------------------------------------------------------------------
     def _handle(self, event: Event) -> list[Command]:
         commands = super()._handle(event)
-        self.core.check_invariants()
+        check_core(self.core)
         return commands
 
     def _set_timer(self, command: SetTimer) -> None:

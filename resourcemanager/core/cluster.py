@@ -1,6 +1,6 @@
 """The cluster as the core knows it: who holds which slot, which offers are due, where data is.
 
-Each change here keeps the counts in step with one another; ``invariants.py`` checks that they are.
+Each change here keeps the counts in step with one another (``tests/oracles/invariants.py``).
 
 Never here: decisions.
 """

@@ -1,7 +1,7 @@
 """What the core knows: nodes, jobs, stages, tasks, attempts.
 
-Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
-see these objects through the read-only protocols of ``views.py``.
+Every field states its shape and the laws that it obeys, which ``tests/oracles/invariants.py``
+checks.  Policies see these objects through the read-only protocols of ``views.py``.
 
 Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
 ``joblife``) change anything here.
@@ -9,7 +9,7 @@ Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -34,9 +34,6 @@ class ReaderRows(Protocol):
     def fetched(self, reader: int) -> Mapping[str, int]:
         """{Stage read: bit set of the tasks with output that has arrived}."""
 
-    def sources_of(self, reader: int) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-
 
 class Reader(msgspec.Struct, frozen=True, eq=False):
     """How far a reduce attempt's fetching is."""
@@ -53,11 +50,6 @@ class Reader(msgspec.Struct, frozen=True, eq=False):
     def fetched(self) -> Mapping[str, int]:
         """{Stage read: bit set of the tasks with output that has arrived}.  O(outputs)."""
         return self.rows.fetched(self.number)
-
-    @property
-    def sources(self) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-        return self.rows.sources_of(self.number)
 
     def has(self, stage: str, index: int) -> bool:
         """Whether the output of a task of a stage that it reads has arrived."""

@@ -9,7 +9,7 @@ Never here: who may fetch; see ``shuffle.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -301,10 +301,6 @@ class StageShuffle:
             for output in log[: int(self.arrays.arrived[place, reader])]:
                 bits[output.task.stage.name] |= 1 << output.task.index
         return bits
-
-    def sources_of(self, reader: int) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-        return {self.node_of(fetch).id for fetch in self.under_way(reader)}
 
     def _nothing(self) -> dict[str, int]:
         return dict.fromkeys([source.name for source in self.stage.reads], 0)
