@@ -1,4 +1,4 @@
-"""A tiny cluster in virtual time: the real core, with attempts that take a fixed time.
+"""A tiny cluster in virtual time: the real core and driver; attempts take a fixed time.
 
     c = tiny_cluster(racks=2, nodes=2, slots=1, scheduler="delay", node_wait_s=5.0)
     c.store("in", blocks={"b0": ["r0n0"]})
@@ -28,6 +28,7 @@ from railyard.cluster.messages import (
     AttemptSucceeded,
     BeginAttempt,
     CancelFlow,
+    DiscardJob,
     DrainStarted,
     FlowFailed,
     FlowFinished,
@@ -44,8 +45,18 @@ from railyard.cluster.messages import (
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Links, Liveness, Ocs, RackShape
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.interface.commands import CommitJob, EndJob, MoveBlock, SetTimer
+from railyard.resourcemanager.driving.coredriver import CoreDriver
+from railyard.resourcemanager.interface.commands import (
+    CloseCoflow,
+    CommitJob,
+    EndJob,
+    MoveBlock,
+    OpenCoflow,
+    PlaceData,
+    SetTimer,
+)
 from railyard.resourcemanager.interface.events import (
     DataBlock,
     DataStored,
@@ -119,13 +130,13 @@ class Run:
         return [(task, when) for task, _, when in self.placements if task.startswith(prefix)]
 
 
-class TinyCluster:
-    """The core, a heap of events, and running attempts."""
+class TinyCluster(CoreDriver):
+    """The core's driver with a heap of events, and running attempts."""
 
     def __init__(self, core: Core, shape: Topology, *, flow_s: float, kill_s: float) -> None:
-        self.core = core
+        super().__init__(core, self, None)
         self.topology = shape
-        self.now_s = 0.0
+        self._now_s = 0.0
         self.flow_s = flow_s
         self.kill_s = kill_s
         self.failure: AttemptFailure = lambda attempt, node: None
@@ -144,6 +155,27 @@ class TinyCluster:
         self._workers: dict[AttemptId, _Worker] = {}
         self._timers: dict[str, float] = {}
         self._run = Run(placements=[], ended={}, ended_s={}, unfinished=[])
+        self.on(LaunchAttempt, self._launch)
+        self.on(BeginAttempt, self._begin)
+        self.on(KillAttempt, lambda order: self._kill(order.attempt))
+        self.on(StartFlow, self._start_flow)
+        self.on(CancelFlow, self._cancel_flow)
+        self.on(MoveBlock, self._move)
+        self.on(CommitJob, lambda order: self._push(self.now_s, JobCommitted(job=order.job)))
+        self.on(EndJob, self._end_job)
+        for ignored in (PlaceData, OpenCoflow, CloseCoflow, DiscardJob):
+            self.on(ignored, lambda _: None)
+
+    @property
+    def now_s(self) -> float:
+        """The virtual time."""
+        return self._now_s
+
+    def write(self, at_s: float, event: Event, commands: Sequence[Command] = ()) -> None:
+        """Keep an event of the core and its commands, as the log of events does."""
+        self.events.append((at_s, event))
+        self.led_to.append(list(commands))
+        self.commands += [(at_s, command) for command in commands]
 
     # Files, jobs, nodes --------------------------------------------------------------------------
     def store(
@@ -287,13 +319,13 @@ class TinyCluster:
         """Run until the heap is empty, or up to and including ``until_s``."""
         while self._heap and (until_s is None or self._heap[0][0] <= until_s):
             when_s, _, event = heapq.heappop(self._heap)
-            self.now_s = when_s
+            self._now_s = when_s
             if callable(event):
                 event()
             else:
                 self._deliver(event)
         if until_s is not None:
-            self.now_s = until_s
+            self._now_s = until_s
         self._run.unfinished = sorted(self.core.state.jobs)
         return self._run
 
@@ -313,17 +345,20 @@ class TinyCluster:
         """The reason why a pending task has no slot."""
         return self.core.why_waiting(TaskId(task))
 
-    def feed(self, event: Event) -> None:
-        """Give the core an event, check its invariants, and carry out its commands."""
-        self.events.append((self.now_s, event))
-        commands = self.core.handle(event, self.now_s)
-        self.led_to.append(commands)
-        self.core.check_invariants()
-        for command in commands:
-            self.commands.append((self.now_s, command))
-            self._carry_out(command)
-
     # ---------------------------------------------------------------------------------------------
+    def _handle(self, event: Event) -> list[Command]:
+        commands = super()._handle(event)
+        check_core(self.core)
+        return commands
+
+    def _set_timer(self, command: SetTimer) -> None:
+        self._timers[command.timer] = command.at_s
+        self._push(command.at_s, TimerFired(timer=command.timer))
+
+    def _end_job(self, order: EndJob) -> None:
+        self._run.ended[order.job] = order.reason
+        self._run.ended_s[order.job] = self.now_s
+
     def _push(self, when_s: float, event: Event | Callable[[], None]) -> None:
         heapq.heappush(self._heap, (when_s, next(self._sequence), event))
 
@@ -350,29 +385,6 @@ class TinyCluster:
                 return
         self.feed(event)
 
-    def _carry_out(self, command: Command) -> None:
-        match command:
-            case LaunchAttempt():
-                self._launch(command)
-            case BeginAttempt():
-                self._begin(command)
-            case KillAttempt(attempt=attempt):
-                self._kill(attempt)
-            case StartFlow():
-                self._start_flow(command)
-            case CancelFlow(flow=flow):
-                self._cancel_flow(flow)
-            case SetTimer(timer=timer, at_s=at_s):
-                self._timers[timer] = at_s
-                self._push(at_s, TimerFired(timer=timer))
-            case MoveBlock():
-                self._move(command)
-            case CommitJob(job=job):
-                self._push(self.now_s, JobCommitted(job=job))
-            case EndJob(job=job, reason=reason):
-                self._run.ended[job] = reason
-                self._run.ended_s[job] = self.now_s
-
     def _move(self, move: MoveBlock) -> None:
         failed = self.move_failure(move)
         moved = InputMoved(path=move.path, block=move.block, nodes=self._after(move))
@@ -392,10 +404,10 @@ class TinyCluster:
             ending = self.flow_failure(flow) or FlowFinished(flow=flow.flow)
             self._push(self.now_s + self.flow_s * self.stretch(), ending)
 
-    def _cancel_flow(self, flow: FlowId) -> None:
-        worker = self._reader_of(flow)
+    def _cancel_flow(self, order: CancelFlow) -> None:
+        worker = self._reader_of(order.flow)
         if worker is not None:
-            worker.flows.pop(flow, None)
+            worker.flows.pop(order.flow, None)
 
     def _reader_of(self, flow: FlowId) -> _Worker | None:
         """The running attempt that reads a flow; flows are named READER:NODE:NUMBER."""

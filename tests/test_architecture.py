@@ -126,6 +126,7 @@ PURE = (
     "netemu.schedulers",
     "resourcemanager.core",
     "resourcemanager.driving.coredriver",
+    "resourcemanager.driving.history",
     "resourcemanager.driving.report",
     "resourcemanager.driving.trace",
     "resourcemanager.interface",

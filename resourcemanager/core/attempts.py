@@ -25,10 +25,10 @@ from railyard.cluster.messages import (
     FlowFailed,
 )
 from railyard.cluster.messaging.wire import BYTES_MAX, Event
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.joblife import JobLife
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.launches import Launches, Reruns, fetched_bytes
+from railyard.resourcemanager.core.launches import Launches, fetched_bytes
 from railyard.resourcemanager.core.records import (
     COUNTED_TOO_FAR,
     COUNTERS_MAX,
@@ -50,6 +50,15 @@ class AttemptsProgressed(Event, frozen=True, kw_only=True):
     reports: Sequence[tuple[AttemptId, float]]  #: as of ``AttemptProgressed``
 
 
+#: A job is not offered the slots of a node on which so many of its attempts failed;
+#: mapreduce.job.maxtaskfailures.per.tracker.
+BLAME_MAX = 3
+#: Nor, for so many seconds, those of a node where one of them found no room on the disk.
+NO_ROOM_S = 10.0
+#: Stands between job and node in the name of the timer that ends this.
+ROOM = ".room."
+
+
 class Attempts:
     """Handles what happens to attempts."""
 
@@ -57,19 +66,13 @@ class Attempts:
         self,
         state: ClusterState,
         shuffle: Shuffle,
-        limits: Limits,
         jobs: JobLife,
-        blame: Blame,
         launches: Launches,
-        reruns: Reruns,
     ) -> None:
         self._state = state
         self._shuffle = shuffle
-        self._limits = limits
         self._jobs = jobs
-        self._blame = blame
         self._launches = launches
-        self._reruns = reruns
         copies = state.policies.copies
         self.keep = type(copies).first_counts is not CopyPolicy.first_counts  #: outputs, at times
 
@@ -169,7 +172,7 @@ class Attempts:
             self._end(attempt, "failed")
         if job.state == "running":
             job.record.failed += 1
-            self._blame.count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
+            self._count_failure(attempt, event.reason, event.stderr, no_room=event.no_room)
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
@@ -190,7 +193,7 @@ class Attempts:
     def reconsider(self, job: Job) -> None:
         """Ask the policies again about a job that runs: its slots, its fetches, its tasks."""
         for stage in job.stages.values():
-            self._limits.review_readers(stage)
+            self._state.review_readers(stage)
         for stage in job.reduces:
             if stage.live:
                 self._shuffle.review(stage)
@@ -240,7 +243,7 @@ class Attempts:
                     stage.job.record.killed += len(lost)
                     task.kept = tuple(each for each in task.kept if each not in lost)
                 if task.state == "kept" and not task.kept:
-                    self._reruns.make_pending(task, "missed, as its output is lost")
+                    self._launches.make_pending(task, "missed, as its output is lost")
 
     # What is lost --------------------------------------------------------------------------------
     def node_lost(self, node: Node) -> None:
@@ -248,7 +251,7 @@ class Attempts:
         self._shuffle.source_lost(node)
         self._end_all_on(node)
         for job in self._state.jobs.values():
-            self._blame.node_lost(job, node)
+            self._forgive(job, node)
             for stage in job.stages.values():
                 self._lose_outputs_on(stage, node)
 
@@ -271,7 +274,7 @@ class Attempts:
     def drain(self, node: Node, *, kill: bool) -> None:
         """Leave a node no reservations, and if ``kill`` no attempts; its output stays."""
         for job in self._state.jobs.values():
-            self._blame.node_lost(job, node)
+            self._forgive(job, node)
         for reservation in list(node.reserved.values()):
             self._launches.withdraw(reservation, f"{node.id} is drained")
         if kill:
@@ -290,9 +293,61 @@ class Attempts:
             self._lose_output(output)
             if to_blame and output.task.stage.job.state == "running":
                 reason = f"its output could not be fetched by {reader.id}: {event.reason}"
-                self._blame.count_failure(output, reason, "")
+                self._count_failure(output, reason, "")
         if reader.ended_s is None:
             self._shuffle.try_again(reader, node)
+
+    # Failures, and nodes that jobs avoid for them ------------------------------------------------
+    def _count_failure(
+        self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
+    ) -> None:
+        """Blame task and node; too many failures of a task end its job."""
+        task, job, node = attempt.task, attempt.task.stage.job, attempt.node
+        task.failures += 1
+        failure = TaskFailure(
+            task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
+        )
+        job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
+        if no_room:
+            self._avoid_for_a_time(job, node)
+        else:
+            job.blame[node.id] = job.blame.get(node.id, 0) + 1
+        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
+            self._avoid(job, node)
+        if task.failures >= task.stage.max_attempts:
+            tries = f"{task.failures} of {task.stage.max_attempts} attempts"
+            self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
+
+    def room_again(self, timer: str) -> None:
+        """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
+        job_id, _, node = timer.partition(ROOM)
+        job = self._state.jobs.get(JobId(job_id))
+        if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
+            return
+        if NodeId(node) in job.avoid:
+            del job.avoid[NodeId(node)]
+            self._state.ask(job)
+
+    def _forgive(self, job: Job, lost: Node) -> None:
+        """Forgive nodes if the job would avoid too many of those that are left."""
+        job.avoid.pop(lost.id, None)
+        while len(job.avoid) > self._state.avoidable():
+            job.avoid.popitem()
+            self._state.ask(job)
+
+    def _avoid(self, job: Job, node: Node) -> None:
+        """Offer the job no slots of the node, and have none reserved for it there."""
+        job.avoid[node.id] = None
+        for attempt in list(node.reserved.values()):
+            if attempt.task.stage.job is job:
+                self._launches.withdraw(attempt, f"{job.id} avoids {node.id}")
+
+    def _avoid_for_a_time(self, job: Job, node: Node) -> None:
+        """Keep a job off a node with a full disk, if enough other nodes are left."""
+        if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
+            self._avoid(job, node)
+            until_s = self._state.now_s + NO_ROOM_S
+            self._state.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))
 
     # ---------------------------------------------------------------------------------------------
     def _known(self, attempt: AttemptId) -> Attempt | None:
@@ -344,7 +399,7 @@ class Attempts:
         if stage.readers:
             stage.job.record.shuffle_bytes += fetched_bytes(attempt)
             self._shuffle.output_ready(attempt)
-            self._limits.review_readers(stage)
+            self._state.review_readers(stage)
         if stage.done == stage.needed:
             if stage.reads:
                 self._shuffle.stage_done(stage)
@@ -385,7 +440,7 @@ class Attempts:
         if task.kept:
             self.take(task.kept[0])
         else:
-            self._reruns.make_pending(task, "left by its last attempt")
+            self._launches.make_pending(task, "left by its last attempt")
 
     def _lose_outputs_on(self, stage: Stage, node: Node) -> None:
         outputs = stage.outputs.pop(node.id, ())
@@ -403,7 +458,7 @@ class Attempts:
         if stage.job.state != "running" or task.winner is not attempt:
             return
         if any(_is_to_fetch(reader, task) for reader in stage.readers):
-            self._reruns.run_again(task)
+            self._launches.run_again(task)
         else:
             stage.unreadable[task.index] = task
 
@@ -420,78 +475,3 @@ def _is_to_fetch(stage: Stage, task: Task) -> bool:
 
 def _has(attempt: Attempt, task: Task) -> bool:
     return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
-
-
-# Failures: which task and which node they are blamed on, and which nodes a job avoids for it.
-#
-# Never here: what a failed attempt leaves to be done; see ``attempts.py``.
-
-
-#: A job is not offered the slots of a node on which so many of its attempts failed;
-#: mapreduce.job.maxtaskfailures.per.tracker.
-BLAME_MAX = 3
-#: Nor, for so many seconds, those of a node where one of them found no room on the disk.
-NO_ROOM_S = 10.0
-#: Stands between job and node in the name of the timer that ends this.
-ROOM = ".room."
-
-
-class Blame:
-    """Counts failures, and keeps jobs off nodes."""
-
-    def __init__(self, state: ClusterState, jobs: JobLife, launches: Launches) -> None:
-        self._state = state
-        self._jobs = jobs
-        self._launches = launches
-
-    def count_failure(
-        self, attempt: Attempt, reason: str, stderr: str, *, no_room: bool = False
-    ) -> None:
-        """Blame task and node; too many failures of a task end its job."""
-        task, job, node = attempt.task, attempt.task.stage.job, attempt.node
-        task.failures += 1
-        failure = TaskFailure(
-            task=task.id, attempt=attempt.id, node=node.id, reason=reason, stderr=stderr
-        )
-        job.record.failures = [*job.record.failures, failure][-FAILURES_KEPT:]
-        if no_room:
-            self._avoid_for_a_time(job, node)
-        else:
-            job.blame[node.id] = job.blame.get(node.id, 0) + 1
-        if job.blame.get(node.id, 0) >= BLAME_MAX and len(job.avoid) < self._state.avoidable():
-            self._avoid(job, node)
-        if task.failures >= task.stage.max_attempts:
-            tries = f"{task.failures} of {task.stage.max_attempts} attempts"
-            self._jobs.fail(job, f"task {task.id} failed {tries}, the last on {node.id}: {reason}")
-
-    def room_again(self, timer: str) -> None:
-        """Offer a job the slots of a node again that it was kept off by ``_avoid_for_a_time``."""
-        job_id, _, node = timer.partition(ROOM)
-        job = self._state.jobs.get(JobId(job_id))
-        if job is None or job.blame.get(NodeId(node), 0) >= BLAME_MAX:
-            return
-        if NodeId(node) in job.avoid:
-            del job.avoid[NodeId(node)]
-            self._state.ask(job)
-
-    def node_lost(self, job: Job, lost: Node) -> None:
-        """Forgive nodes if the job would avoid too many of those that are left."""
-        job.avoid.pop(lost.id, None)
-        while len(job.avoid) > self._state.avoidable():
-            job.avoid.popitem()
-            self._state.ask(job)
-
-    # ---------------------------------------------------------------------------------------------
-    def _avoid(self, job: Job, node: Node) -> None:
-        """Offer the job no slots of the node, and have none reserved for it there."""
-        job.avoid[node.id] = None
-        for attempt in list(node.reserved.values()):
-            if attempt.task.stage.job is job:
-                self._launches.withdraw(attempt, f"{job.id} avoids {node.id}")
-
-    def _avoid_for_a_time(self, job: Job, node: Node) -> None:
-        """Keep a job off a node with a full disk, if enough other nodes are left."""
-        if node.id not in job.avoid and len(job.avoid) < self._state.avoidable():
-            self._avoid(job, node)
-            until_s = self._state.now_s + NO_ROOM_S
-            self._state.emit(SetTimer(timer=f"{job.id}{ROOM}{node.id}", at_s=until_s))

@@ -1,6 +1,6 @@
-"""The blocks of the files that jobs read, as the block store reported last.
+"""The cluster as the core knows it: who holds which slot, which offers are due, where data is.
 
-Known only where a policy uses them (``Policy.uses_data``).  A block's node may be lost since.
+Each change here keeps the counts in step with one another (``tests/oracles/invariants.py``).
 
 Never here: decisions.
 """
@@ -39,7 +39,10 @@ class InputBlock:
 
 
 class StoredData:
-    """{path: blocks} of all files that were reported."""
+    """{path: blocks} of all files that jobs read, as the block store reported last.
+
+    Known only where a policy uses them (``Policy.uses_data``).  A block's node may be lost since.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, list[InputBlock]] = {}
@@ -82,11 +85,8 @@ class StoredData:
         )
 
 
-# How many slots the cluster has had over time, for the share of them that was used.
-
-
 class SlotHistory:
-    """The slots of all nodes, those of lost ones included: at first, then as they change."""
+    """The slots of all nodes over time, those of lost ones included."""
 
     def __init__(self, slots: int) -> None:
         self._at_first = slots
@@ -101,14 +101,6 @@ class SlotHistory:
         return self._at_first * (end_s - begin_s) + sum(
             by * (end_s - max(at_s, begin_s)) for at_s, by in self._changes if at_s < end_s
         )
-
-
-# The cluster as the core knows it: who holds which slot, and which offers are due.
-#
-# Each change here keeps the counts in step with one another; ``invariants.py`` checks that they
-# are.
-#
-# Never here: decisions.
 
 
 _position_of = attrgetter("position")
@@ -157,7 +149,7 @@ class ClusterState:
             topology.derived(_stated_links).copy() if recipe.uses_network else {}
         )
         self.policies = Policies(recipe, options, self)
-        self.observer: Observer | None = None  #: is told of policies' answers
+        self.observers: list[Observer] = []  #: of policies' answers
 
     @property
     def held(self) -> int:
@@ -357,6 +349,29 @@ class ClusterState:
             attempt.killing = reason
             self.emit(KillAttempt(attempt=attempt.id, node=attempt.node.id, reason=reason))
 
+    # How many slots reduces may hold -------------------------------------------------------------
+    # ``Stage.limit`` is asked anew when a task that the stage reads is done or pending again, when
+    # the last pending task of such a stage is launched, and right before its job is offered a slot.
+    def review_limit(self, stage: Stage) -> None:
+        """Ask the shuffle policy about one stage."""
+        stage.limit = self.policies.ask_number(self.policies.shuffle.limit, stage)
+
+    def review_limits(self, job: Job) -> None:
+        """Ask about the stages of a job with tasks that could take a slot offered to it."""
+        for stage in job.reduces:
+            if stage.open and stage.pending.count:
+                self.review_limit(stage)
+
+    def review_readers(self, stage: Stage) -> None:
+        """Ask about those who read a stage; let their tasks ask for slots that they may have."""
+        for reader in stage.readers:
+            if reader.pending.count:
+                self.review_limit(reader)
+                if reader.held < reader.limit:
+                    reader.open = True
+                    self.ask(stage.job)
+
+    # ---------------------------------------------------------------------------------------------
     def _update_free(self, node: Node) -> None:
         at = bisect_left(self.with_free, node.position, key=_position_of)
         listed = at < len(self.with_free) and self.with_free[at].position == node.position
@@ -364,40 +379,3 @@ class ClusterState:
             self.with_free.insert(at, node)
         elif listed and not node.free:
             del self.with_free[at]
-
-
-# How many slots reduces may hold: asked of the shuffle policy, noted in the state.
-#
-# Policies and the state's own questions read ``Stage.limit``.  It is asked anew when a task that
-# the stage reads is done or pending again, when the last pending task of such a stage is launched,
-# and right before the stage's job is offered a slot.
-#
-# Never here: which task gets a slot; see ``offers.py``.
-
-
-class Limits:
-    """The limits of all stages that read others."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._ask_number = state.policies.ask_number
-        self._limit = state.policies.shuffle.limit
-        self._state = state
-
-    def review(self, stage: Stage) -> None:
-        """Ask about one stage."""
-        stage.limit = self._ask_number(self._limit, stage)
-
-    def before_offer(self, job: Job) -> None:
-        """Ask about the stages of a job with tasks that could take a slot offered to it."""
-        for stage in job.reduces:
-            if stage.open and stage.pending.count:
-                stage.limit = self._ask_number(self._limit, stage)
-
-    def review_readers(self, stage: Stage) -> None:
-        """Ask about those who read a stage; let their tasks ask for slots that they may have."""
-        for reader in stage.readers:
-            if reader.pending.count:
-                self.review(reader)
-                if reader.held < reader.limit:
-                    reader.open = True
-                    self._state.ask(stage.job)

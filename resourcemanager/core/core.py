@@ -9,7 +9,9 @@ Never here: sockets, files, clocks, unseeded dice, or the name of any scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railyard.cluster.errors import InvariantError, PeerError
@@ -30,21 +32,25 @@ from railyard.cluster.messages import (
     NodeRestarted,
     SlotsChanged,
 )
-from railyard.cluster.messaging.wire import Command, Event
+from railyard.cluster.messaging.wire import Command, Event, Message, to_map
 from railyard.cluster.topology import Topology
 from railyard.netemu.messages import LinksObserved
-from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed, Blame
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.attempts import ROOM, Attempts, AttemptsProgressed
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import Moves, data_stored, place_data
-from railyard.resourcemanager.core.invariants import FEW_COMMANDS, History, check_invariants
-from railyard.resourcemanager.core.joblife import OUTAGE, JobLife, Outage
+from railyard.resourcemanager.core.joblife import OUTAGE, JobLife
 from railyard.resourcemanager.core.jobs import Node
-from railyard.resourcemanager.core.launches import Launches, Reruns
+from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.offers import Offers, explain, why_waiting
 from railyard.resourcemanager.core.policies import Observer
-from railyard.resourcemanager.core.proposals import Copies, Proposals, Reservations
+from railyard.resourcemanager.core.proposals import Proposals
 from railyard.resourcemanager.core.records import JobRecord
-from railyard.resourcemanager.core.shuffling.fetches import Fetch, FetchesEnded
+from railyard.resourcemanager.core.shuffling.fetches import (
+    CancelFetch,
+    Fetch,
+    FetchesEnded,
+    StartFetches,
+)
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import MoveBlock
 from railyard.resourcemanager.interface.events import (
@@ -60,6 +66,13 @@ from railyard.resourcemanager.interface.events import (
     TimerFired,
 )
 from railyard.resourcemanager.interface.recipe import Option, Recipe
+
+#: Events kept, about how many commands with them at most, and lines shown of them.
+_EVENTS_KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
+#: Counting goes through all events: it is done once so many more may have come.
+_COUNTED_AFTER = 1000
+#: Commands are counted only after an event that has led to more than so many, as few do.
+_FEW_COMMANDS = 30
 
 
 class Core:
@@ -80,22 +93,14 @@ class Core:
         compile_loops: bool = False,
     ) -> None:
         self.state = ClusterState(topology, recipe, options or {}, seed)  #: to be read only
-        self._history = History()
+        self.history = History()  #: to be read only
         self._shuffle = Shuffle(self.state, compile_loops=compile_loops)
-        limits = Limits(self.state)
-        self._jobs = JobLife(self.state, self._shuffle, limits, records_kept)
-        reruns = Reruns(self.state, limits)
-        launches = Launches(self.state, self._shuffle, limits, reruns)
-        self._blame = Blame(self.state, self._jobs, launches)
-        self._attempts = Attempts(
-            self.state, self._shuffle, limits, self._jobs, self._blame, launches, reruns
-        )
-        self._copies = Copies(self.state, launches, self._attempts)
+        self._jobs = JobLife(self.state, self._shuffle, records_kept)
+        launches = Launches(self.state, self._shuffle)
+        self._attempts = Attempts(self.state, self._shuffle, self._jobs, launches)
         moves = Moves(self.state)
-        reservations = Reservations(self.state, launches)
-        self._proposals = Proposals(self.state, self._attempts, self._copies, reservations, moves)
-        self._offers = Offers(self.state, launches, self._attempts, limits, self._proposals)
-        self._outage = Outage(self.state, self._jobs)
+        self._proposals = Proposals(self.state, launches, self._attempts, moves)
+        self._offers = Offers(self.state, launches, self._attempts, self._proposals)
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -150,19 +155,19 @@ class Core:
             raise PeerError(f"the core does not handle {event.tag()}")
         commands: list[Command] = []
         state.now_s, state.commands, state.emit = now_s, commands, commands.append
-        self._history.add((now_s, event, commands))
+        self.history.add((now_s, event, commands))
         try:
             handler(event)
             if state.empty_since_s is not None:
-                self._outage.review()
+                self._jobs.review_outage()
             if state.freed and self._proposals.are_made:
-                self._copies.keep_promises()
+                self._proposals.keep_promises()
             self._offers.make()
         except InvariantError as error:
-            self._history.add_to(error)
+            self.history.add_to(error)
             raise
-        if len(commands) > FEW_COMMANDS:
-            self._history.shorten()
+        if len(commands) > _FEW_COMMANDS:
+            self.history.shorten()
         return commands
 
     # Reading -------------------------------------------------------------------------------------
@@ -198,19 +203,8 @@ class Core:
         ]
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` of policies' answers and proposals from now on."""
-        self.state.observer = observer
-
-    def check_invariants(self, jobs: Container[JobId] | None = None) -> None:
-        """Raise ``InvariantError`` if any law of the state is broken.  O(everything).
-
-        ``jobs``: look at these jobs alone, and at all nodes.
-        """
-        try:
-            check_invariants(self.state, self._shuffle, jobs)
-        except InvariantError as error:
-            self._history.add_to(error)
-            raise
+        """Have ``observer`` called with policies' answers and proposals from now on."""
+        self.state.observers.append(observer)
 
     def why_waiting(self, task: TaskId) -> str:
         """Why a pending task has no slot, in a few words."""
@@ -278,9 +272,9 @@ class Core:
 
     def _timer_fired(self, event: TimerFired) -> None:
         if ROOM in event.timer:
-            self._blame.room_again(event.timer)
+            self._attempts.room_again(event.timer)
         elif event.timer == OUTAGE:
-            self._outage.timer_fired()
+            self._jobs.outage_timer_fired()
         else:
             self._offers.timer_fired(event)
 
@@ -296,3 +290,50 @@ class Core:
         if found is None:
             raise PeerError(f"there is no task {task} of a job that runs")
         return found
+
+
+class History:
+    """The last events, with the commands that they led to, for the text of errors."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_EVENTS_KEPT)
+        self._uncounted = 0  #: commands of such events since all were counted last
+        #: remember an event, its time and its commands, which may still grow
+        self.add = self._entries.append
+
+    def shorten(self) -> None:
+        """Forget old events, since the last one has led to more than few commands."""
+        entries = self._entries
+        self._uncounted += len(entries[-1][2])
+        if self._uncounted <= _COUNTED_AFTER:
+            return
+        self._uncounted = 0
+        many = sum([len(commands) for _, _, commands in entries])
+        while many > _COMMANDS_KEPT and len(entries) > 1:
+            many -= len(entries.popleft()[2])
+
+    def add_to(self, error: InvariantError) -> None:
+        """Add the last events that touched what an error is about; all, if it names nothing."""
+        error.add_events(self.about(error.about))
+
+    def about(self, names: Iterable[str]) -> list[str]:
+        """The last events that touched any of these nodes, jobs or tasks, a line each, in order."""
+        is_about = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names)).search
+        lines: list[str] = []
+        for now_s, event, commands in reversed(self._entries):
+            led_to = [text for text in map(_in_words, commands) if is_about(text)]
+            if led_to or is_about(_in_words(event)):
+                arrow = f"  ->  {'; '.join(led_to[:4])}" if led_to else ""
+                lines.append(f"    {now_s:.3f}  {_in_words(event)}{arrow}")
+                if len(lines) == _SHOWN:
+                    break
+        return lines[::-1]
+
+
+def _in_words(message: Message) -> str:
+    """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
+    if isinstance(message, FetchesEnded | StartFetches | CancelFetch):
+        return type(message).__name__
+    fields = to_map(message)
+    short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
+    return " ".join([type(message).__name__, *short])

@@ -1,11 +1,13 @@
-"""The files of a job's output: each attempt writes its own; in the end the winners' are renamed.
+"""The files that jobs read and write: where input goes and is moved to, what attempts write.
 
-OUT/_temporary/j3.r0.1/part-r-00000   what attempt 1 of reduce 0 wrote
-OUT/part-r-00000                      the task's output, once the job has succeeded
-OUT/_SUCCESS                          all of the job's output is there
+    OUT/_temporary/j3.r0.1/part-r-00000   what attempt 1 of reduce 0 wrote
+    OUT/part-r-00000                      the task's output, once the job has succeeded
+    OUT/_SUCCESS                          all of the job's output is there
 
 An attempt that is not needed may outlive the commit, say one whose node was away.  The NameNode
 begins no file of an attempt once ``_SUCCESS`` is there.
+
+Never here: which task runs where.
 """
 
 from __future__ import annotations
@@ -86,11 +88,7 @@ def commit_refused(
     return JobCommitFailed(job=job, reason=refused.reason)
 
 
-# Data that jobs read: the data policy is asked where it goes; where it is gets noted.
-#
-# Never here: what a policy proposes about data; see ``proposing/moves.py``.
-
-
+# Input -------------------------------------------------------------------------------------------
 def place_data(state: ClusterState, data: DataAnnounced) -> None:
     """Command where the replicas of data should go that is about to be written.
 
@@ -123,20 +121,16 @@ def data_stored(state: ClusterState, event: DataStored) -> None:
     state.policies.notify("data_stored", event.path, event.jobs)
 
 
-# Moves of inputs: a data policy wants a block elsewhere; afterwards tasks look for it there.
-#
-# The block store carries a move out, and answers.  Attempts that read the block go on: the replica
-# that they read stays until they have it open, and else they read another.
-#
-# Never here: which task runs where.
-
-
 #: {(path, offset in stored bytes): (stage, number) of the tasks that read the block there}
 _Readers = dict[tuple[str, int], list[tuple[Stage, int]]]
 
 
 class Moves:
-    """Carries out what data policies propose, and renews the places of tasks' inputs."""
+    """Moves of inputs: a data policy wants a block elsewhere; then tasks look for it there.
+
+    The block store carries a move out, and answers.  Attempts that read the block go on: the
+    replica that they read stays until they have it open, and else they read another.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state

@@ -10,7 +10,7 @@ from collections import deque
 from railyard.cluster.errors import PeerError, require
 from railyard.cluster.ids import JobId
 from railyard.jobs.model import StageSpec, check_stages
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.jobs import Job, Stage
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.commands import CommitJob, EndJob, SetTimer
@@ -21,18 +21,19 @@ from railyard.resourcemanager.interface.events import (
     JobSubmitted,
 )
 
+OUTAGE = "outage"  #: a timer; no job is called so
+
 
 class JobLife:
     """Takes jobs, and ends them."""
 
-    def __init__(
-        self, state: ClusterState, shuffle: Shuffle, limits: Limits, records_kept: int | None
-    ) -> None:
+    def __init__(self, state: ClusterState, shuffle: Shuffle, records_kept: int | None) -> None:
         self._state = state
         self._shuffle = shuffle
-        self._limits = limits
         self._records_kept = records_kept
         self._ended: deque[JobId] = deque()  #: ended jobs with a record, the first to end first
+        self._without_nodes_s = state.topology.liveness.without_nodes
+        self._outage_s: float | None = None  #: when the timer ``OUTAGE`` fires, if it is set
 
     def submitted(self, event: JobSubmitted) -> None:
         """Take a job.  Raises ``PeerError`` or ``UsageError`` if it can't be taken."""
@@ -49,7 +50,7 @@ class JobLife:
         for stage in job.stages.values():
             stage.pending.add_all()
             if stage.reads:
-                self._limits.review(stage)
+                state.review_limit(stage)
                 stage.open = stage.limit > 0
         state.ask(job)
 
@@ -94,6 +95,35 @@ class JobLife:
             job.move("given up")
             self._stop_all(job, "the job failed")
             self._end(job, reason)
+
+    # While no node is alive ----------------------------------------------------------------------
+    # Nodes that are lost mostly come back; where none does, a job would wait for ever.
+    def outage_timer_fired(self) -> None:
+        """Jobs may have waited for too long; ``review_outage`` is to follow."""
+        self._outage_s = None
+
+    def review_outage(self) -> None:
+        """Fail the jobs that have waited too long for a node, and set a timer for the others.
+
+        To be called after each event as long as there is no node.  O(jobs).
+        """
+        state, lost = self._state, self._state.lost_last
+        waited_s = f"{self._without_nodes_s:g} s"
+        reason = f"no node has been alive for {waited_s} (liveness.without_nodes of the topology)"
+        if lost is not None:
+            reason += f"; the last was {lost.id}: {lost.lost_because}"
+        waiting = [job for job in state.jobs.values() if job.state == "running"]
+        for job in waiting:
+            if self._fails_s(job) <= state.now_s:
+                self.fail(job, reason)
+        due_s = min((self._fails_s(job) for job in waiting if job.state == "running"), default=None)
+        if due_s is not None and due_s != self._outage_s:
+            self._outage_s = due_s
+            state.emit(SetTimer(timer=OUTAGE, at_s=due_s))
+
+    def _fails_s(self, job: Job) -> float:
+        """When a job has waited for a node for too long."""
+        return max(job.submitted_s, self._state.empty_since_s or 0.0) + self._without_nodes_s
 
     # ---------------------------------------------------------------------------------------------
     def _committing(self, job_id: JobId) -> Job:
@@ -173,53 +203,3 @@ def check_submission(event: JobSubmitted) -> None:
         right = f"one rack for each task of a single last stage, not of {last}"
         fits = last == [len(event.first_racks)]
         require(fits, f"{where}: first_racks", len(event.first_racks), right)
-
-
-# While no node is alive, jobs wait; they fail when that lasts too long.
-#
-# Nodes that are lost mostly come back (their NodeManagers are started again); where none does, a
-# job would wait for ever.
-#
-# Never here: what a lost node means for tasks; see ``attempts.py``.
-
-
-OUTAGE = "outage"  #: the timer; no job is called so
-
-
-class Outage:
-    """Fails the jobs that have waited for a node too long."""
-
-    def __init__(self, state: ClusterState, jobs: JobLife) -> None:
-        self._state = state
-        self._jobs = jobs
-        self._patience_s = state.topology.liveness.without_nodes
-        self._timer_s: float | None = None  #: when the timer fires, if it is set
-
-    def timer_fired(self) -> None:
-        """Jobs may have waited for too long; ``review`` is to follow."""
-        self._timer_s = None
-
-    def review(self) -> None:
-        """Fail the jobs that have waited too long for a node, and set a timer for the others.
-
-        To be called after each event as long as there is no node.  O(jobs).
-        """
-        state = self._state
-        waiting = [job for job in state.jobs.values() if job.state == "running"]
-        for job in waiting:
-            if self._due_s(job) <= state.now_s:
-                self._jobs.fail(job, self._reason())
-        due_s = min((self._due_s(job) for job in waiting if job.state == "running"), default=None)
-        if due_s is not None and due_s != self._timer_s:
-            self._timer_s = due_s
-            state.emit(SetTimer(timer=OUTAGE, at_s=due_s))
-
-    def _due_s(self, job: Job) -> float:
-        """When a job has waited for too long."""
-        return max(job.submitted_s, self._state.empty_since_s or 0.0) + self._patience_s
-
-    def _reason(self) -> str:
-        waited_s = f"{self._patience_s:g} s"
-        reason = f"no node has been alive for {waited_s} (liveness.without_nodes of the topology)"
-        lost = self._state.lost_last
-        return reason if lost is None else f"{reason}; the last was {lost.id}: {lost.lost_because}"

@@ -1,13 +1,15 @@
-"""What a reduce attempt has fetched, and which of its fetches are under way.
+"""What the core knows: nodes, jobs, stages, tasks, attempts.
 
-Names and numbers only, so that attempts can hold a ``Reader`` and ``shuffling`` can be above them.
+Every field states its shape and the laws that it obeys, which ``tests/oracles/invariants.py``
+checks.  Policies see these objects through the read-only protocols of ``views.py``.
 
-Never here: what is fetched next; see ``shuffling/shuffle.py``.
+Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
+``joblife``) change anything here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -32,9 +34,6 @@ class ReaderRows(Protocol):
     def fetched(self, reader: int) -> Mapping[str, int]:
         """{Stage read: bit set of the tasks with output that has arrived}."""
 
-    def sources_of(self, reader: int) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-
 
 class Reader(msgspec.Struct, frozen=True, eq=False):
     """How far a reduce attempt's fetching is."""
@@ -52,23 +51,9 @@ class Reader(msgspec.Struct, frozen=True, eq=False):
         """{Stage read: bit set of the tasks with output that has arrived}.  O(outputs)."""
         return self.rows.fetched(self.number)
 
-    @property
-    def sources(self) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-        return self.rows.sources_of(self.number)
-
     def has(self, stage: str, index: int) -> bool:
         """Whether the output of a task of a stage that it reads has arrived."""
         return bool(self.fetched[stage] >> index & 1)
-
-
-# What the core knows: nodes, jobs, stages, tasks, attempts, fetches.
-#
-# Every field states its shape and the laws that it obeys; ``invariants.py`` checks them.  Policies
-# see these objects through the read-only protocols of ``views.py``.
-#
-# Never here: decisions.  Only the core's own parts (``offers``, ``attempts``, ``shuffle``,
-# ``joblife``) change anything here.
 
 
 #: A node's position in the round of offers: its place among its rack's nodes, as they joined, then

@@ -1,80 +1,25 @@
-"""What is done again: tasks that are pending once more, and those whose output they need.
+"""Launches: attempts that take slots, reservations, which have none yet, and tasks done again.
 
-Never here: why (``attempts.py``), where (``offers.py``).
+Never here: which task is launched where (``offers.py``), how an attempt ends (``attempts.py``).
 """
 
 from __future__ import annotations
 
 from railyard.cluster.ids import AttemptId, attempt_id
 from railyard.cluster.messages import BeginAttempt, LaunchAttempt, TaskSpec
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.files import attempt_file, racks_for, success_file
 from railyard.resourcemanager.core.jobs import Attempt, Node, Stage, Task
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 from railyard.resourcemanager.interface.views import Level
 
 
-class Reruns:
-    """Makes tasks pending again."""
-
-    def __init__(self, state: ClusterState, limits: Limits) -> None:
-        self._state = state
-        self._limits = limits
-
-    def run_again(self, task: Task) -> None:
-        """Make a done task pending: its output is lost and needed.
-
-        It waits for the end of other attempts, if these have not ended yet.
-        """
-        stage = task.stage
-        if task.winner is not None:
-            stage.job.record.shuffle_bytes -= fetched_bytes(task.winner)
-        task.winner = None
-        if task.live:
-            task.move("missed before its other attempts have ended")
-        else:
-            self.make_pending(task, "missed, as its output is lost")
-        for reader in stage.readers:
-            self._limits.review(reader)
-
-    def make_pending(self, task: Task, event: str) -> None:
-        """Make a task pending, and with it what it reads where that is lost."""
-        stage = task.stage
-        task.pending_since_s = self._state.now_s
-        task.move(event)
-        if stage.readers:
-            stage.reruns[task.index] = task
-        self.restore_inputs(stage)
-        self._state.ask(stage.job)
-
-    def restore_inputs(self, stage: Stage) -> None:
-        """Run the tasks again that have lost their output, for a new attempt of a reading stage."""
-        for source in stage.reads:
-            missing, source.unreadable = source.unreadable, {}
-            for lost in missing.values():
-                self.run_again(lost)
-
-
-def fetched_bytes(attempt: Attempt) -> int:
-    """Bytes of an attempt's output that are fetched: all of it by each reading stage."""
-    return attempt.shuffle_bytes * len(attempt.task.stage.readers)
-
-
-# Launches: attempts that take slots, and reservations, which have none yet.
-#
-# Never here: which task is launched where (``offers.py``), how an attempt ends (``attempts.py``).
-
-
 class Launches:
-    """Launches attempts, and makes and withdraws reservations."""
+    """Launches attempts, makes and withdraws reservations, makes tasks pending again."""
 
-    def __init__(
-        self, state: ClusterState, shuffle: Shuffle, limits: Limits, reruns: Reruns
-    ) -> None:
+    def __init__(self, state: ClusterState, shuffle: Shuffle) -> None:
         self._state = state
         self._shuffle = shuffle
-        self._limits = limits
-        self._reruns = reruns
 
     def launch_copy(self, task: Task, node: Node) -> Attempt:
         """Run one more attempt of a running task in a free slot."""
@@ -90,7 +35,7 @@ class Launches:
             attempt.copy = True
             record.copies += 1
             task.move("launched again as a copy")
-            self._reruns.restore_inputs(stage)  # what the other attempt has fetched already, say
+            self.restore_inputs(stage)  # what the other attempt has fetched already, say
         else:
             task.move("launched")
             if stage.reruns:
@@ -112,7 +57,7 @@ class Launches:
         if stage.reads:
             self._shuffle.reader_launched(attempt)
         if not stage.pending.count:
-            self._limits.review_readers(stage)
+            state.review_readers(stage)
             state.review_wants(job)
         return attempt
 
@@ -132,6 +77,41 @@ class Launches:
         self._shuffle.stop(attempt)
         self._state.withdraw(attempt, reason)
 
+    # What is done again --------------------------------------------------------------------------
+    def run_again(self, task: Task) -> None:
+        """Make a done task pending: its output is lost and needed.
+
+        It waits for the end of other attempts, if these have not ended yet.
+        """
+        stage = task.stage
+        if task.winner is not None:
+            stage.job.record.shuffle_bytes -= fetched_bytes(task.winner)
+        task.winner = None
+        if task.live:
+            task.move("missed before its other attempts have ended")
+        else:
+            self.make_pending(task, "missed, as its output is lost")
+        for reader in stage.readers:
+            self._state.review_limit(reader)
+
+    def make_pending(self, task: Task, event: str) -> None:
+        """Make a task pending, and with it what it reads where that is lost."""
+        stage = task.stage
+        task.pending_since_s = self._state.now_s
+        task.move(event)
+        if stage.readers:
+            stage.reruns[task.index] = task
+        self.restore_inputs(stage)
+        self._state.ask(stage.job)
+
+    def restore_inputs(self, stage: Stage) -> None:
+        """Run the tasks again that have lost their output, for a new attempt of a reading stage."""
+        for source in stage.reads:
+            missing, source.unreadable = source.unreadable, {}
+            for lost in missing.values():
+                self.run_again(lost)
+
+    # ---------------------------------------------------------------------------------------------
     def _begin(self, reservation: Attempt, node: Node) -> Attempt | None:
         """The task's reservation, about to be given a slot of a node; withdrawn if elsewhere."""
         if reservation.node is node:
@@ -179,3 +159,8 @@ def _spec(task: Task, attempt: AttemptId) -> TaskSpec:
         output_replication=submission.output_replication,
         output_racks=racks_for(submission, index) if writes else (),
     )
+
+
+def fetched_bytes(attempt: Attempt) -> int:
+    """Bytes of an attempt's output that are fetched: all of it by each reading stage."""
+    return attempt.shuffle_bytes * len(attempt.task.stage.readers)

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import SECONDS_MAX
 from railyard.resourcemanager.core.attempts import Attempts
-from railyard.resourcemanager.core.cluster import ClusterState, Limits
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Task, stuck
 from railyard.resourcemanager.core.launches import Launches
 from railyard.resourcemanager.core.proposals import Proposals
@@ -44,13 +44,11 @@ class Offers:
         state: ClusterState,
         launches: Launches,
         attempts: Attempts,
-        limits: Limits,
         proposals: Proposals,
     ) -> None:
         self._state = state
         self._launches = launches
         self._attempts = attempts
-        self._limits = limits
         self._proposals = proposals
         self._passed: dict[JobId, Pass] = {}  #: answers to every slot, until a task is placed
         self._at_risk: dict[JobId, Job] = {}  #: jobs that are ``starved``
@@ -171,11 +169,11 @@ class Offers:
                     continue
                 asked = job
                 if job.reduces:
-                    self._limits.before_offer(job)
+                    state.review_limits(job)
                 decision = state.policies.tasks.offer(job, node, state.now_s)
                 asked = None
-                if state.observer is not None:
-                    state.observer.answered(job, node, decision)
+                for observer in state.observers:
+                    observer.answered(job, node, decision)
                 if isinstance(decision, Place):
                     break
                 self._keep_waiting(job, decision)
@@ -321,9 +319,7 @@ def _what_is_wrong(task: Task | None, node: Node | None) -> str:
     return ""
 
 
-# Why tasks wait, as people are shown it: every answer that leaves a slot free has a reason.
-
-
+# Why tasks wait ----------------------------------------------------------------------------------
 class Cause(NamedTuple):
     """What a pending task waits for."""
 

@@ -139,23 +139,6 @@ class PendingTasks:
             return "node-local"
         return "rack-local" if any(rack_of(other) == rack for other in nodes) else "remote"
 
-    def misplaced(self) -> Iterator[int]:
-        """Pending tasks that are not found where their input is, or that are found elsewhere."""
-        if not self._inputs or not self.count:
-            return
-        on_nodes: dict[int, set[NodeId]] = {index: set() for index in self}
-        in_racks: dict[int, set[RackId]] = {index: set() for index in self}
-        for node, heap in self._by_node.items():
-            for index in filter(on_nodes.__contains__, heap):
-                on_nodes[index].add(node)
-        for rack, heap in self._by_rack.items():
-            for index in filter(in_racks.__contains__, heap):
-                in_racks[index].add(rack)
-        for index, nodes in on_nodes.items():
-            place = self._inputs[index].nodes
-            if nodes != set(place) or in_racks[index] != set(map(rack_of, place)):
-                yield index
-
     def _add_place(self, index: int) -> None:
         nodes = self._inputs[index].nodes
         if not nodes:

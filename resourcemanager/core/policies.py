@@ -1,6 +1,9 @@
-"""What is told of policies' answers as they are given, such as the writer of explanations.
+"""The policies of a recipe at work: how the core asks them, and what it says when one breaks.
 
-Never here: anything that changes a decision.
+Policies are third parties' code: every exception of theirs becomes an ``InvalidDecision`` that
+names the policy.
+
+Never here: what an answer leads to.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from numbers import Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from railyard.cluster.errors import InvariantError, UsageError, require, require_name, shown_value
 from railyard.resourcemanager.core.jobs import Job, Node
@@ -30,31 +33,20 @@ from railyard.resourcemanager.interface.recipe import (
 )
 from railyard.resourcemanager.interface.views import ClusterView
 
-
-class Observer(Protocol):
-    """Whoever observes a core.  It reads, and changes nothing."""
-
-    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
-        """A slot was offered to a job, and this is the answer; it was not carried out yet."""
-        ...
-
-    def proposed(self, proposal: Proposal) -> None:
-        """A policy has proposed this; it was not carried out yet."""
-        ...
-
-
-# The policies of a recipe at work: how the core asks them, and what it says when one breaks.
-#
-# Policies are third parties' code: every exception of theirs becomes an ``InvalidDecision`` that
-# names the policy.
-#
-# Never here: what an answer leads to.
-
-
 T = TypeVar("T")
 
 #: What a policy may answer.
 ROLES = ("data", "order", "tasks", "shuffle", "copies", "flows")
+
+
+class Observer:
+    """Whoever observes a core's policies.  It reads, and changes nothing."""
+
+    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
+        """A slot was offered to a job, and this is the answer; it was not carried out yet."""
+
+    def proposed(self, proposal: Proposal) -> None:
+        """A policy has proposed this; it was not carried out yet."""
 
 
 class Policies:
@@ -192,12 +184,7 @@ def _subject(about: object) -> str:
     return str(getattr(named, "id", named))
 
 
-# The policies' own figures for a run's summary, asked for and checked.
-#
-# A policy that breaks here, or gives what is no number, costs its own figures only: the jobs have
-# run, and their results are right.
-
-
+# Figures for a run's summary ---------------------------------------------------------------------
 #: {policy: {figure: number}}
 Figures = dict[str, dict[str, float]]
 
@@ -210,8 +197,9 @@ _FIGURE_MAX = 1e100
 def figures_of(policies: Policies) -> tuple[Figures, list[InvalidDecision]]:
     """The figures of all policies that have any, and the errors of those that broke.
 
-    A policy goes by the section of its settings, or else by the name of its class; further ones of
-    the same name are NAME-2 and so on.
+    A policy that breaks here, or gives what is no number, costs its own figures only.  It goes by
+    the section of its settings, or else by the name of its class; further ones of the same name are
+    NAME-2 and so on.
     """
     found: Figures = {}
     broken: list[InvalidDecision] = []

@@ -2,9 +2,8 @@
 
 After each event, once no job takes a slot, the policies that override ``propose`` and are not quiet
 are asked in rounds, until nobody proposes anything; between two rounds slots are offered again.
-Each kind of proposal belongs to a role and is carried out by a method of another file of this room.
 
-Never here: what a proposal leads to.
+Never here: what a launch or an end entails; see ``launches.py`` and ``attempts.py``.
 """
 
 from __future__ import annotations
@@ -53,20 +52,16 @@ class Proposals:
     """Asks policies for proposals, and carries them out."""
 
     def __init__(
-        self,
-        state: ClusterState,
-        attempts: Attempts,
-        copies: Copies,
-        reservations: Reservations,
-        moves: Moves,
+        self, state: ClusterState, launches: Launches, attempts: Attempts, moves: Moves
     ) -> None:
         self._state = state
+        self._launches = launches
         self._attempts, self._keeping = attempts, state.keeping
         self._kinds: dict[type, _Kind] = {
-            Copy: _Kind("copies", copies.copy),
-            Take: _Kind("copies", copies.take),
-            Reserve: _Kind("tasks", reservations.reserve),
-            Withdraw: _Kind("tasks", reservations.withdraw),
+            Copy: _Kind("copies", self._copy),
+            Take: _Kind("copies", self._take),
+            Reserve: _Kind("tasks", self._reserve),
+            Withdraw: _Kind("tasks", self._withdraw),
             MoveInput: _Kind("data", moves.move),
         }
         #: those that may propose something
@@ -88,6 +83,14 @@ class Proposals:
                 raise self._state.policies.invalid(who, what, "that has to end")
             offer()
             proposing, rounds = self._ask(), rounds + 1
+
+    def keep_promises(self) -> None:
+        """Launch the copies for which slots were given up, in those that are free now."""
+        for node in self._state.freed.values():
+            while node.promised and node.free:
+                task = node.promised.pop(0)
+                if not _why_not_copied(task, node):  # else it needs no copy any more
+                    self._launches.launch_copy(task, node)
 
     # ---------------------------------------------------------------------------------------------
     def _ask(self) -> tuple[_Asked, ...] | None:
@@ -118,30 +121,14 @@ class Proposals:
             if kind.role not in policy.roles:
                 what = f"proposed a {type(proposal).__name__}"
                 raise policies.invalid(str(policy), what, f"that is the {kind.role} policy's")
-            if self._state.observer is not None:
-                self._state.observer.proposed(proposal)
+            for observer in self._state.observers:
+                observer.proposed(proposal)
             kind.carry_out(proposal)
             proposed = True
         return proposed
 
-
-# Copies: one more attempt of a task, perhaps in a slot that another one gives up; which counts.
-#
-# A slot is held until the end of its attempt is known, here as everywhere; until then it is
-# promised.
-#
-# Never here: what a launch or an end entails; see ``attempts.py``.
-
-
-class Copies:
-    """Carries out what copies policies propose."""
-
-    def __init__(self, state: ClusterState, launches: Launches, attempts: Attempts) -> None:
-        self._state = state
-        self._launches = launches
-        self._attempts = attempts
-
-    def copy(self, proposal: Copy) -> None:
+    # Copies and reservations ---------------------------------------------------------------------
+    def _copy(self, proposal: Copy) -> None:
         """Launch a copy, or have the slot given up in which it is to start."""
         state = self._state
         task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
@@ -165,7 +152,7 @@ class Copies:
         if ending is not None:
             self._attempts.give_up(ending, f"gives its slot up for a copy of {task.id}")
 
-    def take(self, proposal: Take) -> None:
+    def _take(self, proposal: Take) -> None:
         """Let a kept output count."""
         attempt = proposal.attempt
         task = self._state.running_task(attempt.task.id)
@@ -177,13 +164,24 @@ class Copies:
             raise self._state.policies.invalid("copies", what, why, attempt.task.id)
         self._attempts.take(kept)
 
-    def keep_promises(self) -> None:
-        """Launch the copies for which slots were given up, in those that are free now."""
-        for node in self._state.freed.values():
-            while node.promised and node.free:
-                task = node.promised.pop(0)
-                if not _why_not_copied(task, node):  # else it needs no copy any more
-                    self._launches.launch_copy(task, node)
+    def _reserve(self, proposal: Reserve) -> None:
+        """Have an attempt of a task read on a node, without a slot."""
+        state = self._state
+        task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
+        wrong = _why_not_reserved(task, node)
+        if wrong or task is None or node is None:
+            what = f"proposed to reserve {proposal.node} for {proposal.task.id}"
+            raise state.policies.invalid("tasks", what, wrong, proposal.task.id, proposal.node)
+        self._launches.reserve(task, node)
+
+    def _withdraw(self, proposal: Withdraw) -> None:
+        """Forget a reservation."""
+        name = proposal.attempt.id
+        attempt = self._state.reserved.get(name)
+        if attempt is None:
+            what, why = f"proposed to withdraw {name}", "that is no reservation"
+            raise self._state.policies.invalid("tasks", what, why, proposal.attempt.task.id)
+        self._launches.withdraw(attempt, proposal.why or "its reservation was withdrawn")
 
 
 def _why_not_copied(task: Task | None, node: Node | None) -> str:
@@ -212,41 +210,6 @@ def _why_not_ended(ending: Attempt, task: Task | None, node: Node | None) -> str
     if ending.task is not task and ending.node is not node:
         return "it is on another node, and of another task"
     return ""
-
-
-# Reservations: what a task reads is sent to a node as it becomes ready, before it has a slot.
-#
-# The task stays pending, and is offered slots as any other; its attempt is given the first slot of
-# its node that the tasks policy answers with ``Place``.
-#
-# Never here: what a launch, a beginning or an end entails; see ``attempts.py``.
-
-
-class Reservations:
-    """Carries out what tasks policies propose."""
-
-    def __init__(self, state: ClusterState, launches: Launches) -> None:
-        self._state = state
-        self._launches = launches
-
-    def reserve(self, proposal: Reserve) -> None:
-        """Have an attempt of a task read on a node, without a slot."""
-        state = self._state
-        task, node = state.running_task(proposal.task.id), state.nodes.get(proposal.node)
-        wrong = _why_not_reserved(task, node)
-        if wrong or task is None or node is None:
-            what = f"proposed to reserve {proposal.node} for {proposal.task.id}"
-            raise state.policies.invalid("tasks", what, wrong, proposal.task.id, proposal.node)
-        self._launches.reserve(task, node)
-
-    def withdraw(self, proposal: Withdraw) -> None:
-        """Forget a reservation."""
-        name = proposal.attempt.id
-        attempt = self._state.reserved.get(name)
-        if attempt is None:
-            what, why = f"proposed to withdraw {name}", "that is no reservation"
-            raise self._state.policies.invalid("tasks", what, why, proposal.attempt.task.id)
-        self._launches.withdraw(attempt, proposal.why or "its reservation was withdrawn")
 
 
 def _why_not_reserved(task: Task | None, node: Node | None) -> str:

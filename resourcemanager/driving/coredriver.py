@@ -131,11 +131,6 @@ def follow_timers(timers_s: dict[str, float], event: Event, commands: Sequence[C
             timers_s[command.timer] = command.at_s
 
 
-# How a core is made of a cluster's configuration: by the daemon, by replays and by pages.
-#
-# Not by the simulator, whose core keeps every record (``simulator.simulation``).
-
-
 #: Ended jobs of which records are kept; yarn.resourcemanager.max-completed-applications.
 RECORDS_KEPT = 1000
 

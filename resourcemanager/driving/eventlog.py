@@ -27,20 +27,17 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import PeerError, RailyardError, UsageError
 from railyard.cluster.inputfile import read_text_file
 from railyard.cluster.machine import cause_of, is_full
-from railyard.cluster.messages import AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event, to_map
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.jobs import Attempt
 from railyard.resourcemanager.driving.coredriver import core_for
-from railyard.resourcemanager.interface.events import EVENTS, OLD_TAGS
+from railyard.resourcemanager.interface.events import EVENTS
 
 log = logging.getLogger(__name__)
 
 _HEADER = "run-started"
-#: Fields of commands that logs of earlier releases do not know, at their defaults: left out of
-#: checksums, so that those logs can still be replayed.  No text has these bytes: quotes in it are
-#: escaped.
-_LATER_FIELDS = (b',"begins":true',)
+#: Left out of checksums, as it says nothing.  No text has these bytes: quotes in it are escaped.
+_DEFAULT = b',"begins":true'
 #: Bytes of lines that are written together, and of lines that wait for room on a full disk.
 _BUFFER_BYTES = 2**16
 _UNWRITTEN_BYTES_MAX = 2**26
@@ -147,16 +144,7 @@ class Step:
     at_s: float
     event: Event
     commands: list[Command]
-    success: Success | None = None  #: of the attempt that succeeded, if one did
-    launched: tuple[Attempt, ...] = ()  #: the attempts that its commands launch
-
-
-@dataclass(frozen=True)
-class Success:
-    """An attempt that did its task, whether that counts or not."""
-
-    attempt: Attempt  #: as it is now: its core goes on
-    state: str  #: its state at that time: "succeeded", "kept", or "killed" as it was too late
+    state: ClusterState  #: of its core; it changes with the next step
 
 
 @dataclass(frozen=True)
@@ -172,10 +160,7 @@ def checksum(commands: Sequence[Command]) -> int:
     """CRC-32 of commands, by which replays compare them; 0 if there are none."""
     if not commands:
         return 0
-    text = msgspec.json.encode(commands)
-    for field in _LATER_FIELDS:
-        text = text.replace(field, b"")
-    return zlib.crc32(text)
+    return zlib.crc32(msgspec.json.encode(commands).replace(_DEFAULT, b""))
 
 
 def read_log(path: Path) -> tuple[ClusterConfig, Iterator[LoggedEvent]]:
@@ -223,19 +208,12 @@ def replay_on(
     ``first``: the number of the log's line with the first of them.
     """
     for number, logged in enumerate(events, start=first):
-        attempt = None
-        if isinstance(logged.event, AttemptSucceeded):
-            attempt = core.state.attempts.get(logged.event.attempt)
         commands = core.handle(logged.event, logged.at_s)
         if checksum(commands) != logged.led_to:
             event = json.dumps(to_map(logged.event))
             now = ", ".join(type(command).__name__ for command in commands) or "nothing"
             raise Diverged(f"{path}:{number}: {event} led to other commands than now: {now}")
-        success = None if attempt is None else Success(attempt, attempt.state)
-        known = core.state.attempts  # without those whose job has failed in the same event
-        orders = (command for command in commands if isinstance(command, LaunchAttempt))
-        launched = tuple([known[one.attempt] for one in orders if one.attempt in known])
-        yield Step(logged.at_s, logged.event, commands, success, launched)
+        yield Step(logged.at_s, logged.event, commands, core.state)
 
 
 class Diverged(RailyardError):
@@ -251,9 +229,6 @@ def events_in(path: Path, lines: Iterable[str], first: int = 2) -> Iterator[Logg
         try:
             row = json.loads(line)
             at_s, led_to = float(row.pop("at_s")), int(row.pop("led_to", 0))
-            if (tag := OLD_TAGS.get(row.get("type"))) is not None:
-                log.warning("%s:%d: %s is %s now", path, number, row["type"], tag)
-                row["type"] = tag
             event = EVENTS.from_map(row)
         except (
             ValueError,

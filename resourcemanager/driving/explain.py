@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
-from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import (
     JobId,
@@ -34,9 +34,7 @@ from railyard.cluster.ids import (
 )
 from railyard.netemu.record import CircuitUse
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.jobs import Job, Node
-from railyard.resourcemanager.driving.coredriver import core_for
-from railyard.resourcemanager.driving.eventlog import Step, read_log, replay_on
+from railyard.resourcemanager.driving.eventlog import Step
 from railyard.resourcemanager.driving.explanation import (
     AnyExplanation,
     AttemptStory,
@@ -46,17 +44,17 @@ from railyard.resourcemanager.driving.explanation import (
     JobExplanation,
     StageStory,
     TaskExplanation,
-    header,
 )
+from railyard.resourcemanager.driving.history import Change
 from railyard.resourcemanager.driving.networkstories import (
     explain_circuit,
     explain_coflow,
     explain_flow,
     idle_times,
 )
-from railyard.resourcemanager.driving.stories import Recorder, Waits
+from railyard.resourcemanager.driving.stories import Recorder, RunObserver, Waits, replay_for
 from railyard.resourcemanager.interface.commands import PlaceData
-from railyard.resourcemanager.interface.decisions import Decision, MoveInput, Proposal
+from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
 from railyard.resourcemanager.interface.events import (
     DataAnnounced,
     DataStored,
@@ -81,43 +79,33 @@ def explain(
     ``circuits``: the run's record of circuits; None = there is none.  Raises ``UsageError`` for
     what is no id, or not in the log, and ``Diverged`` if a replay does not give the log's commands.
     """
-    config, _ = read_log(events)
     if what.startswith("/"):
-        return explain_file(events, config, what)
-    if _FLOW.fullmatch(what):
-        recorder = replayed(events, config, job_of(what))
-        return explain_flow(config, recorder, what, circuits)
+        return explain_file(events, what)
     if match := _CIRCUIT.fullmatch(what):
-        return explain_circuit(events, config, RackId(match[1]), RackId(match[2]), circuits)
+        return explain_circuit(events, RackId(match[1]), RackId(match[2]), circuits)
     if is_job(what):
-        return explained_job(config, replayed(events, config, JobId(what)))
+        return explained_job(replayed(events, JobId(what)))
+    if _FLOW.fullmatch(what):
+        return explain_flow(replayed(events, job_of(what)), what, circuits)
     if _STAGE.fullmatch(what):
-        recorder = replayed(events, config, job_of(what))
-        return explain_coflow(config, recorder, StageId(what), circuits)
+        return explain_coflow(replayed(events, job_of(what)), StageId(what), circuits)
     if is_attempt(what):
         task = TaskId(what.rsplit(".", 1)[0])
-        return explained_task(config, replayed(events, config, job_of(task), task), task, what)
+        return explained_task(replayed(events, job_of(task), task), task, what)
     if _TASK.fullmatch(what):
         task = TaskId(what)
-        return explained_task(config, replayed(events, config, job_of(task), task), task)
+        return explained_task(replayed(events, job_of(task), task), task)
     raise UsageError(
         f"{what}: need a job (j3), a task (j3.m7), an attempt (j3.m7.0), a coflow (j3.r), a flow "
         "(j3.r2.0:r0n1:0), circuits (r0-r3) or a file (/in/data)"
     )
 
 
-def replayed(
-    events: Path, config: ClusterConfig, job: JobId, task: TaskId | None = None
-) -> Recorder:
+def replayed(events: Path, job: JobId, task: TaskId | None = None) -> Recorder:
     """What a replay of the run tells of a job; ``UsageError`` if it has no such job or task."""
-    core = core_for(config)
-    recorder = Recorder(core, job, task)
-    core.observe(recorder)
-    for step in replay_on(core, events, read_log(events)[1]):
-        recorder.take(step)
-    recorder.finish()
+    [recorder] = replay_for(events, [lambda core: Recorder(core, job, task)])
     if recorder.submitted is None:
-        jobs = ", ".join(core.records) or "none"
+        jobs = ", ".join(recorder.jobs) or "none"
         raise UsageError(f"{job}: there is no such job in {events}; there are: {jobs}")
     if task is not None:
         _require_task(task, recorder.submitted)
@@ -141,9 +129,7 @@ def _tasks_of(job: JobId, stage: StagePlan) -> str:
     return f"{stage.tasks} {kind}s ({first} to {job}.{stage.name}{stage.tasks - 1})"
 
 
-def explained_task(
-    config: ClusterConfig, recorder: Recorder, task: TaskId, attempt: str | None = None
-) -> TaskExplanation:
+def explained_task(recorder: Recorder, task: TaskId, attempt: str | None = None) -> TaskExplanation:
     """What a recorder of a task has noted, of one attempt or all; ``UsageError`` if it had none."""
     waits = recorder.waits.get(task, Waits())
     stories = list(recorder.attempts.stories.values())
@@ -156,7 +142,7 @@ def explained_task(
         story.idle = idle_times(story)
     assert recorder.submitted is not None, f"{task} is of a job that was submitted"
     return TaskExplanation(
-        **header(config, attempt or task, recorder.last_s),
+        **recorder.header(attempt or task),
         unknown=_unknown_of(stories),
         job=recorder.job,
         job_name=recorder.submitted.name,
@@ -181,12 +167,12 @@ def _unknown_of(stories: Sequence[AttemptStory]) -> list[str]:
     return unknown
 
 
-def explained_job(config: ClusterConfig, recorder: Recorder) -> JobExplanation:
+def explained_job(recorder: Recorder) -> JobExplanation:
     """What a recorder of a job has noted."""
     submitted = recorder.submitted
     assert submitted is not None, "it was submitted"
     return JobExplanation(
-        **header(config, recorder.job, recorder.last_s),
+        **recorder.header(recorder.job),
         job_name=submitted.name,
         user=submitted.user,
         queue=submitted.queue,
@@ -197,60 +183,23 @@ def explained_job(config: ClusterConfig, recorder: Recorder) -> JobExplanation:
     )
 
 
-# Explains several jobs and tasks of a run from one replay: for pages, which show many.
-#
-# Never here: which ones are worth it.
-
-
 def explain_several(events: Path, of: Iterable[str]) -> dict[str, JobExplanation | TaskExplanation]:
     """The explanations of jobs ("j3") and tasks ("j3.m7"); those not in the log are left out.
 
     Costs a replay, and about 2 us for each event and each of them.  Raises ``Diverged`` if the
     replay does not give the log's commands.
     """
-    config, logged = read_log(events)
-    core = core_for(config)
-    recorders = {what: _recorder_of(core, what) for what in of}
-    core.observe(_All(list(recorders.values())))
-    for step in replay_on(core, events, logged):
-        for recorder in recorders.values():
-            recorder.take(step)
-    found: dict[str, JobExplanation | TaskExplanation] = {}
-    for what, recorder in recorders.items():
-        recorder.finish()
-        if recorder.submitted is not None:
-            found[what] = (
-                explained_job(config, recorder)
-                if is_job(what)
-                else explained_task(config, recorder, TaskId(what))
-            )
-    return found
+    wanted = list(of)
+    recorders = replay_for(events, [partial(_recorder_of, what) for what in wanted])
+    return {
+        what: explained_job(recorder) if is_job(what) else explained_task(recorder, TaskId(what))
+        for what, recorder in zip(wanted, recorders, strict=True)
+        if recorder.submitted is not None
+    }
 
 
-class _All:
-    """Several observers as one."""
-
-    def __init__(self, observers: Sequence[Recorder]) -> None:
-        self._observers = observers
-
-    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
-        for observer in self._observers:
-            observer.answered(job, slot, answer)
-
-    def proposed(self, proposal: Proposal) -> None:
-        for observer in self._observers:
-            observer.proposed(proposal)
-
-
-def _recorder_of(core: Core, what: str) -> Recorder:
-    if is_job(what):
-        return Recorder(core, JobId(what))
-    return Recorder(core, job_of(what), TaskId(what))
-
-
-# The story of a job's stage: when it could run, what its tasks waited for, where they went.
-#
-# Pure.  Never here: replaying.
+def _recorder_of(what: str, core: Core) -> Recorder:
+    return Recorder(core, job_of(what), None if is_job(what) else TaskId(what))
 
 
 _PLANS_MAX = 10
@@ -298,14 +247,11 @@ def _planned(stories: Iterable[AttemptStory]) -> Iterable[str]:
     return (story.chosen.planned for story in stories if story.chosen and story.chosen.planned)
 
 
-# Explains a file: where its replicas were to go, which blocks were moved and why, who reads it.
-
-
 _BLOCKS = "where the store's own rule put each block and why: only what jobs read of it is recorded"
 
 
-class _FileLog:
-    """What a replay tells of a file: the observer of proposals about it."""
+class _FileRecorder(RunObserver):
+    """What a replay says of a file, and proposals about it."""
 
     def __init__(self, core: Core, path: str) -> None:
         self._core, self._path = core, path.rstrip("/")
@@ -315,10 +261,6 @@ class _FileLog:
         self.blocks: dict[tuple[str, int], tuple[NodeId, ...]] = {}
         self.moves: list[BlockMove] = []
         self.readers: list[FileReader] = []
-        core.observe(self)
-
-    def answered(self, job: Job, slot: Node, answer: Decision) -> None:
-        """Slots are no concern of files."""
 
     def proposed(self, proposal: Proposal) -> None:
         if isinstance(proposal, MoveInput) and self._has(proposal.path):
@@ -332,7 +274,7 @@ class _FileLog:
             )
             self.moves.append(move)
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Step, _: Sequence[Change]) -> None:
         match step.event:
             case DataAnnounced(path=path) if self._has(path):
                 self.announced = step.at_s, step.event
@@ -377,23 +319,19 @@ class _FileLog:
             self.readers.append(read)
 
 
-def explain_file(events: Path, config: ClusterConfig, path: str) -> FileExplanation:
+def explain_file(events: Path, path: str) -> FileExplanation:
     """A file, or a folder with all files in it; ``UsageError`` if no event is about it."""
-    core = core_for(config)
-    log, recorded_s = _FileLog(core, path), 0.0
-    for step in replay_on(core, events, read_log(events)[1]):
-        log.take(step)
-        recorded_s = step.at_s
+    [log] = replay_for(events, [lambda core: _FileRecorder(core, path)])
     if not (log.announced or log.blocks or log.readers):
         there = ", ".join(log.paths) or "none"
         raise UsageError(f"{path}: no event is about it; there are: {there}")
     return FileExplanation(
-        **header(config, path, recorded_s),
+        **log.header(path),
         unknown=[_BLOCKS],
         announced_s=log.announced[0] if log.announced else None,
         for_job=log.announced[1].job if log.announced else "",
         racks=log.racks,
-        who=f"{config.scheduler}/data",
+        who=f"{log.config.scheduler}/data",
         blocks=[log.blocks[key] for key in sorted(log.blocks)],
         moves=log.moves,
         readers=log.readers,

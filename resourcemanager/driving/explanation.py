@@ -6,11 +6,8 @@ All of it can be written as JSON with ``msgspec.to_builtins``.  ``who`` is who d
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, RackId, StageId
 
 
@@ -266,16 +263,3 @@ class FileExplanation(Explanation, tag="file", kw_only=True):
 AnyExplanation = (
     TaskExplanation | JobExplanation | FlowExplanation | CoflowExplanation | FileExplanation
 )
-
-
-# What all explanations begin with.
-
-
-def header(config: ClusterConfig, what: str, recorded_s: float) -> dict[str, Any]:
-    """The fields that all explanations have."""
-    return {
-        "what": what,
-        "scheduler": config.scheduler,
-        "flow_scheduler": config.flow_scheduler,
-        "recorded_s": recorded_s,
-    }

@@ -1,4 +1,4 @@
-"""Explains flows, coflows and circuits, as far as orders, ends and the record of circuits tell.
+"""What flows, coflows and circuits went by, as far as orders, ends and the record of circuits tell.
 
 Never here: rates, which no run records flow by flow.
 """
@@ -13,8 +13,7 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import FlowId, RackId, StageId, rack_of
 from railyard.netemu.record import CircuitUse
 from railyard.netemu.schedulers import flow_schedulers
-from railyard.resourcemanager.driving.coredriver import core_for
-from railyard.resourcemanager.driving.eventlog import read_log, replay_on
+from railyard.resourcemanager.driving.eventlog import read_log
 from railyard.resourcemanager.driving.explanation import (
     AttemptStory,
     CircuitUsed,
@@ -23,9 +22,8 @@ from railyard.resourcemanager.driving.explanation import (
     FlowExplanation,
     Idle,
     PairStory,
-    header,
 )
-from railyard.resourcemanager.driving.stories import AttemptLog, Recorder
+from railyard.resourcemanager.driving.stories import AttemptStories, Recorder, replay_for
 
 _RATES = "the rates of flows over time: a run records its links' loads, not each flow's rate"
 _CHOICE = "why the circuit policy chose a pair before others: its order of coflows is not recorded"
@@ -33,7 +31,7 @@ _NO_CIRCUITS = "circuits: there is no network.jsonl beside the events"
 
 
 def explain_flow(
-    config: ClusterConfig, recorder: Recorder, name: str, circuits: Sequence[CircuitUse] | None
+    recorder: Recorder, name: str, circuits: Sequence[CircuitUse] | None
 ) -> FlowExplanation:
     """A flow of a job that was replayed."""
     flows = recorder.attempts.flows
@@ -49,20 +47,20 @@ def explain_flow(
     )
     ends = flow.src.split("n")[0], flow.dst.split("n")[0]
     return FlowExplanation(
-        **header(config, name, recorder.last_s),
-        unknown=_unknown(config, circuits),
+        **recorder.header(name),
+        unknown=_unknown(recorder.config, circuits),
         flow=flow,
         reader_since_s=reader_s,
         before=None if before is None else before.flow,
         before_ended_s=None if before is None else before.ended_s,
         why=why_begun(flow, reader_s, before),
         pair=next((pair for pair in pairs if (pair.src, pair.dst) == ends), None),
-        elephant_bytes=_elephant_bytes(config),
+        elephant_bytes=_elephant_bytes(recorder.config),
     )
 
 
 def explain_coflow(
-    config: ClusterConfig, recorder: Recorder, stage: StageId, circuits: Sequence[CircuitUse] | None
+    recorder: Recorder, stage: StageId, circuits: Sequence[CircuitUse] | None
 ) -> CoflowExplanation:
     """The shuffle of a stage of a job that was replayed."""
     assert recorder.submitted is not None, "the job was submitted"
@@ -71,43 +69,36 @@ def explain_coflow(
         there = ", ".join(reading) or "none"
         raise UsageError(f"{stage}: there is no such coflow; {recorder.job} has {there}")
     flows = [flow for flow in recorder.attempts.flows.values() if flow.coflow == stage]
+    coflow = recorder.coflows.get(stage)
     return CoflowExplanation(
-        **header(config, stage, recorder.last_s),
-        unknown=_unknown(config, circuits),
-        opened_s=recorder.opened_s.get(stage),
-        closed_s=recorder.closed_s.get(stage),
+        **recorder.header(stage),
+        unknown=_unknown(recorder.config, circuits),
+        opened_s=None if coflow is None else coflow.opened_s,
+        closed_s=None if coflow is None else coflow.closed_s,
         pairs=pairs_of(flows, circuits or ()),
-        elephant_bytes=_elephant_bytes(config),
+        elephant_bytes=_elephant_bytes(recorder.config),
     )
 
 
 def explain_circuit(
-    events: Path,
-    config: ClusterConfig,
-    src: RackId,
-    dst: RackId,
-    circuits: Sequence[CircuitUse] | None,
+    events: Path, src: RackId, dst: RackId, circuits: Sequence[CircuitUse] | None
 ) -> CoflowExplanation:
     """All that was sent from one rack to another, and the circuits that coflows had there."""
-    racks = [rack.id for rack in config.topology.rack_list()]
+    racks = [rack.id for rack in read_log(events)[0].topology.rack_list()]
     for rack in (src, dst):
         if rack not in racks:
             raise UsageError(
                 f"{src}-{dst}: there is no rack {rack}; need two of {racks[0]} to {racks[-1]}"
             )
-    core = core_for(config)
-    log, recorded_s = AttemptLog(core.state, lambda _: True), 0.0
-    for step in replay_on(core, events, read_log(events)[1]):
-        log.take(step)
-        recorded_s = step.at_s
+    [log] = replay_for(events, [lambda core: AttemptStories(core.state, lambda _: True)])
     pairs: list[PairStory] = pairs_of(log.flows.values(), circuits or ())
     return CoflowExplanation(
-        **header(config, f"{src}-{dst}", recorded_s),
-        unknown=_unknown(config, circuits),
+        **log.header(f"{src}-{dst}"),
+        unknown=_unknown(log.config, circuits),
         opened_s=None,
         closed_s=None,
         pairs=[pair for pair in pairs if (pair.src, pair.dst) == (src, dst)],
-        elephant_bytes=_elephant_bytes(config),
+        elephant_bytes=_elephant_bytes(log.config),
     )
 
 
@@ -135,11 +126,6 @@ def _unknown(config: ClusterConfig, circuits: Sequence[CircuitUse] | None) -> li
     if _elephant_bytes(config) is None:
         return [_RATES]
     return [_RATES, _NO_CIRCUITS if circuits is None else _CHOICE]
-
-
-# What fetches waited for: the times in which an attempt fetched nothing, and what flows went by.
-#
-# Pure.  Never here: replaying.
 
 
 def idle_times(story: AttemptStory) -> list[Idle]:

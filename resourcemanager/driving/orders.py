@@ -130,11 +130,7 @@ def _settle(attempt: Attempt, there: HeldAttempt | None, differences: Difference
             differences.orders.append(BeginAttempt(attempt=name, node=node))
 
 
-# Moves of blocks, between the core and the block store; the same on both clocks.
-#
-# Never here: which block goes where.
-
-
+# Data that jobs read -----------------------------------------------------------------------------
 def move_request(order: MoveBlock) -> MoveReplica:
     """The NameNode's message for a command of the core."""
     return MoveReplica(path=order.path, number=order.block, target=order.node, source=order.source)
@@ -145,11 +141,6 @@ def move_ended(order: MoveBlock, answer: ReplicaMoved | Refusal) -> InputMoved |
     if isinstance(answer, ReplicaMoved):
         return InputMoved(path=order.path, block=order.block, nodes=answer.nodes)
     return InputNotMoved(path=order.path, block=order.block, reason=answer.reason)
-
-
-# Reports to a core where a file's blocks are, in events of bounded size, if a policy uses that.
-#
-# Never here: how blocks are found.
 
 
 def report_data(

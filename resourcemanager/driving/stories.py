@@ -7,28 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
+from railyard.cluster.config import ClusterConfig
 from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, TaskId, job_of, task_of
-from railyard.cluster.messages import (
-    AttemptFailed,
-    AttemptKilled,
-    AttemptSucceeded,
-    BeginAttempt,
-    CancelFlow,
-    FlowFailed,
-    FlowFinished,
-    KillAttempt,
-    LaunchAttempt,
-    NodeLost,
-    NodeRestarted,
-    StartFlow,
-)
+from railyard.cluster.messages import AttemptSucceeded
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Node, Stage, Task
 from railyard.resourcemanager.core.offers import cause_of
-from railyard.resourcemanager.driving.eventlog import Step, Success
+from railyard.resourcemanager.core.policies import Observer
+from railyard.resourcemanager.driving.coredriver import core_for
+from railyard.resourcemanager.driving.eventlog import Step, read_log, replay_on
 from railyard.resourcemanager.driving.explanation import (
     Answered,
     AskedBefore,
@@ -38,7 +30,14 @@ from railyard.resourcemanager.driving.explanation import (
     Turns,
     Waited,
 )
-from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, OpenCoflow
+from railyard.resourcemanager.driving.history import (
+    AttemptSpan,
+    Change,
+    CoflowSpan,
+    FetchSpan,
+    History,
+)
+from railyard.resourcemanager.interface.commands import EndJob
 from railyard.resourcemanager.interface.decisions import (
     Copy,
     Decision,
@@ -54,28 +53,71 @@ from railyard.resourcemanager.interface.events import JobSubmitted
 _Asked = tuple[str, float]  #: the node with an offered slot, and when
 
 
-class Recorder:
-    """Notes what becomes of a job: of one of its tasks, or of the first pending one of each stage.
+class RunObserver(Observer):
+    """Notes what a run that is replayed says of something, and why policies decided so."""
 
-    It is an observer of ``core``, to be given to ``Core.observe``.
+    config: ClusterConfig  #: of the run
+    last_s = 0.0  #: the time of the record's last event, once it is over
+
+    def take(self, step: Step, changes: Sequence[Change]) -> None:
+        """Note what a step has changed."""
+
+    def finish(self) -> None:
+        """The record is over."""
+
+    def header(self, what: str) -> dict[str, Any]:
+        """The fields that all explanations have."""
+        return {
+            "what": what,
+            "scheduler": self.config.scheduler,
+            "flow_scheduler": self.config.flow_scheduler,
+            "recorded_s": self.last_s,
+        }
+
+
+Noting = TypeVar("Noting", bound=RunObserver)
+
+
+def replay_for(events: Path, makes: Iterable[Callable[[Core], Noting]]) -> list[Noting]:
+    """Have a fresh core handle a run's events; returns its observers, each made of that core.
+
+    Raises ``Diverged`` if that does not give the log's commands.
+    """
+    config, logged = read_log(events)
+    core, history = core_for(config), History()
+    observers = [make(core) for make in makes]
+    for one in observers:
+        one.config = config
+        core.observe(one)
+    for step in replay_on(core, events, logged):
+        changes = history.take(step.state, step.at_s, step.event, step.commands)
+        for one in observers:
+            one.last_s = step.at_s
+            one.take(step, changes)
+    for one in observers:
+        one.finish()
+    return observers
+
+
+class Recorder(RunObserver):
+    """Notes what becomes of a job: of one of its tasks, or of the first pending one of each stage.
 
     ``task``: the only one whose waits and attempts are noted; None = those of all stages.
     """
 
     def __init__(self, core: Core, job: JobId, task: TaskId | None = None) -> None:
-        self._core, self._state = core, core.state
+        self._state = core.state
         self.job = job
         self._task = task
+        self.jobs: list[JobId] = []  #: all that were submitted
         self.submitted: JobSubmitted | None = None
         self.submitted_s = 0.0
         self.ended_s: float | None = None
         self.outcome = ""
         self.task_state = ""  #: of ``task``, as it was last
         self.waits: dict[str, Waits] = {}  #: by task, or by stage
-        self.attempts = AttemptLog(core.state, self._is_wanted)
-        self.last_s = 0.0
-        self.opened_s: dict[str, float] = {}
-        self.closed_s: dict[str, float] = {}
+        self.attempts = AttemptStories(core.state, self._is_wanted)
+        self.coflows: dict[str, CoflowSpan] = {}
         self.done_s: dict[str, float] = {}  #: when stages had the last of their tasks done
         self._before: list[AskedBefore] = []  #: who was offered the slot at hand
         self._offer: _Asked = ("", -1.0)
@@ -103,25 +145,24 @@ class Recorder:
         self.attempts.proposed(proposal)
 
     # Steps ---------------------------------------------------------------------------------------
-    def take(self, step: Step) -> None:
-        """An event was handled."""
-        self.last_s = step.at_s
-        if isinstance(step.event, JobSubmitted) and step.event.job == self.job:
-            self.submitted, self.submitted_s = step.event, step.at_s
+    def take(self, step: Step, changes: Sequence[Change]) -> None:
+        """Note what a step has changed."""
+        if isinstance(step.event, JobSubmitted):
+            self.jobs.append(step.event.job)
+            if step.event.job == self.job:
+                self.submitted, self.submitted_s = step.event, step.at_s
         if self.submitted is None or (self.ended_s is not None and self._is_over()):
             return
-        self.attempts.take(step)
+        self.attempts.take(step, changes)
+        for what, span in changes:
+            if isinstance(span, AttemptSpan) and what == "slot":
+                self._slot_taken(span.id, step.at_s)
+            elif isinstance(span, CoflowSpan):
+                self.coflows.setdefault(span.id, span)
         for command in step.commands:
-            match command:
-                case LaunchAttempt(attempt=attempt, begins=True) | BeginAttempt(attempt=attempt):
-                    self._slot_taken(attempt, step.at_s)
-                case OpenCoflow(coflow=coflow):
-                    self.opened_s.setdefault(coflow, step.at_s)
-                case CloseCoflow(coflow=coflow):
-                    self.closed_s[coflow] = step.at_s
-                case EndJob(job=job, ok=ok, reason=reason) if job == self.job:
-                    self.ended_s = step.at_s
-                    self.outcome = "succeeded" if ok else f"failed: {reason}"
+            if isinstance(command, EndJob) and command.job == self.job:
+                self.ended_s = step.at_s
+                self.outcome = "succeeded" if command.ok else f"failed: {command.reason}"
         self._review(step)
 
     def finish(self) -> None:
@@ -191,25 +232,20 @@ def _stage_of(task: TaskId) -> str:
     return task.rstrip("0123456789")
 
 
-# Where attempts went and why, what they read, and how they ended: noted as a run is replayed.
-#
-# Never here: what tasks waited for before they had attempts; see ``waits.py``.
-
-
 _NOT_COUNTED = "did its task; its output does not count: others were first, or were chosen"
 
 
-class AttemptLog:
-    """Some of the attempts of a run."""
+class AttemptStories(RunObserver):
+    """Where some attempts of a run went and why, what they read, and how they ended."""
 
     def __init__(self, state: ClusterState, wanted: Callable[[AttemptId], bool]) -> None:
         self._state = state
         self._wanted = wanted  #: whether an attempt is one of them
         self.stories: dict[AttemptId, AttemptStory] = {}
         self.flows: dict[FlowId, Fetched] = {}
-        self.done_s: dict[AttemptId, float] = {}  #: when attempts of any task succeeded
+        self._spans: list[AttemptSpan] = []
+        self._done_s: dict[AttemptId, float] = {}  #: when attempts of any task succeeded
         self._chosen: dict[tuple[TaskId, NodeId], Chosen] = {}
-        self._kept: dict[AttemptId, Success] = {}  #: attempts whose output was kept
 
     # Answers and proposals -----------------------------------------------------------------------
     def placed(self, task: Task, slot: Node, answer: Place, before: Sequence[AskedBefore]) -> None:
@@ -245,95 +281,79 @@ class AttemptLog:
                 if story is not None:
                     story.outcome, story.taken = "succeeded", why or "its output was taken"
 
-    # Events and commands -------------------------------------------------------------------------
-    def take(self, step: Step) -> None:
-        """Note what a step says."""
-        self._take_event(step)
-        for command in step.commands:
-            match command:
-                case LaunchAttempt(attempt=attempt) if self._wanted(attempt):
-                    self._launched(command, step.at_s)
-                case BeginAttempt(attempt=attempt, node=node) if attempt in self.stories:
-                    story = self.stories[attempt]
-                    story.slot_s = step.at_s
-                    story.chosen = self._chosen.pop((task_of(attempt), node), None)
-                case KillAttempt(attempt=attempt, reason=reason) if attempt in self.stories:
-                    story = self.stories[attempt]
-                    if story.ended_s is None:
-                        story.outcome = f"was asked to end: {reason}"
-                    if story.slot_s is None:
-                        story.ended_s = step.at_s
-                case StartFlow(reader=reader) if self._wanted(reader):
-                    self._started(command, step.at_s)
-                case CancelFlow(flow=flow):
-                    self._flow_over(flow, "cancelled", step.at_s)
+    # What happened -------------------------------------------------------------------------------
+    def take(self, step: Step, changes: Sequence[Change]) -> None:
+        """Note what a step has changed."""
+        for what, span in changes:
+            match span:
+                case AttemptSpan(success=AttemptSucceeded()) if what == "ended":
+                    self._done_s[span.id] = step.at_s
+                    self._ended(span)
+                case AttemptSpan() if what == "ended":
+                    self._ended(span)
+                case AttemptSpan() if what == "began" and self._wanted(span.id):
+                    self._launched(span)
+                case AttemptSpan(reserved=True) if what == "slot" and span.id in self.stories:
+                    story = self.stories[span.id]
+                    story.slot_s = span.slot_s
+                    story.chosen = self._chosen.pop((task_of(span.id), span.node.id), None)
+                case FetchSpan() if what == "began" and self._wanted(span.order.reader):
+                    self._fetch_began(span)
+                case FetchSpan() if what == "ended" and span.order.flow in self.flows:
+                    fetched = self.flows[span.order.flow]
+                    fetched.ended_s = span.ended_s
+                    fetched.how = f"failed: {span.reason}" if span.reason else span.outcome
 
-    def _take_event(self, step: Step) -> None:
-        match step.event:
-            case AttemptSucceeded() if step.success is not None:
-                self._succeeded(step.event, step.success, step.at_s)
-            case AttemptFailed(attempt=attempt, reason=reason):
-                self._ended(attempt, f"failed: {reason}", step.at_s)
-            case AttemptKilled(attempt=attempt):
-                story = self.stories.get(attempt)
-                self._ended(attempt, story.outcome if story else "", step.at_s)
-            case NodeLost(node=node, reason=reason):
-                self._all_ended(node, f"lost with {node}: {reason}", step.at_s)
-            case NodeRestarted(node=node):
-                self._all_ended(node, f"killed: the NodeManager of {node} died", step.at_s)
-            case FlowFinished(flow=flow):
-                self._flow_over(flow, "finished", step.at_s)
-            case FlowFailed(flow=flow, reason=reason):
-                self._flow_over(flow, f"failed: {reason}", step.at_s)
+    def finish(self) -> None:
+        """The record is over: it is known now which outputs that were kept count, and who ends."""
+        for span in self._spans:
+            story, attempt = self.stories[span.id], span.attempt
+            if attempt is None:
+                continue
+            if span.ended_s is None and attempt.killing:
+                story.outcome = f"was asked to end: {attempt.killing}"
+            elif span.outcome == "kept" and attempt.state in ("succeeded", "output lost"):
+                story.outcome = "succeeded; its output was kept, then taken"
 
-    def _launched(self, command: LaunchAttempt, now_s: float) -> None:
-        attempt = self._state.attempt(command.attempt)
-        chosen = self._chosen.pop((task_of(command.attempt), command.node), None)
-        self.stories[command.attempt] = AttemptStory(
-            attempt=command.attempt,
-            node=command.node,
+    def _launched(self, span: AttemptSpan) -> None:
+        attempt = span.attempt
+        chosen = self._chosen.pop((task_of(span.id), span.node.id), None)
+        self._spans.append(span)
+        self.stories[span.id] = AttemptStory(
+            attempt=span.id,
+            node=span.node.id,
             level="unknown" if attempt is None else attempt.level,
-            at_s=now_s,
-            slot_s=now_s if command.begins else None,
-            chosen=chosen if command.begins else None,
-            reserved=None if command.begins else chosen,
+            at_s=span.launched_s,
+            slot_s=None if span.reserved else span.launched_s,
+            chosen=None if span.reserved else chosen,
+            reserved=chosen if span.reserved else None,
             replicas=() if attempt is None else attempt.task.input.nodes,
             fetches=[],
             idle=[],
         )
 
-    def _succeeded(self, event: AttemptSucceeded, success: Success, now_s: float) -> None:
-        self.done_s[event.attempt] = now_s
-        story = self.stories.get(event.attempt)
-        if story is None or story.ended_s is not None:
+    def _ended(self, span: AttemptSpan) -> None:
+        story = self.stories.get(span.id)
+        if story is None:
             return
-        story.read_bytes = event.local_bytes, event.rack_bytes, event.remote_bytes
-        story.read_s, story.computed_s = event.read_s, event.computed_s
-        taken = bool(story.taken)  # in the very same step
-        outcome = "succeeded" if taken or success.state == "succeeded" else _NOT_COUNTED
-        self._ended(event.attempt, outcome, now_s)
-        if success.state == "kept":
-            self._kept[event.attempt] = success
+        story.ended_s = span.ended_s
+        killing = "" if span.attempt is None else span.attempt.killing
+        if (success := span.success) is not None:
+            story.read_bytes = success.local_bytes, success.rack_bytes, success.remote_bytes
+            story.read_s, story.computed_s = success.read_s, success.computed_s
+            counts = bool(story.taken) or span.outcome == "succeeded"  # taken in the very same step
+            story.outcome = "succeeded" if counts else _NOT_COUNTED
+        elif span.outcome == "failed":
+            story.outcome = f"failed: {span.reason}"
+        elif span.outcome == "lost with its node":
+            story.outcome = span.reason or span.outcome
+        else:
+            reason = span.reason or killing
+            story.outcome = f"was asked to end: {reason}" if reason else "killed"
 
-    def finish(self) -> None:
-        """The record is over: of outputs that were kept it is known now whether they count."""
-        for name, success in self._kept.items():
-            if success.attempt.state in ("succeeded", "output lost"):
-                self.stories[name].outcome = "succeeded; its output was kept, then taken"
-
-    def _all_ended(self, node: NodeId, outcome: str, now_s: float) -> None:
-        for story in self.stories.values():
-            if story.node == node:
-                self._ended(story.attempt, outcome, now_s)
-
-    def _ended(self, attempt: AttemptId, outcome: str, now_s: float) -> None:
-        story = self.stories.get(attempt)
-        if story is not None and story.ended_s is None:
-            story.ended_s, story.outcome = now_s, outcome
-
-    # Fetches -------------------------------------------------------------------------------------
-    def _started(self, order: StartFlow, now_s: float) -> None:
-        ready = [(self.done_s[each], each) for each in order.outputs if each in self.done_s]
+    def _fetch_began(self, span: FetchSpan) -> None:
+        order, done_s = span.order, self._done_s
+        ready = [(done_s[output], output) for output in order.outputs if output in done_s]
         last_s, last = max(ready, default=(None, None))
         fetched = self.flows[order.flow] = Fetched(
             flow=order.flow,
@@ -344,24 +364,13 @@ class AttemptLog:
             size_bytes=order.size_bytes,
             weight=order.weight,
             priority=order.priority,
-            started_s=now_s,
+            started_s=span.began_s,
             outputs=len(order.outputs),
             last_output=last,
             last_output_s=last_s,
         )
-        story = self.stories.get(order.reader)
-        if story is not None:
+        if (story := self.stories.get(order.reader)) is not None:
             story.fetches.append(fetched)
-
-    def _flow_over(self, flow: FlowId, how: str, now_s: float) -> None:
-        fetched = self.flows.get(flow)
-        if fetched is not None and fetched.ended_s is None:
-            fetched.ended_s, fetched.how = now_s, how
-
-
-# For how long a pending task waited for what, what its job answered, and who had slots meanwhile.
-#
-# Never here: attempts; see ``attempts.py``.
 
 
 #: Figures in a reason, which may change while it stays the same; not those of ids, such as r1.
@@ -371,7 +380,7 @@ _NOT_RUNNABLE = ("shuffle", "sources")
 
 
 class Waits:
-    """What one task went through while it was pending."""
+    """What a pending task waited for, what its job answered, and who had slots meanwhile."""
 
     def __init__(self) -> None:
         self.waits: list[Waited] = []

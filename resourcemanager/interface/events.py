@@ -199,6 +199,3 @@ EVENTS = Vocabulary(
         *FACTS,
     )
 )
-
-#: {tag of an event in logs of earlier releases: its tag now}; read for one release
-OLD_TAGS = {"jobs-foretold": JobsPredicted.tag()}

@@ -195,18 +195,16 @@ def _names(sections: Mapping[str, type[msgspec.Struct]]) -> list[str]:
     return sorted(found)
 
 
-# How the links between racks are observed, for schedulers that use the network.
-#
-# They are looked at every ``period_s``, on both clocks; those that have changed, if any, are
-# reported to the core (``LinksObserved``).
-
-
 #: The prefix of these settings.
 LINKS = "links"
 
 
 class LinksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings "links.*" of every scheduler that uses the network."""
+    """Settings "links.*" of every scheduler that uses the network: how it observes links.
+
+    They are looked at every ``period_s``; those that have changed are reported to the core
+    (``LinksObserved``).
+    """
 
     period_s: float = 1.0  #: between two looks at the links
     #: what is free of a link has changed once it differs by more than this share of the capacity

@@ -1,7 +1,9 @@
 """Drives a core by the wall clock; its events are journaled before its commands are carried out.
 
 All that is handled in one turn of the loop is journaled together: one write, and one sync where
-the cluster is to be safe.
+the cluster is to be safe.  What has not been written has led to no command and no answer, so nobody
+knows of it: a ResourceManager that died is replaced by one that replays its journal
+(``recovery.py``).
 
 Never here: what an event means or how a command is carried out.
 """
@@ -26,6 +28,8 @@ from railyard.resourcemanager.driving.coredriver import CoreDriver
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.resourcemanager.interface.commands import SetTimer
 from railyard.resourcemanager.interface.events import TimerFired
+
+log = logging.getLogger(__name__)
 
 
 class Driver(CoreDriver):
@@ -114,19 +118,6 @@ class Driver(CoreDriver):
         when_s = self.started_s + command.at_s
         self._timers[command.timer] = self._reactor.call_at(when_s, fire)
 
-
-# The log of events as a journal: written before commands go out.
-#
-# A core is a deterministic state machine.  So a ResourceManager that died is replaced by one that
-# replays its events (``following.py``): the core, its policies and their random numbers are then as
-# they were.
-#
-# What has not been written has led to no command and no answer, so nobody knows of it.
-#
-# Never here: what is done with a journal that is there.
-
-
-log = logging.getLogger(__name__)
 
 #: Room that the journal has on a disk that is full: for some ten thousand events.
 _RESERVE_BYTES = 2**21

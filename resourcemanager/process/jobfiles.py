@@ -1,6 +1,6 @@
-"""The output folders of jobs: one job at a time writes to each, its commit, and its removal.
+"""The files of jobs: output folders, which one job at a time writes to, commits, removals; input.
 
-Never here: when a job is committed, and which attempts' files count (``resourcemanager.core``).
+Never here: when a job is committed, which attempts' files count, where data goes (the core).
 """
 
 from __future__ import annotations
@@ -115,16 +115,12 @@ class Outputs:
         self._namenode.insist(GetStatus(path=path), Status, looked)
 
 
-# Data that jobs read, between clients, the core and the NameNode.
-#
-# Before input is written, a client asks where it should go (``PlanData``).  Once it is written, the
-# core hears where its blocks are if a policy uses data.
-#
-# Never here: a decision about where data goes.
-
-
 class InputData:
-    """Answers questions about data, and reports data to the core."""
+    """Data that jobs read, between clients, the core and the NameNode.
+
+    Before input is written, a client asks where it should go (``PlanData``).  Once it is written,
+    it is reported to the core if a policy uses data.
+    """
 
     def __init__(self, driver: Driver, server: Server, namenode: LastingLink, scale: int) -> None:
         self._driver = driver

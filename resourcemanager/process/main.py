@@ -56,7 +56,7 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
-from railyard.resourcemanager.process.network import Away, LinkWatch, NetworkOrders
+from railyard.resourcemanager.process.network import LinkWatch, NetworkOrders, Outages
 from railyard.resourcemanager.process.nodemanagers import NodeManagers
 from railyard.resourcemanager.process.progress import (
     cluster_status,
@@ -65,7 +65,7 @@ from railyard.resourcemanager.process.progress import (
     job_progress,
 )
 from railyard.resourcemanager.process.recovery import Follower, Recovered, Submissions, recover
-from railyard.resourcemanager.process.reports import Looks, MachineTime, NetworkReports
+from railyard.resourcemanager.process.reports import MachineTime, NetworkReports, Snapshots
 from railyard.resourcemanager.process.submission import JobIds, Submission, submitted
 from railyard.resourcemanager.process.taskhistory import (
     TaskHistory,
@@ -141,11 +141,11 @@ class ResourceManager:
             is_restarted=before is not None,
         )
         self._watchers = Watchers(self._driver, self._server)
-        away = Away(daemon.folder.network_away)
-        self._network = NetworkOrders(self._driver, transport, self._managers.send, away)
-        looks = Looks(daemon.folder.network_looks)
+        outages = Outages(daemon.folder.network_away)
+        self._network = NetworkOrders(self._driver, transport, self._managers.send, outages)
+        snapshots = Snapshots(daemon.folder.network_looks)
         self._reports = NetworkReports(
-            self._driver, self._network, away, looks, self._machine, config
+            self._driver, self._network, snapshots, self._machine, config
         )
         links = self._driver.core.state.policies.links
         if links is not None:
@@ -355,9 +355,6 @@ class ResourceManager:
     def _discard(self, order: DiscardJob) -> None:
         self._managers.discard(order)
         self._outputs.discard(order.job)
-
-
-# The clients that watch jobs, and what they are sent.
 
 
 class Watchers:

@@ -40,31 +40,31 @@ _Answer = Done | Refusal | PeerLost
 
 
 class NetworkOrders:
-    """Carries out the core's commands about flows.  ``tell`` sends a node's NodeManager a message.
+    """Carries out the core's commands about flows.
 
-    ``away`` is told when the network was lost and when it was there again.
+    ``send`` sends a node's NodeManager a message.
     """
 
     def __init__(
         self,
         driver: Driver,
         transport: Transport,
-        tell: Callable[[NodeId, Message], None],
-        away: Away,
+        send: Callable[[NodeId, Message], None],
+        outages: Outages,
     ) -> None:
-        self._away = away
+        self.outages = outages
         self.link = LastingLink(transport, "network", self._lost)
         self._driver = driver
-        self._tell = tell
-        self._lost_s: float | None = None  #: since when it is away
-        self._is_told = True  #: False: what there is will be told as a whole
+        self._send = send
+        self._lost_s: float | None = None  #: since when it is lost
+        self._sends = True  #: False: what there is will be sent as a whole
         driver.on(OpenCoflow, lambda order: self._order(RegisterCoflow(coflow=order.coflow)))
         driver.on(CloseCoflow, lambda order: self._order(FinishCoflow(coflow=order.coflow)))
         driver.on(StartFlow, self._start)
         driver.on(CancelFlow, self._cancel)
 
     def resume(self) -> None:
-        """Tell the network which coflows and flows there are."""
+        """Send the network all coflows and flows that there are."""
         core = self._driver.core
         flows = [open_flow(each.start_order, now_s()) for each in core.fetches.values()]
         between = tuple([flow for flow in flows if flow.src != flow.dst])
@@ -74,9 +74,9 @@ class NetworkOrders:
     def _lost(self) -> None:
         if self._lost_s is None:
             self._lost_s = self._driver.now_s
-        self._is_told = False
+        self._sends = False
         self._driver.settle()  # what has happened so far is in what follows
-        self._is_told = True
+        self._sends = True
         self.resume()
 
     def _resumed(self, answer: _Answer) -> None:
@@ -85,41 +85,38 @@ class NetworkOrders:
         if isinstance(answer, PeerLost) or self._lost_s is None:
             return
         back_s = self._driver.now_s
-        self._away.add(self._lost_s, back_s)
+        self.outages.add(self._lost_s, back_s)
         log.info("the network was away for %.3f s", back_s - self._lost_s)
         self._lost_s = None
 
     def _start(self, order: StartFlow) -> None:
-        if order.src != order.dst and self._is_told:
+        if order.src != order.dst and self._sends:
             opening = open_flow(order, self._driver.started_s + self._driver.event_s)
             self.link.request(opening, Done, lambda answer, _: self._opened(order, answer))
-        self._tell(order.dst, fetch_order(order))
+        self._send(order.dst, fetch_order(order))
 
     def _opened(self, order: StartFlow, answer: _Answer) -> None:
         if isinstance(answer, Refusal):
             reason = f"the network refused it: {answer.reason}"
             log.error("flow %s: %s", order.flow, reason)
-            self._tell(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
+            self._send(order.dst, CancelFlow(flow=order.flow, dst=order.dst))
             self._driver.feed(FlowFailed(flow=order.flow, reason=reason))
 
     def _cancel(self, order: CancelFlow) -> None:
         self._order(CloseFlow(flow=order.flow))
-        self._tell(order.dst, order)
+        self._send(order.dst, order)
 
     def _order(self, order: Command) -> None:
         def answered(answer: _Answer, _: object) -> None:
             if isinstance(answer, Refusal):
                 log.error("the network refused %s: %s", order, answer.reason)
 
-        if self._is_told:
+        if self._sends:
             self.link.request(order, Done, answered)
 
 
-# For how long the network was away: in a file, too, for the ResourceManager after this one.
-
-
-class Away:
-    """When the network was lost, and when it was there again, on the core's clock."""
+class Outages:
+    """When the network was lost, and when it was back, on the core's clock."""
 
     def __init__(self, path: Path) -> None:
         """``path``: the file with a line for each time, by the ResourceManagers before this one."""
@@ -132,7 +129,7 @@ class Away:
                     self._spans.append((lost_s, back_s))
 
     def add(self, lost_s: float, back_s: float) -> None:
-        """It was away from one time to the other."""
+        """It was lost from one time to the other."""
         self._spans.append((lost_s, back_s))
         try:
             with open(self._path, "a") as file:
@@ -141,14 +138,9 @@ class Away:
             log.warning("%s: %s: a restart would forget it", self._path, error.strerror)
 
     def between_s(self, begin_s: float, end_s: float) -> float:
-        """Seconds between these two times for which it was away."""
+        """Seconds between these two times for which it was lost."""
         each = (min(back_s, end_s) - max(lost_s, begin_s) for lost_s, back_s in self._spans)
         return sum(max(seconds, 0.0) for seconds in each)
-
-
-# Has the network emulator report the links between racks, for a scheduler that uses them.
-#
-# Never here: what counts as a change (``netemu/model/network.py``), and what follows from one.
 
 
 class LinkWatch:

@@ -178,9 +178,6 @@ def _share(progress: float) -> float:
     return min(max(0.0, progress), 1.0)
 
 
-# What a node that is drained has yet, as people read it.  Pure.
-
-
 _JOBS_NAMED = 3
 
 

@@ -29,6 +29,8 @@ from railyard.resourcemanager.process.driver import whole_mark
 from railyard.resourcemanager.process.messages import SubmitJob
 from railyard.resourcemanager.process.taskhistory import TaskHistory
 
+log = logging.getLogger(__name__)
+
 #: What to do about a journal from which no core can be rebuilt.
 _ADVICE = "the ResourceManager can't be restarted: railyard down, then run the jobs again"
 #: How much of a journal is read at once, about 1,500 events; more if a line is longer.
@@ -151,19 +153,14 @@ def is_worth_a_standby(path: Path) -> bool:
         return False
 
 
-# The messages that submitted jobs, in files: what a run needs of a job besides its events.
-#
-# That is above all the job's code.  A file is there before its job is in the journal, and until
-# nothing is left to be done for the job.
-
-
-log = logging.getLogger(__name__)
-
 _SUFFIX = ".job"
 
 
 class Submissions:
-    """The files of a run folder's jobs."""
+    """The messages that submitted a run folder's jobs, in files: their code above all.
+
+    A file is there before its job is in the journal, and until nothing is left to be done for it.
+    """
 
     def __init__(self, folder: Path, durability: Durability) -> None:
         self._folder = folder

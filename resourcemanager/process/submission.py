@@ -247,9 +247,6 @@ def _hidden(path: str) -> bool:
     return path.rsplit("/", 1)[-1].startswith(("_", "."))
 
 
-# The ids of jobs: one after the other, or reserved first and used later.
-
-
 #: Ids that were reserved and not used yet; the oldest are forgotten.
 RESERVED_MAX = 1000
 

@@ -18,34 +18,20 @@ import msgspec
 
 from railyard.cluster.errors import InvariantError, PeerError, UsageError, shortened
 from railyard.cluster.ids import (
-    AttemptId,
-    FlowId,
     JobId,
     job_of,
-    rack_of,
     stage_id,
     task_id,
     task_place,
 )
-from railyard.cluster.messages import (
-    AttemptFailed,
-    AttemptKilled,
-    AttemptProgressed,
-    AttemptStarted,
-    AttemptSucceeded,
-    CancelFlow,
-    DiscardJob,
-    FlowFailed,
-    FlowFinished,
-    LaunchAttempt,
-    StartFlow,
-)
+from railyard.cluster.messages import AttemptProgressed, DiscardJob
 from railyard.cluster.messaging.wire import Command, Event
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.jobs import Attempt, Job, Stage
+from railyard.resourcemanager.core.jobs import Job, Stage
 from railyard.resourcemanager.core.offers import why_waiting
 from railyard.resourcemanager.core.records import JobRecord
+from railyard.resourcemanager.driving.history import AttemptSpan, History
 from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.process.messages import (
     GIVEN,
@@ -70,50 +56,40 @@ ATTEMPT_BYTES, _COUNTER_BYTES = 1000, 160
 _PIECE_TASKS = 500
 _REASON_LETTERS_MAX = 500
 _DID_IT = ("succeeded", "output lost")
-_SAME_NODE, _SAME_RACK, _OTHER_RACK = range(3)
 
 
-class AttemptRecord(msgspec.Struct, eq=False):
-    """An attempt, with what the core does not keep of it."""
-
-    attempt: Attempt
-    started_s: float | None = None
-    fetched_s: float | None = None
-    fetched_bytes: list[int] = msgspec.field(default_factory=lambda: [0, 0, 0])
-    success: AttemptSucceeded | None = None  #: without its partitions' bytes
-    shuffle_bytes: int = 0
-    reason: str = ""
-
-    def report(self) -> AttemptReport:
-        """What it is now."""
-        attempt, success = self.attempt, self.success
-        in_node, in_rack, further = self.fetched_bytes
-        known = AttemptReport(
-            attempt=attempt.id,
-            node=attempt.node.id,
-            state=attempt.state,
-            level=attempt.level,
-            copy=attempt.copy,
-            launched_s=attempt.launched_s,
-            started_s=self.started_s,
-            fetched_s=self.fetched_s,
-            ended_s=attempt.ended_s,
-            progress=1.0 if success is not None else min(1.0, attempt.progress),
-            reason=self.reason or shortened(attempt.killing, _REASON_LETTERS_MAX),
-            fetched_bytes=(in_node, in_rack, further),
-        )
-        if success is None:
-            return known
-        return msgspec.structs.replace(
-            known,
-            input_bytes=success.input_bytes,
-            output_bytes=success.output_bytes,
-            shuffle_bytes=self.shuffle_bytes,
-            read_bytes=(success.local_bytes, success.rack_bytes, success.remote_bytes),
-            read_s=success.read_s,
-            computed_s=success.computed_s,
-            counters=success.counters,
-        )
+def report_of(span: AttemptSpan) -> AttemptReport:
+    """What an attempt is now."""
+    attempt, success = span.attempt, span.success
+    assert attempt is not None, f"{span.id} is not of a job that is known"
+    in_node, in_rack, further = span.fetched_bytes
+    failed = span.reason if span.outcome == "failed" else ""
+    known = AttemptReport(
+        attempt=span.id,
+        node=span.node.id,
+        state=attempt.state,
+        level=attempt.level,
+        copy=attempt.copy,
+        launched_s=attempt.launched_s,
+        started_s=span.started_s,
+        fetched_s=span.fetched_s,
+        ended_s=attempt.ended_s,
+        progress=1.0 if success is not None else min(1.0, attempt.progress),
+        reason=failed or shortened(attempt.killing, _REASON_LETTERS_MAX),
+        fetched_bytes=(in_node, in_rack, further),
+    )
+    if success is None:
+        return known
+    return msgspec.structs.replace(
+        known,
+        input_bytes=success.input_bytes,
+        output_bytes=success.output_bytes,
+        shuffle_bytes=span.shuffle_bytes,
+        read_bytes=(success.local_bytes, success.rack_bytes, success.remote_bytes),
+        read_s=success.read_s,
+        computed_s=success.computed_s,
+        counters=success.counters,
+    )
 
 
 class Outline(msgspec.Struct, array_like=True):
@@ -127,7 +103,7 @@ class Outline(msgspec.Struct, array_like=True):
 
 
 class JobAttempts:
-    """The attempts of a job: records while its job is known to the core, packed afterwards."""
+    """The attempts of a job: spans while its job is known to the core, packed afterwards."""
 
     __slots__ = ("_attempts", "_outline", "_pieces", "weight_bytes", "whole")
 
@@ -139,7 +115,7 @@ class JobAttempts:
             {stage.name: stage.reads for stage in submission.stages},
         )
         #: {stage: {index of a task: its attempts, in order}}, until they are packed
-        self._attempts: dict[str, dict[int, list[AttemptRecord]]] | None = {}
+        self._attempts: dict[str, dict[int, list[AttemptSpan]]] | None = {}
         #: reports once they are packed: {number of a task: its attempts}, ``_PIECE_TASKS`` together
         self._pieces: tuple[bytes, ...] = ()
 
@@ -154,11 +130,11 @@ class JobAttempts:
         outline = msgspec.structs.replace(self.outline, settings=settings)
         self._outline = outline if isinstance(self._outline, Outline) else _packed(outline)
 
-    def add(self, record: AttemptRecord) -> None:
+    def add(self, span: AttemptSpan) -> None:
         """Add an attempt."""
         assert self._attempts is not None, "its job has ended"
-        stage, index = task_place(record.attempt.id)
-        self._attempts.setdefault(stage, {}).setdefault(index, []).append(record)
+        stage, index = task_place(span.id)
+        self._attempts.setdefault(stage, {}).setdefault(index, []).append(span)
 
     def of_tasks(self, begin: int, limit: int) -> Iterator[tuple[str, int, Reports]]:
         """(stage, index, attempts in order) of each task from number ``begin`` on."""
@@ -167,8 +143,8 @@ class JobAttempts:
         places = islice(_places(self.outline.sizes, begin), limit)
         for number, (stage, index) in enumerate(places, begin):
             if self._attempts is not None:
-                records = self._attempts.get(stage, {}).get(index, ())
-                yield stage, index, tuple([record.report() for record in records])
+                spans = self._attempts.get(stage, {}).get(index, ())
+                yield stage, index, tuple(map(report_of, spans))
                 continue
             if number // _PIECE_TASKS != at and self.whole:
                 at = number // _PIECE_TASKS
@@ -182,10 +158,9 @@ class JobAttempts:
             self._attempts.clear()
         self.whole, self.weight_bytes = False, 0
 
-    def pack(self) -> list[AttemptId]:
-        """Pack all, what is the core's own included; returns the ids of its attempts."""
+    def pack(self) -> None:
+        """Pack all, what is the core's own included."""
         outline = self.outline
-        ids: list[AttemptId] = []
         pieces: list[dict[int, Reports]] = []
         done = dict.fromkeys(outline.sizes, 0)
         for number, (stage, _, reports) in enumerate(self.of_tasks(0, sum(outline.sizes.values()))):
@@ -193,14 +168,12 @@ class JobAttempts:
                 pieces.append({})
             if reports:
                 pieces[-1][number] = reports
-                ids += [report.attempt for report in reports]
                 done[stage] += did_it(reports)
         self._outline = _packed(msgspec.structs.replace(outline, done=done))
         self._attempts = None
         if self.whole:
             self._pieces = tuple(map(_packed, pieces))
             self.weight_bytes = sum(map(len, self._pieces))
-        return ids
 
 
 def _places(sizes: Mapping[str, int], begin: int) -> Iterator[tuple[str, int]]:
@@ -234,9 +207,7 @@ class TaskHistory:
         self._weight_bytes = 0
         self._jobs: dict[JobId, JobAttempts] = {}
         self._ended: dict[JobId, None] = {}  #: of these, the ones that have ended, in order
-        self._open: dict[AttemptId, AttemptRecord] = {}  #: whose end is not known
-        #: fetches under way: the reader, how far its source is, how many bytes
-        self._flows: dict[FlowId, tuple[AttemptRecord, int, int]] = {}
+        self._history = History()
 
     def of_job(self, job: JobId) -> JobAttempts | None:
         """A job's attempts; None if there is no such job, or its record is gone."""
@@ -250,66 +221,32 @@ class TaskHistory:
     def take(self, at_s: float, event: Event, commands: Sequence[Command]) -> None:
         """Take an event that the core has handled, and what followed."""
         self.events += not isinstance(event, AttemptProgressed)
-        match event:
-            case FlowFinished(flow=flow):
-                self._fetched(flow, at_s)
-            case AttemptStarted(attempt=attempt):
-                if (record := self._open.get(attempt)) is not None:
-                    record.started_s = at_s
-            case AttemptSucceeded(attempt=attempt):
-                self._succeeded(attempt, event)
-            case AttemptFailed(attempt=attempt, reason=reason):
-                if (record := self._open.pop(attempt, None)) is not None:
-                    record.reason = shortened(reason, _REASON_LETTERS_MAX)
-            case AttemptKilled(attempt=attempt):
-                self._open.pop(attempt, None)
-            case FlowFailed(flow=flow):
-                self._flows.pop(flow, None)
-            case JobSubmitted(job=job) if job in self._state.records:
-                self._jobs[job] = JobAttempts(event)
-        self._follow(commands)
-
-    def _follow(self, commands: Iterable[Command]) -> None:
+        if isinstance(event, JobSubmitted) and event.job in self._state.records:
+            self._jobs[event.job] = JobAttempts(event)
+        for what, span in self._history.take(self._state, at_s, event, commands):
+            if isinstance(span, AttemptSpan) and span.attempt is not None:
+                job = self._jobs.get(job_of(span.id))
+                if job is not None and job.whole:
+                    self._changed(job, span, what)
         for command in commands:
-            match command:
-                case StartFlow(flow=flow, reader=reader, src=src, dst=dst, size_bytes=size_bytes):
-                    if (record := self._open.get(reader)) is not None:
-                        same_rack = _SAME_RACK if rack_of(src) == rack_of(dst) else _OTHER_RACK
-                        far = _SAME_NODE if src == dst else same_rack
-                        self._flows[flow] = record, far, size_bytes
-                case CancelFlow(flow=flow):
-                    self._flows.pop(flow, None)
-                case LaunchAttempt(attempt=attempt):
-                    self._launched(attempt)
-                case DiscardJob(job=job):
-                    self._discarded(job)
+            if isinstance(command, DiscardJob):
+                self._discarded(command.job)
 
     # ---------------------------------------------------------------------------------------------
-    def _launched(self, attempt: AttemptId) -> None:
-        known = self._state.attempts.get(attempt) or self._state.reserved.get(attempt)
-        job = self._jobs.get(job_of(attempt))
-        if known is None or job is None or not job.whole:
-            return
-        record = self._open[attempt] = AttemptRecord(known)
-        job.add(record)
-        self._weigh(job, ATTEMPT_BYTES)
-
-    def _fetched(self, flow: FlowId, at_s: float) -> None:
-        fetch = self._flows.pop(flow, None)
-        if fetch is not None:
-            record, far, size_bytes = fetch
-            record.fetched_s = at_s
-            record.fetched_bytes[far] += size_bytes
-
-    def _succeeded(self, attempt: AttemptId, event: AttemptSucceeded) -> None:
-        record = self._open.pop(attempt, None)
-        job = self._jobs.get(job_of(attempt))
-        if record is None or job is None or not job.whole or record.attempt.state == "failed":
-            return
-        record.shuffle_bytes = sum(event.partition_bytes)
-        counters = {intern(name): count for name, count in event.counters.items()}
-        record.success = msgspec.structs.replace(event, partition_bytes=(), counters=counters)
-        self._weigh(job, _COUNTER_BYTES * len(counters))
+    def _changed(self, job: JobAttempts, span: AttemptSpan, what: str) -> None:
+        """Keep an attempt that was launched, and what it said at its end."""
+        if what == "began":
+            job.add(span)
+            self._weigh(job, ATTEMPT_BYTES)
+        elif what == "ended":
+            span.reason = shortened(span.reason, _REASON_LETTERS_MAX)
+            if span.outcome == "failed":
+                span.success = None  # it was refused
+            if span.success is not None:
+                counts = span.success.counters
+                counters = {intern(name): count for name, count in counts.items()}
+                span.success = msgspec.structs.replace(span.success, counters=counters)
+                self._weigh(job, _COUNTER_BYTES * len(counters))
 
     def _discarded(self, job: JobId) -> None:
         """The core knows nothing of the job's attempts any more."""
@@ -317,13 +254,9 @@ class TaskHistory:
         if known is None:
             return
         before_bytes = known.weight_bytes
-        for attempt in known.pack():
-            self._open.pop(attempt, None)
+        known.pack()
         self._weight_bytes += known.weight_bytes - before_bytes
         self._ended[job] = None
-        gone = [flow for flow, (record, _, _) in self._flows.items() if _is_of(record, job)]
-        for flow in gone:
-            del self._flows[flow]
         for old in [old for old in self._ended if old not in self._state.records]:
             self._weight_bytes -= self._jobs.pop(old).weight_bytes
             del self._ended[old]
@@ -340,13 +273,7 @@ class TaskHistory:
             dropped.drop()
 
 
-def _is_of(record: AttemptRecord, job: JobId) -> bool:
-    return job_of(record.attempt.id) == job
-
-
-# Answers about one job: its stages and settings, and its tasks with their attempts.  Pure.
-
-
+# Answers about one job ---------------------------------------------------------------------------
 _SETTINGS_MAX = 50
 _GIVEN_MAX = 100
 _LETTERS_MAX = 500

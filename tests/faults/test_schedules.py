@@ -46,6 +46,7 @@ from railyard.oracles.faults.scenarios import (
     shrunk,
 )
 from railyard.oracles.faults.schedules import Schedule, large_schedule, small_schedule
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Job, Stage
 from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, SetTimer
@@ -287,7 +288,7 @@ def running() -> tuple[Core, Job]:
 def said(core: Core, jobs: Container[JobId] | None) -> str:
     """Which laws a check calls broken."""
     try:
-        core.check_invariants(jobs)
+        check_core(core, jobs)
     except InvariantError as error:
         return str(error)
     return ""

@@ -386,7 +386,7 @@ def test_a_node_has_no_slots_while_it_is_drained_or_lost():
         NodeLost(node="r0n0", reason="silent"),
     )
     for at_s, event in enumerate(events):
-        feed.take(Step(at_s, event, core.handle(event, at_s)))
+        feed.take(Step(at_s, event, core.handle(event, at_s), core.state))
     states = [row[4:] for row in feed.drain() if row[1] == "node"]
     assert states == [[2, "", False], [0, "", True], [2, "", False], [2, "silent", False]]
 

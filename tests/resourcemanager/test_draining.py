@@ -154,7 +154,7 @@ def test_a_log_with_drained_nodes_is_replayed_and_drawn(tmp_path: Path):
     log.close()
     steps = list(replay(tmp_path / "events.jsonl"))
     assert len(steps) == len(c.events)
-    rows = chrome_trace(steps)["traceEvents"]
+    rows = chrome_trace(replay(tmp_path / "events.jsonl"))["traceEvents"]
     assert "lost with its node" in {row.get("args", {}).get("outcome") for row in rows}
 
 

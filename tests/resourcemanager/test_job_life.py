@@ -19,6 +19,7 @@ from railyard.cluster.messages import (
     NodeLost,
     StartFlow,
 )
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.attempts import NO_ROOM_S
 from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Stage
@@ -337,7 +338,7 @@ def test_jobs_that_make_no_sense_are_refused(stages: tuple[StagePlan, ...], erro
     with pytest.raises(UsageError, match=error):
         c.core.handle(event, 0.0)
     assert not c.core.records
-    c.core.check_invariants()
+    check_core(c.core)
 
 
 def test_a_job_without_weight_is_refused():

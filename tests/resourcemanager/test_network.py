@@ -17,11 +17,12 @@ from railyard.cluster.runfolder import RunFolder
 from railyard.netemu.messages import LinksObserved, NetworkStats, SetCapacity
 from railyard.netemu.model.network import LinkState
 from railyard.netemu.schedulers.maxmin import MaxMin
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.driving import coredriver
 from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.recipe import LinksConfig, option_names, read_links_options
-from railyard.resourcemanager.process.network import Away
-from railyard.resourcemanager.process.reports import Looks
+from railyard.resourcemanager.process.network import Outages
+from railyard.resourcemanager.process.reports import Snapshots
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from tests.harness import tiny_cluster
 from tests.resourcemanager.standins import Office
@@ -108,7 +109,7 @@ def test_a_law_of_links_that_does_not_hold_is_found():
     c = tiny_cluster(scheduler=FREEST)
     c.core.state.links["r0.up"] = link(GB, math.inf)
     with pytest.raises(InvariantError, match=r"r0\.up has inf of 1000000000\.0 bytes/s"):
-        c.core.check_invariants()
+        check_core(c.core)
 
 
 # The ResourceManager, with the real emulator ------------------------------------------------------
@@ -175,26 +176,26 @@ def test_events_of_links_replay(tmp_path: Path, listed: None):
     ],
 )
 def test_only_the_jobs_time_counts(tmp_path, begin_s, end_s, seconds):
-    away = Away(tmp_path / "away")
-    away.add(1.0, 2.0)
-    away.add(5.0, 7.0)
-    assert away.between_s(begin_s, end_s) == seconds
+    outages = Outages(tmp_path / "away")
+    outages.add(1.0, 2.0)
+    outages.add(5.0, 7.0)
+    assert outages.between_s(begin_s, end_s) == seconds
 
 
 def test_the_next_resourcemanager_knows_it_and_a_line_that_was_cut_short_is_left_out(tmp_path):
-    Away(tmp_path / "away").add(1.0, 2.0)
+    Outages(tmp_path / "away").add(1.0, 2.0)
     with open(tmp_path / "away", "a") as file:
         file.write("[5.0, 7\n")
-    after = Away(tmp_path / "away")
+    after = Outages(tmp_path / "away")
     after.add(8.0, 8.5)
-    assert Away(tmp_path / "away").between_s(0.0, 10.0) == 1.5
+    assert Outages(tmp_path / "away").between_s(0.0, 10.0) == 1.5
 
 
 def test_a_file_that_cannot_be_written_costs_the_next_one_what_it_would_have(tmp_path):
-    away = Away(tmp_path / "no-folder" / "away")
-    away.add(1.0, 2.0)
-    assert away.between_s(0.0, 10.0) == 1.0
-    assert Away(tmp_path / "no-folder" / "away").between_s(0.0, 10.0) == 0.0
+    outages = Outages(tmp_path / "no-folder" / "away")
+    outages.add(1.0, 2.0)
+    assert outages.between_s(0.0, 10.0) == 1.0
+    assert Outages(tmp_path / "no-folder" / "away").between_s(0.0, 10.0) == 0.0
 
 
 # The network's counters when jobs began and ended.
@@ -220,32 +221,32 @@ def counted(flows: int) -> NetworkStats:
 
 
 def test_the_next_resourcemanager_knows_them(tmp_path: Path):
-    before = Looks(tmp_path / "network")
+    before = Snapshots(tmp_path / "network")
     assert before.at(J1, "begin") is None
-    before.note(J1, "begin", counted(1))
-    before.note(J1, "end", counted(2))
-    after = Looks(tmp_path / "network")
+    before.add(J1, "begin", counted(1))
+    before.add(J1, "end", counted(2))
+    after = Snapshots(tmp_path / "network")
     assert (after.at(J1, "begin"), after.at(J1, "end")) == (counted(1), counted(2))
     assert after.at(J2, "begin") is None
 
 
 def test_those_of_jobs_that_are_forgotten_are_removed_whoever_noted_them(tmp_path: Path):
-    Looks(tmp_path / "network").note(J1, "begin", counted(1))
-    looks = Looks(tmp_path / "network")
-    looks.note(J2, "begin", counted(2))
-    looks.keep_only({J2})
-    assert looks.at(J1, "begin") is None
-    assert looks.at(J2, "begin") == counted(2)
+    Snapshots(tmp_path / "network").add(J1, "begin", counted(1))
+    snapshots = Snapshots(tmp_path / "network")
+    snapshots.add(J2, "begin", counted(2))
+    snapshots.keep_only({J2})
+    assert snapshots.at(J1, "begin") is None
+    assert snapshots.at(J2, "begin") == counted(2)
     assert [path.name for path in (tmp_path / "network").iterdir()] == ["j2.begin"]
 
 
 def test_one_that_was_cut_short_or_cannot_be_written_is_not_known(tmp_path: Path, caplog):
-    looks = Looks(tmp_path / "network")
-    looks.note(J1, "begin", counted(1))
+    snapshots = Snapshots(tmp_path / "network")
+    snapshots.add(J1, "begin", counted(1))
     file = tmp_path / "network" / "j1.begin"
     file.write_bytes(file.read_bytes()[:-5])
-    assert looks.at(J1, "begin") is None
+    assert snapshots.at(J1, "begin") is None
     (tmp_path / "file").touch()
     with caplog.at_level(logging.WARNING):
-        Looks(tmp_path / "file").note(J1, "end", counted(1))
+        Snapshots(tmp_path / "file").add(J1, "end", counted(1))
     assert "it will not be known" in caplog.text

@@ -222,7 +222,7 @@ def test_the_trace_tells_what_was_taken_of_what_was_kept(
     monkeypatch.setattr(
         "railyard.resourcemanager.driving.coredriver.recipe_named", lambda _: recipe
     )
-    rows = chrome_trace(list(replay(path)))["traceEvents"]
+    rows = chrome_trace(replay(path))["traceEvents"]
     slices = [row["args"] for row in rows if row.get("cat") == "attempt"]
     outcomes = {args["attempt"]: args["outcome"] for args in slices}
     assert outcomes == {

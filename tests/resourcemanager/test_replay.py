@@ -199,22 +199,6 @@ def test_a_disk_that_stays_full_cuts_the_log_short_and_ends_nothing_else(
     assert "the log of events ends at 1.000 s: a file would be" in caplog.messages[-1]
 
 
-def test_a_log_of_the_release_before_is_read(tmp_path: Path):
-    path = tmp_path / "events.jsonl"
-    write_log(tiny_cluster(scheduler="corral"), path)
-    with path.open("a") as file:
-        file.write('{"at_s": 0.0, "type": "jobs-foretold", "jobs": []}\n')
-    assert [step.event.tag() for step in replay(path)][-1] == "jobs-predicted"
-
-
-def test_a_log_with_keys_of_the_release_before_is_read(tmp_path: Path):
-    path = tmp_path / "events.jsonl"
-    a_log(path).close()
-    config, _ = read_log(path)
-    path.write_text(path.read_text().replace('"expiry_s"', '"expiry"'))
-    assert read_log(path)[0] == config
-
-
 # Circuits in the trace: each shows at both its ports, dark and then lit.
 
 

@@ -186,9 +186,9 @@ def test_a_log_with_changes_of_slots_is_replayed(tmp_path: Path):
         log.write(at_s, event, commands)
     log.close()
     assert '"type": "slots-changed", "node": "r0n0", "slots": 0' in path.read_text()
-    steps = list(replay(path))
-    assert len(steps) == len(c.events)
-    lanes = [row for row in chrome_trace(steps)["traceEvents"] if row["name"] == "thread_name"]
+    assert len(list(replay(path))) == len(c.events)
+    rows = chrome_trace(replay(path))["traceEvents"]
+    lanes = [row for row in rows if row["name"] == "thread_name"]
     assert len(lanes) == 2 + 4
 
 

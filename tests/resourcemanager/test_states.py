@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import JobId, node_id, rack_id, rack_of
+from railyard.oracles.invariants import check_core, misplaced
 from railyard.reference.states import state_page
 from railyard.resourcemanager.core.jobs import Node
 from railyard.resourcemanager.core.lifecycles import LIFECYCLES, Lifecycle
@@ -49,7 +50,7 @@ def test_a_transition_that_the_table_does_not_have_is_refused():
     (attempt,) = job.stages["m"].live.values()
     with pytest.raises(InvariantError, match=r"attempt j0.m0.0 is running: it can't be without"):
         attempt.move("without its output")
-    c.core.check_invariants()  # what was refused has changed nothing
+    check_core(c.core)  # what was refused has changed nothing
 
 
 # The pending tasks of a stage, found by place: how near the nearest is, against all of them.
@@ -92,7 +93,7 @@ def test_a_task_with_input_that_has_moved_is_found_there_only(places, moves):
         there = TaskInput(nodes=tuple(sorted(set(nodes))))
         pending.renew(index, there)
         assert pending.input(index) == there
-        assert list(pending.misplaced()) == []
+        assert list(misplaced(pending)) == []
         for node in _NODES:
             found, level = pending.closest(node, rack_of(node))
             near = [task for task in pending if node in pending.input(task).nodes]
@@ -103,4 +104,4 @@ def test_a_task_with_input_that_has_moved_is_found_there_only(places, moves):
     for index in range(len(inputs)):
         if index not in pending:
             pending.add(index)
-    assert list(pending.misplaced()) == []
+    assert list(misplaced(pending)) == []

@@ -147,8 +147,7 @@ def test_nothing_is_left_of_jobs_without_records():
     history = w.history
     assert list(history._jobs) == ["j4", "j5"]
     assert history._weight_bytes == sum(job.weight_bytes for job in history._jobs.values())
-    assert not history._open
-    assert not history._flows
+    assert history._history.held == history._history.reserved == history._history._fetches == {}
 
 
 def test_ids_of_jobs_are_reserved_and_used_once():
@@ -214,8 +213,8 @@ def test_a_core_is_as_large_after_many_jobs_as_after_some(scheduler):
     cluster = tiny_cluster(racks=2, nodes=2, slots=2, scheduler=scheduler)
     core = cluster.core
     core._jobs._records_kept = _KEPT
-    core._history._entries = type(core._history._entries)(maxlen=20)
-    core._history.add = core._history._entries.append
+    core.history._entries = type(core.history._entries)(maxlen=20)
+    core.history.add = core.history._entries.append
     run_jobs(cluster, range(100, 100 + _FIRST))
     before, before_bytes = held_by(core)
     run_jobs(cluster, range(100 + _FIRST, 100 + _FIRST + _MORE))

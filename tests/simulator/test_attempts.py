@@ -30,6 +30,7 @@ from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob, Work
 from railyard.netemu.messages import RegisterCoflow
 from railyard.nodemanager.attempt.umbilical import paced_s
 from railyard.oracles.faults import toys
+from railyard.oracles.invariants import check_core
 from railyard.oracles.orders import carry_out
 from railyard.resourcemanager.driving.eventlog import EventLog, Step, replay
 from railyard.resourcemanager.driving.trace import chrome_trace
@@ -381,7 +382,7 @@ def test_nodes_are_lost_for_a_while(at_s: float, node: str, ends_s: float):
     """With r1n0, the long job begins anew, too; with r0n0, the map, and then the fetch."""
     events, fault = Events(), Fault(kind="node", at_s=at_s, target=NodeId(node), lasts_s=5.0)
     run = simulation(reserving(Far), faults=(fault,), log=events)
-    run.run(lambda run: run.core.check_invariants())
+    run.run(lambda run: check_core(run.core))
     assert [record.ok for record in run.core.records.values()] == [True, True]
     assert run.core.records[JobId("j2")].finished_s == pytest.approx(ends_s)
 
@@ -401,7 +402,7 @@ def test_reservations_by_dice_among_faults_replay(tmp_path: Path, monkeypatch):
         log.close()
         steps = list(replay(path))
         assert len(steps) == path.read_text().count("\n") - 1
-        rows = chrome_trace(steps)["traceEvents"]
+        rows = chrome_trace(replay(path))["traceEvents"]
         waits = Counter(row["ph"] for row in rows if row.get("cat") == "reservation")
         assert waits["b"] == waits["e"] == sum(map(reservations, steps))
         outcomes.update(

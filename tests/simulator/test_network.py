@@ -22,6 +22,7 @@ from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.network import LinkState, links_as_stated
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView
@@ -228,7 +229,7 @@ def records(config: ClusterConfig, jobs: str, settings: dict[str, float], **how:
     """All that is recorded of a run's jobs, and what the network has carried."""
     run = Simulation(config, workload(jobs, 1), Behaviour(**settings), **how)
     run.run()
-    run.core.check_invariants()
+    check_core(run.core)
     assert not run.core.fetches
     found = [msgspec.structs.asdict(record) for record in run.core.records.values()]
     assert any(record["cct_s"] for record in found)

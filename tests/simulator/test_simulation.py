@@ -30,6 +30,7 @@ from railyard.jobs.workloads.model import (
     WorkStage,
     check_workload,
 )
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
 from railyard.resourcemanager.interface.decisions import Pass
 from railyard.resourcemanager.interface.policies import TaskPolicy
@@ -346,7 +347,7 @@ def diamond() -> Workload:
 def simulate(scheduler: str) -> tuple[Simulation, Log]:
     log, config = Log(), ClusterConfig(topology=PLACE, scheduler=scheduler, seed=1)
     run = Simulation(config, diamond(), log=log)
-    run.run(lambda run: run.core.check_invariants())
+    run.run(lambda run: check_core(run.core))
     return run, log
 
 

@@ -7,6 +7,8 @@ import json
 import signal
 import socket
 import webbrowser
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,23 +88,31 @@ def replay(folder: str, trace: Path | None) -> None:
     from railyard.cluster.errors import printable
     from railyard.cluster.units import format_count, format_duration
     from railyard.netemu.record import read_circuits, read_samples
+    from railyard.resourcemanager.driving.eventlog import Step
     from railyard.resourcemanager.driving.eventlog import replay as steps_of
     from railyard.resourcemanager.driving.trace import chrome_trace
 
     path = Path(folder)
     if path.is_dir():
         path = path / EVENTS
-    steps = list(steps_of(path))
-    commands = sum(len(step.commands) for step in steps)
-    took = format_duration(steps[-1].at_s if steps else 0.0)
-    events = f"{format_count(len(steps), 'event')} in {took}"
-    click.echo(
-        f"{printable(str(path))}: {events}, {format_count(commands, 'command')}: the same as then"
-    )
-    if trace is not None:
+    events, commands, last_s = 0, 0, 0.0
+
+    def counted() -> Iterator[Step]:
+        nonlocal events, commands, last_s
+        for step in steps_of(path):
+            events, commands, last_s = events + 1, commands + len(step.commands), step.at_s
+            yield step
+
+    if trace is None:
+        deque(counted(), maxlen=0)
+    else:
         circuits = read_circuits(path.parent / NETWORK)
         samples = read_samples(path.parent / NETWORK)
-        write_json(chrome_trace(steps, circuits, samples), trace, indent=None)
+        write_json(chrome_trace(counted(), circuits, samples), trace, indent=None)
+    click.echo(
+        f"{printable(str(path))}: {format_count(events, 'event')} in {format_duration(last_s)}, "
+        f"{format_count(commands, 'command')}: the same as then"
+    )
 
 
 # ``railyard view``: the live page of a run that has ended, with a slider over time.

@@ -9,7 +9,7 @@ Never here: who may fetch; see ``shuffle.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -302,10 +302,6 @@ class StageShuffle:
                 bits[output.task.stage.name] |= 1 << output.task.index
         return bits
 
-    def sources_of(self, reader: int) -> Collection[NodeId]:
-        """The nodes from which something is under way."""
-        return {self.node_of(fetch).id for fetch in self.under_way(reader)}
-
     def _nothing(self) -> dict[str, int]:
         return dict.fromkeys([source.name for source in self.stage.reads], 0)
 
@@ -315,12 +311,9 @@ def place_and_reader(fetch: int) -> tuple[int, int]:
     return fetch >> READER_BITS & PLACES, fetch & READERS
 
 
-# What a core and whoever drives it tell each other of many fetches at once.
-#
+# Messages about many fetches ---------------------------------------------------------------------
 # Fetches have numbers here, and names in the messages of a cluster: ``Core.handle`` gives and takes
 # those, ``Core.handle_together`` these.  They never leave the process.
-
-
 class FetchesEnded(Event, frozen=True, kw_only=True):
     """Fetches have brought all that they were to bring, in this order."""
 

@@ -207,9 +207,9 @@ class Shuffle:
         """The coflows that were opened and not closed."""
         return [each.coflow for each in self._stages.values() if each.started_s is not None]
 
-    def is_fetching(self, stage: Stage) -> bool:
-        """Whether the attempts of a reading stage may fetch."""
-        return self._stages[stage.id].fetching
+    def of_stage(self, stage: Stage) -> StageShuffle:
+        """The fetches of a reading stage; read only."""
+        return self._stages[stage.id]
 
     def reader_of(self, flow: FlowId) -> tuple[Attempt, Node] | None:
         """Which attempt the flow of a fetch is for, and where it comes from."""

@@ -37,6 +37,7 @@ from railyard.netemu.messages import LinksObserved
 from railyard.oracles.faults.blockstore import FaultyBlockStore
 from railyard.oracles.faults.network import FaultyNetwork
 from railyard.oracles.faults.schedules import CIRCUITS
+from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.core.files import success_file
 from railyard.resourcemanager.interface.commands import CloseCoflow, CommitJob, OpenCoflow, SetTimer
 from railyard.resourcemanager.interface.events import JobCommitFailed, TimerFired
@@ -150,7 +151,7 @@ def touched_jobs(event: Event, commands: Sequence[Command]) -> set[JobId] | None
 # After each event:
 #     slots     no node has more attempts than slots, by an account of our own and by the core's
 #     timers    each timer that the core has set fires at its time, or once there is a core again
-#     state     all that the core knows fits together (``resourcemanager.core.invariants``): all
+#     state     all that the core knows fits together (``oracles.invariants``): all
 # that
 #               the event can have touched, and everything every few events
 #     input     an attempt that succeeded has read all its input, the output of each task once
@@ -218,7 +219,7 @@ class Laws:
                 self._check_winners(command)
         self._events += 1
         every = self._events % _EVENTS_PER_FULL_CHECK == 0
-        self._run.core.check_invariants(None if every else touched_jobs(event, commands))
+        check_core(self._run.core, None if every else touched_jobs(event, commands))
 
     def restarted(self, journal: Sequence[tuple[Event, Sequence[Command]]]) -> None:
         """The core was rebuilt: what is in no journal has not happened."""
@@ -227,7 +228,7 @@ class Laws:
         for event, commands in journal:
             self.slots.count(event, commands)
             self._timers.count(event, commands)
-        self._run.core.check_invariants()
+        check_core(self._run.core)
         self._observed_s = -math.inf
 
     def _check_input(self, event: AttemptSucceeded) -> None:
@@ -339,7 +340,7 @@ class Laws:
     def check_end(self) -> None:
         """Once all jobs have ended, and all daemons are up."""
         run = self._run
-        run.core.check_invariants()
+        check_core(run.core)
         state = run.core.state
         if state.free != state.slots or run.core.fetches or state.jobs:
             raise InvariantError(f"{state.slots - state.free} slots are held at the end")

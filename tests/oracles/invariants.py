@@ -1,4 +1,4 @@
-"""The laws of the core's state.  Checked after every event in tests, on demand elsewhere.
+"""The laws of the core's state, checked after every event in tests.
 
 Hundreds of thousands of schedules of faults check them after each of their events, so these are
 plain loops; ``jobs`` leaves out those that an event can't have touched.
@@ -6,21 +6,15 @@ plain loops; ``jobs`` leaves out those that an event can't have touched.
 
 from __future__ import annotations
 
-import re
-from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterator
 
 from railyard.cluster.errors import InvariantError
-from railyard.cluster.ids import AttemptId, JobId, NodeId
-from railyard.cluster.messaging.wire import Command, Event, Message, to_map
+from railyard.cluster.ids import AttemptId, JobId, NodeId, RackId, rack_of
 from railyard.resourcemanager.core.cluster import ClusterState
+from railyard.resourcemanager.core.core import Core
 from railyard.resourcemanager.core.jobs import Attempt, Job, Node, Stage, Task
-from railyard.resourcemanager.core.shuffling.fetches import (
-    CancelFetch,
-    FetchesEnded,
-    StageShuffle,
-    StartFetches,
-)
+from railyard.resourcemanager.core.pending import PendingTasks
+from railyard.resourcemanager.core.shuffling.fetches import StageShuffle
 from railyard.resourcemanager.core.shuffling.loops import READERS
 from railyard.resourcemanager.core.shuffling.shuffle import Shuffle
 
@@ -32,13 +26,12 @@ _TASK_STATES = ("pending", "running", "kept", "done", "left")
 _NO_TASKS = dict.fromkeys(_TASK_STATES, 0)
 
 
-def check_invariants(
-    state: ClusterState, shuffle: Shuffle, jobs: Container[JobId] | None = None
-) -> None:
+def check_core(core: Core, jobs: Container[JobId] | None = None) -> None:
     """Raise ``InvariantError`` with every law that does not hold, and what these are about.
 
-    ``jobs``: check the laws of these alone, and of all nodes; None: of all jobs.
+    ``jobs``: check the laws of these alone, and of all nodes; None: of all jobs.  O(everything).
     """
+    state, shuffle = core.state, core.shuffle
     broken: list[tuple[str, str]] = []
 
     def wrong(about: str, law: str) -> None:
@@ -57,7 +50,9 @@ def check_invariants(
     if broken:
         about = dict.fromkeys(name for name, _ in broken if name)
         laws = "; ".join(law for _, law in broken)
-        raise InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
+        error = InvariantError(f"at {state.now_s:.3f} s: {laws}", list(about)[:_NAMED])
+        core.history.add_to(error)
+        raise error
 
 
 def _of_nodes(state: ClusterState, wrong: Wrong) -> None:
@@ -220,7 +215,7 @@ def _of_stage(stage: Stage, state: ClusterState, shuffle: Shuffle, wrong: Wrong)
 
 def _of_places(stage: Stage, wrong: Wrong) -> None:
     """Pending tasks are found where their input is; of outputs, winners' alone."""
-    for index in stage.pending.misplaced():
+    for index in misplaced(stage.pending):
         wrong(stage.job.id, f"{stage.id}: task {index} is not found where its input is")
     for index in stage.reruns:
         if index not in stage.pending:
@@ -230,6 +225,24 @@ def _of_places(stage: Stage, wrong: Wrong) -> None:
             if output is not output.task.winner and not output.output_lost:
                 task, name = output.task.id, output.id
                 wrong(task, f"the output of {name} can be fetched, and does not count")
+
+
+def misplaced(pending: PendingTasks) -> Iterator[int]:
+    """Pending tasks that are not found where their input is, or that are found elsewhere."""
+    if not pending._inputs or not pending.count:
+        return
+    on_nodes: dict[int, set[NodeId]] = {index: set() for index in pending}
+    in_racks: dict[int, set[RackId]] = {index: set() for index in pending}
+    for node, heap in pending._by_node.items():
+        for index in filter(on_nodes.__contains__, heap):
+            on_nodes[index].add(node)
+    for rack, heap in pending._by_rack.items():
+        for index in filter(in_racks.__contains__, heap):
+            in_racks[index].add(rack)
+    for index, nodes in on_nodes.items():
+        place = pending.input(index).nodes
+        if nodes != set(place) or in_racks[index] != set(map(rack_of, place)):
+            yield index
 
 
 def _of_counts(stage: Stage, actual: tuple[int, ...], counted: int, wrong: Wrong) -> None:
@@ -299,13 +312,16 @@ def _of_reader(attempt: Attempt, shuffle: Shuffle, wrong: Wrong) -> None:
         missing -= here.bit_count()
     if missing != reader.missing:
         wrong(attempt.task.id, f"{attempt.id}: missing = {reader.missing}, not {missing}")
-    if attempt.killing or not shuffle.is_fetching(stage):
+    of_stage = shuffle.of_stage(stage)
+    if attempt.killing or not of_stage.fetching:
         return
     sources: Collection[NodeId] | None = None
     for source in stage.reads:
         for task in source.tasks:
             if task.winner is not None and not has[source.name] >> task.index & 1:
-                sources = reader.sources if sources is None else sources
+                if sources is None:
+                    under_way = of_stage.under_way(reader.number)
+                    sources = {of_stage.node_of(fetch).id for fetch in under_way}
                 _of_lacking(attempt, sources, task, task.winner, wrong)
 
 
@@ -335,61 +351,3 @@ def _of_fetch(of_stage: StageShuffle, fetch: int, wrong: Wrong) -> None:
         wrong(reader.id, f"a flow from {node.id} to {reader.id} has outputs that do not count")
     if not node.alive:
         wrong(reader.id, f"a flow to {reader.id} comes from {node.id}, which is lost")
-
-
-# The last events and the commands that they led to, for the text of errors.
-
-
-#: Events kept, about how many commands with them at most, and lines shown of them.
-_KEPT, _COMMANDS_KEPT, _SHOWN = 1000, 2000, 8
-#: Counting goes through all events: it is done once so many more may have come.
-_COUNTED_AFTER = 1000
-#: Commands are counted only after an event that has led to more than so many, as few do.
-FEW_COMMANDS = 30
-
-
-class History:
-    """The last events, with the commands that they led to."""
-
-    def __init__(self) -> None:
-        self._entries: deque[tuple[float, Event, Sequence[Command]]] = deque(maxlen=_KEPT)
-        self._uncounted = 0  #: commands of such events since all were counted last
-        #: remember an event, its time and its commands, which may still grow
-        self.add = self._entries.append
-
-    def shorten(self) -> None:
-        """Forget old events, since the last one has led to more than few commands."""
-        entries = self._entries
-        self._uncounted += len(entries[-1][2])
-        if self._uncounted <= _COUNTED_AFTER:
-            return
-        self._uncounted = 0
-        many = sum([len(commands) for _, _, commands in entries])
-        while many > _COMMANDS_KEPT and len(entries) > 1:
-            many -= len(entries.popleft()[2])
-
-    def add_to(self, error: InvariantError) -> None:
-        """Add the last events that touched what an error is about; all, if it names nothing."""
-        error.add_events(self.about(error.about))
-
-    def about(self, names: Iterable[str]) -> list[str]:
-        """The last events that touched any of these nodes, jobs or tasks, a line each, in order."""
-        is_about = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names)).search
-        lines: list[str] = []
-        for now_s, event, commands in reversed(self._entries):
-            led_to = [text for text in map(_in_words, commands) if is_about(text)]
-            if led_to or is_about(_in_words(event)):
-                arrow = f"  ->  {'; '.join(led_to[:4])}" if led_to else ""
-                lines.append(f"    {now_s:.3f}  {_in_words(event)}{arrow}")
-                if len(lines) == _SHOWN:
-                    break
-        return lines[::-1]
-
-
-def _in_words(message: Message) -> str:
-    """Say "AttemptSucceeded attempt=j1.m5.0 node=r0n1": the short fields only."""
-    if isinstance(message, FetchesEnded | StartFetches | CancelFetch):
-        return type(message).__name__
-    fields = to_map(message)
-    short = (f"{k}={v}" for k, v in fields.items() if k != "type" and isinstance(v, str | float))
-    return " ".join([type(message).__name__, *short])
