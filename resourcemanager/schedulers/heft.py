@@ -169,7 +169,7 @@ class Heft(LocalSchedulers):
         a = self.allocations
         tasks = list(a.to_schedule(stage))
         if tasks:
-            usable = a.usable(stage.job)
+            usable = a.servers.usable(stage.job.avoid)
             ready_s = self._data_ready_s(stage) if stage.reads else None
             for task in tasks:
                 self._place(task, ready_s, usable)
@@ -190,7 +190,15 @@ class Heft(LocalSchedulers):
             return
         slot, start_s = found
         server = self._timelines.add(slot, start_s, length_s)
-        entry = a.servers.allocate(task, server, "scheduled", start_s, length_s, turn_s=start_s)
+        entry = QueuedTask(
+            task=task,
+            server=server,
+            state="scheduled",
+            starts_s=start_s,
+            execution_s=length_s,
+            turn_s=start_s,
+        )
+        a.servers.allocate(entry)
         self._ends_s[task.id] = start_s + length_s
         if _sources_done(task.stage):
             away = bool(at) and server not in at

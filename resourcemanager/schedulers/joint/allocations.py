@@ -1,9 +1,15 @@
-"""Task graphs of jobs: C_ij, D_iuv, the states of tasks, and the longest paths (III, IV-C).
+"""Task graphs, and allocations of tasks to servers, as Joint and HEFT have them.
 
-Stages are all-to-all: a task has an edge from each task of the stages that its own reads.  A map
-with a block of input has an edge from a task without duration on each node that holds the block.
-Left open there, chosen here: of a job without forecast, the topology's rates and equal edges, as
-``Estimates`` has them.
+``TaskGraphs`` (III, IV-C): C_ij, D_iuv and the longest paths.  Stages are all-to-all: a task has an
+edge from each task of the stages that its own reads.  A map with a block of input has an edge from
+a task without duration on each node that holds the block.  Left open there, chosen here: of a job
+without forecast, the topology's rates and equal edges, as ``Estimates`` has them.
+
+``Allocations`` are a policy's notes, and what is to be proposed and offered.  By
+``LocalSchedulers`` (IV-D) a slot goes to the first ready task in the queue of its server.  Which
+task is put into which queue, a policy made of this says in ``renew``; here is what can happen to
+queued tasks: their server is lost or takes no tasks any more, their job avoids it, they fail, their
+output is lost and they run again, or they are not needed any more.
 """
 
 from __future__ import annotations
@@ -11,12 +17,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
 
 import msgspec
 
 from railyard.cluster.ids import JobId, NodeId, StageId
-from railyard.netemu.model.arrays import Bools
 from railyard.netemu.model.network import LinkState, Network, links_as_stated
 from railyard.resourcemanager.interface.decisions import (
     Decision,
@@ -38,22 +42,6 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
-
-#: The five states of a task (Fig. 5).
-State = Literal["unscheduled", "pre-scheduled", "scheduled", "in execution", "completed"]
-
-#: The core's states of tasks that have begun.
-_BEGUN: dict[str, State] = {
-    "running": "in execution",
-    "kept": "completed",
-    "done": "completed",
-    "left": "completed",
-}
-
-
-def state_of(task: TaskView, allocated: Literal["pre-scheduled", "scheduled"] | None) -> State:
-    """The state of a task; ``allocated``: how it is in a server's queue, None if it is in none."""
-    return _BEGUN.get(task.state) or allocated or "unscheduled"
 
 
 class TaskGraphs:
@@ -122,9 +110,6 @@ def mean_capacity(links: Iterable[LinkState]) -> float:
     return sum(limited) / len(limited) if limited else math.inf
 
 
-# Allocations of tasks to servers: notes of a policy, and what is to be proposed and offered.
-
-
 #: Why a task has a reservation.
 _RESERVED = "it is in the queue of this server, and its data can be sent"
 
@@ -142,11 +127,6 @@ class Allocations:
         self._offered: dict[JobId, JobView] = {}
 
     # What is known -------------------------------------------------------------------------------
-    def state(self, task: TaskView) -> State:
-        """One of the five states of a task."""
-        entry = self.servers.tasks.get(task.id)
-        return state_of(task, None if entry is None else entry.state)
-
     def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
         """The unscheduled tasks of a stage."""
         queued = self.servers.tasks
@@ -159,10 +139,6 @@ class Allocations:
     def looked_at(self, stage: StageView) -> None:
         """What can be scheduled of a stage has been."""
         self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
-
-    def usable(self, job: JobView) -> Bools:
-        """[servers]: those on which a job's tasks may be put."""
-        return self.servers.usable(job.avoid)
 
     def alive(self, nodes: Sequence[NodeId]) -> list[int]:
         """The servers that are up, of some."""
@@ -231,13 +207,6 @@ class Allocations:
         if entry is None or self.servers.names[entry.server] != proposal.node:
             return False
         return task.state == "pending" and task.reserved is None
-
-
-# Local schedulers: a slot goes to the first ready task in the queue of its server.
-#
-# Which task is put into which queue, a policy made of this says in ``renew``.  Here is what can
-# happen to queued tasks: their server is lost or takes no tasks any more, their job avoids it, they
-# fail, their output is lost and they run again, or they are not needed any more.
 
 
 class LocalSchedulers(OrderPolicy, TaskPolicy):
