@@ -103,12 +103,7 @@ class IridiumData(DataPolicy):
         return ()
 
     def figures(self) -> Mapping[str, float]:
-        if not self._on:
-            return {}
-        return {
-            "blocks_moved": self._moves.moved,
-            "blocks_moved_bytes": self._moves.moved_bytes,
-        }
+        return self._moves.totals() if self._on else {}
 
     # What happens --------------------------------------------------------------------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
@@ -277,7 +272,7 @@ class IridiumTasks(TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("its reduces are for other sites")
-        return self._maps.offer_map(job, task, level)
+        return self._maps.offer_map(job, task, level, now_s)
 
     def planned(self, task: TaskView) -> str:
         planned = self._plans.of.get(task.stage.id)

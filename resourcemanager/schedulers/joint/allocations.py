@@ -42,6 +42,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
+from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
 
 class TaskGraphs:
@@ -142,8 +143,7 @@ class Allocations:
 
     def alive(self, nodes: Sequence[NodeId]) -> list[int]:
         """The servers that are up, of some."""
-        known = self.cluster.nodes
-        return [self.servers.number[name] for name in nodes if name in known and known[name].alive]
+        return [self.servers.number[node.id] for node in nodes_alive(self.cluster, nodes)]
 
     # What is done --------------------------------------------------------------------------------
     def reserve(self, entry: QueuedTask) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
+from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
 #: A block of a file: the path, and its number.
 BlockKey = tuple[str, int]
@@ -36,8 +37,8 @@ class BlockMoves(Policy):
     def __init__(self, cluster: ClusterView, *, in_turn: bool = True) -> None:
         super().__init__(NoConfig(), cluster)
         self._in_turn = in_turn
-        self.moved = 0  #: blocks that were moved
-        self.moved_bytes = 0
+        self._moved = 0  #: blocks that were moved
+        self._moved_bytes = 0
         self._wanted: dict[BlockKey, RackId] = {}  #: where blocks are to come
         self._under_way: dict[BlockKey, NodeId] = {}  #: and the node that each leaves
         self._leaving: Counter[NodeId] = Counter()  #: how many blocks leave a node now
@@ -75,6 +76,10 @@ class BlockMoves(Policy):
         """Whether a block is wanted at a site and may still come."""
         return key in self._wanted
 
+    def totals(self) -> Mapping[str, float]:
+        """For the figures of whoever wants moves."""
+        return {"blocks_moved": self._moved, "blocks_moved_bytes": self._moved_bytes}
+
     # What is known of blocks ---------------------------------------------------------------------
     def block(self, key: BlockKey) -> BlockView | None:
         """A block; None if its file is unknown, or shorter by now."""
@@ -84,14 +89,11 @@ class BlockMoves(Policy):
 
     def is_at(self, block: BlockView, site: RackId) -> bool:
         """Whether a living node of a site has the block."""
-        nodes = self.cluster.nodes
-        known = (nodes.get(node) for node in block.nodes)
-        return any(node is not None and node.alive and node.rack == site for node in known)
+        return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
         """The first living node with the block."""
-        nodes = self.cluster.nodes
-        return next((n for n in block.nodes if n in nodes and nodes[n].alive), None)
+        return next((node.id for node in nodes_alive(self.cluster, block.nodes)), None)
 
     def _target(self, site: RackId) -> NodeId | None:
         """The living node of a site that was sent the fewest blocks for its slots."""
@@ -167,8 +169,8 @@ class BlockMoves(Policy):
         key, moved = (path, block), self.block((path, block))
         self._ended(key)
         if moved is not None:
-            self.moved += 1
-            self.moved_bytes += moved.size_bytes
+            self._moved += 1
+            self._moved_bytes += moved.size_bytes
         site = self._wanted.get(key)
         if moved is None or site is None or self.is_at(moved, site):
             self._settle(key)
