@@ -6,6 +6,7 @@ A site, as of schedulers of wide-area jobs, is a rack.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.tetrium.placement import Sites
 
 
 def racks_with_slots(cluster: ClusterView, avoid: Container[NodeId] = ()) -> dict[RackId, None]:
@@ -94,6 +94,15 @@ class Plans(Policy, Generic[P]):
 
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
 _UNLIMITED_BYTES_PER_S = 1e15
+
+
+@dataclass(frozen=True)
+class Sites:
+    """What each site has; three arrays [sites]."""
+
+    slots: Floats  #: S_x; 0 = no task can run there
+    up_bytes_per_s: Floats  #: U_x; 0 = nothing leaves
+    down_bytes_per_s: Floats  #: V_x; 0 = nothing comes
 
 
 class SiteView:

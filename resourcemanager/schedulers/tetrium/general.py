@@ -15,8 +15,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from railyard.netemu.model.arrays import Floats
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import placement
-from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Sites, Stage
+from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Stage
 
 #: the tightest that HiGHS takes
 _TOLERANCE = 1e-10
