@@ -108,7 +108,7 @@ class Centralized(ClosestTasks, StoreDecides):
     def _has_slots(self, site: RackId | None, avoid: Container[NodeId] = ()) -> bool:
         return site in racks_with_slots(self.cluster, avoid)
 
-    def _look(self) -> None:
+    def _gather_all(self) -> None:
         """Nodes or their slots are others now: so may be the central site, and where blocks are."""
         if not self._waits_for:
             return
@@ -128,7 +128,7 @@ class Centralized(ClosestTasks, StoreDecides):
             blocks |= blocks_read(self.cluster, stage)
         for key in blocks:
             self._moves.want(key, self._central, job.id)
-        self._waits_for[job.id] = {key: None for key in blocks if self._moves.is_coming(key)}
+        self._waits_for[job.id] = {key: None for key in blocks if self._moves.is_pending(key)}
         self._changed[job.id] = job
 
     # What happens --------------------------------------------------------------------------------
@@ -144,14 +144,14 @@ class Centralized(ClosestTasks, StoreDecides):
         self._moves.drop(key for key in left if not any(key in other for other in others))
 
     def input_moved(self, path: str, block: int) -> None:
-        self._came((path, block))
+        self._move_ended((path, block))
 
     def input_not_moved(self, path: str, block: int) -> None:
-        self._came((path, block))
+        self._move_ended((path, block))
 
-    def _came(self, key: BlockKey) -> None:
+    def _move_ended(self, key: BlockKey) -> None:
         """A move of a block has ended, for better or worse."""
-        if self._moves.is_coming(key):
+        if self._moves.is_pending(key):
             return
         for job, waits_for in self._waits_for.items():
             if waits_for.pop(key, self) is None and not waits_for:
@@ -164,14 +164,14 @@ class Centralized(ClosestTasks, StoreDecides):
             self._changed[job.id] = job
 
     def node_joined(self, node: SlotView) -> None:
-        self._look()
+        self._gather_all()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look()
+        self._gather_all()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
         if not (before and node.slots):
-            self._look()
+            self._gather_all()
 
 
 RECIPE = Recipe(

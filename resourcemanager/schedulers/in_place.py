@@ -63,15 +63,15 @@ class InPlaceTasks(ClosestTasks):
 
     # What happens --------------------------------------------------------------------------------
     def node_joined(self, node: SlotView) -> None:
-        self._look_again()
+        self._reset()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_again()
+        self._reset()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._look_again()
+        self._reset()
 
-    def _look_again(self) -> None:
+    def _reset(self) -> None:
         self._closed, self._changed = None, True
 
     def reconsider(self) -> Iterable[JobView]:

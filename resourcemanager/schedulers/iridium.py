@@ -102,7 +102,7 @@ class IridiumData(StoreDecides):
         self._predicted: dict[str, Forecast] = {}  #: {name: a job that has not come}
         #: {path: names of the jobs that will read it}, of files that were not looked at yet
         self._readers: dict[str, tuple[str, ...]] = {}
-        self._look_s: float | None = None  #: when to look at them
+        self._plan_at_s: float | None = None  #: when to look at them
         self._for: dict[str, list[BlockKey]] = {}  #: {name of a job: blocks that move for it}
         #: when the planned moves leave each site's links free [up, down][sites]
         self._busy_until_s = np.zeros((2, len(self._sites)))
@@ -113,27 +113,27 @@ class IridiumData(StoreDecides):
     # What happens --------------------------------------------------------------------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
         self._predicted = {each.job: each.forecast for each in jobs}
-        self._look_s = self.cluster.now_s + _SETTLED_S
+        self._plan_at_s = self.cluster.now_s + _SETTLED_S
 
     def data_stored(self, path: str, jobs: Sequence[str]) -> None:
         if jobs:
             self._readers[path] = tuple(jobs)
-            self._look_s = self.cluster.now_s + _SETTLED_S
+            self._plan_at_s = self.cluster.now_s + _SETTLED_S
 
     def job_submitted(self, job: JobView) -> None:
         self._predicted.pop(job.name, None)
         self._moves.drop(self._for.pop(job.name, ()))
 
     def wake_s(self) -> float | None:
-        return self._look_s if self._on else None
+        return self._plan_at_s if self._on else None
 
     def reconsider(self) -> Iterable[JobView]:
-        if self._on and self._look_s is not None and self._look_s <= self.cluster.now_s:
-            self._look_s = None
-            self._look()
+        if self._on and self._plan_at_s is not None and self._plan_at_s <= self.cluster.now_s:
+            self._plan_at_s = None
+            self._plan_all()
         return ()
 
-    def _look(self) -> None:
+    def _plan_all(self) -> None:
         """Plan moves for the jobs that are predicted and have files, the first to come first."""
         expected = [
             (forecast.submit_s, name)

@@ -133,17 +133,13 @@ class MapGuide:
     def _has_input(self, rack: RackId) -> bool:
         return self.stage.pending.in_rack(rack) is not None
 
-    def took(self, rack: RackId) -> None:
-        """A map runs on a rack, or has left its output there."""
-        self.used[rack] += 1
-        if self.used[rack] == 1:
-            self._gain_bytes = None
-
-    def gave_back(self, rack: RackId) -> None:
-        """A map no longer runs there, or its output is lost."""
-        self.used[rack] -= 1
+    def count(self, rack: RackId, by: int) -> None:
+        """A map runs on a rack, or has left its output there (+1), or no longer does (-1)."""
+        was_used = rack in self.used
+        self.used[rack] += by
         if self.used[rack] <= 0:
             del self.used[rack]
+        if was_used != (rack in self.used):
             self._gain_bytes = None
 
     def recount(self) -> None:
@@ -193,15 +189,14 @@ class ReduceGuide:
         """Whether there is a schedule to follow."""
         return bool(self.groups)
 
-    def follow(
-        self, choice: RackChoice, racks: Sequence[RackId], now_s: float, *, known: bool
-    ) -> None:
-        """Adopt a schedule; ``known``: its release time is estimated from reported progress."""
+    def follow(self, choice: RackChoice, racks: Sequence[RackId], now_s: float) -> None:
+        """Adopt a schedule."""
         self.groups = [
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)
         ]
         self.cct_s = choice.done_s - choice.released_s
+        known = choice.released_s < UNKNOWN_S  # estimated from reported progress
         self.ready_s = now_s + choice.released_s if known else now_s
         self.taken.clear()
         self._claims.clear()
@@ -211,16 +206,12 @@ class ReduceGuide:
         group = self._group(rack)
         return group is not None and self.taken[rack] < self.groups[group][0]
 
-    def took(self, rack: RackId) -> None:
-        """A task runs on a rack."""
+    def count(self, rack: RackId, by: int) -> None:
+        """A task runs on a rack (+1), or no longer does and has to run again (-1)."""
         group = self._group(rack)
-        if group is not None:
+        if by > 0 and group is not None:
             self._claims[rack] = group
-        self.taken[rack] += 1
-
-    def gave_back(self, rack: RackId) -> None:
-        """A task no longer runs there, and has to run again."""
-        self.taken[rack] -= 1
+        self.taken[rack] += by
         if self.taken[rack] <= 0:
             del self.taken[rack]
             self._claims.pop(rack, None)
@@ -426,8 +417,7 @@ class Guidelines(Policy):
         times = ReleaseTimes(self.releases.release_s(self.cluster.now_s))
         choice = best_schedule(schedules, times, self._hybrid.wavelengths)
         if choice is not None:
-            known = choice.released_s < UNKNOWN_S
-            guide.follow(choice, self._racks, self.cluster.now_s, known=known)
+            guide.follow(choice, self._racks, self.cluster.now_s)
 
     # Tasks and slots are counted -----------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
@@ -462,7 +452,7 @@ class Guidelines(Policy):
         guides = self.jobs.get(stage.job.id)
         guide = None if guides is None else guides.of(stage)
         if guide is not None:
-            guide.took(rack) if by > 0 else guide.gave_back(rack)
+            guide.count(rack, by)
 
     def _error(self, name: str, most: float) -> float:
         """The factor of an estimate: 1 + ``most`` or 1 - ``most``, always the same for a name."""

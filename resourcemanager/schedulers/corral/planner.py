@@ -1,4 +1,11 @@
-"""A plan as a file: TOML, a line for each job, in the order of their priorities.
+"""The offline planner: {R_j, p_j, T_j} for all jobs that are known ahead, and a plan as a file.
+
+Source: Corral, sections 3.1 and 4.  The problem and its heuristics are ``heuristics``; the response
+functions with their penalty for imbalance are ``latency``.
+Left open there, chosen here: the penalty counts in all that is planned, lengths too; a plan also
+has the time without it.
+
+The file is TOML, a line for each job, in the order of their priorities:
 
     { name = "w1-17", priority = 1, start_s = 0.0, ..., racks = ["r0", "r3"] },
 
@@ -137,13 +144,7 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# The offline planner: {R_j, p_j, T_j} for all jobs that are known ahead.
-#
-# Source: Corral, sections 3.1 and 4.  The problem and its heuristics are ``heuristics``; the
-# response functions with their penalty for imbalance are ``latency``. Left open there, chosen here:
-# the penalty counts in all that is planned, lengths too; a plan also has the time without it.
-
-
+# The planner --------------------------------------------------------------------------------------
 AS_PUBLISHED = PlanOptions(shuffle_in_waves=True)  #: as 4.3 prints it
 
 

@@ -88,7 +88,8 @@ class CurrentPlan:
         self._stale = False  #: whether the slots have changed since
         self._open: dict[str, RackAssignment] = {}  #: of jobs that a new plan may move
         self._settled: dict[str, RackAssignment] = {}  #: of jobs that have come, or their data
-        self._written = {job.name: _as_written(job) for job in written.jobs} if written else {}
+        jobs = written.jobs if written else ()
+        self._written = {job.name: _assignment(job, (job.priority, 0)) for job in jobs}
 
     def replan(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
         """Plan these jobs, and drop what was planned for others that have not come."""
@@ -114,9 +115,10 @@ class CurrentPlan:
         It is looked up by its own name, then by that of the recurring job.
         """
         names = [name for name in (job, forecast.name if forecast else "") if name]
-        known = [name for name in names if name in self._written or name in self._settled]
-        for name in known:
-            return self._written.get(name) or self._settled[name]
+        for name in names:
+            known = self._written.get(name) or self._settled.get(name)
+            if known is not None:
+                return known
         if self._cluster is None or not names:
             return None
         if self._stale:
@@ -131,7 +133,7 @@ class CurrentPlan:
         self._settled[name] = self._open.pop(name)
         return self._settled[name]
 
-    def over(self, job: str, forecast: Forecast | None) -> None:
+    def ended(self, job: str, forecast: Forecast | None) -> None:
         """A job has ended; the next one of its name is planned again."""
         for name in (job, forecast.name if forecast else ""):
             self._settled.pop(name, None)
@@ -147,10 +149,7 @@ class CurrentPlan:
         made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
         for job in sorted(made.jobs, key=lambda job: job.priority):
             self._planned += 1
-            priority = (job.start_s, self._planned)
-            self._open[job.name] = RackAssignment(
-                racks=job.racks, priority=priority, end_s=job.end_s
-            )
+            self._open[job.name] = _assignment(job, (job.start_s, self._planned))
 
     def _busy_until_s(self, cluster: RackCluster, now_s: float) -> Iterator[float]:
         for number in range(cluster.racks):
@@ -158,8 +157,8 @@ class CurrentPlan:
             yield max(now_s, max(here, default=now_s))
 
 
-def _as_written(job: PlannedJob) -> RackAssignment:
-    return RackAssignment(racks=job.racks, priority=(job.priority, 0), end_s=job.end_s)
+def _assignment(job: PlannedJob, priority: tuple[float, int]) -> RackAssignment:
+    return RackAssignment(racks=job.racks, priority=priority, end_s=job.end_s)
 
 
 # Section 5 ----------------------------------------------------------------------------------------
@@ -221,7 +220,7 @@ class Corral(RackBound, DataPolicy):
 
     def job_ended(self, job: JobView) -> None:
         super().job_ended(job)
-        self._plan.over(job.name, job.forecast)
+        self._plan.ended(job.name, job.forecast)
 
 
 class CorralFair(Corral):

@@ -137,7 +137,7 @@ class Allocations:
                 if task.id not in queued:
                     yield task
 
-    def looked_at(self, stage: StageView) -> None:
+    def count_unscheduled(self, stage: StageView) -> None:
         """What can be scheduled of a stage has been."""
         self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
 
@@ -218,7 +218,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         super().__init__(config, cluster)
         self.allocations = allocations
         #: jobs of which tasks may have become pending, or were taken off their servers
-        self._look_at: dict[JobId, JobView] = {}
+        self._to_recheck: dict[JobId, JobView] = {}
         self._avoided: dict[JobId, tuple[str, ...]] = {}  #: {job: servers that it avoids, if any}
 
     # For those who decide ------------------------------------------------------------------------
@@ -232,9 +232,9 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
 
     def review(self) -> None:
         """Schedule tasks that have become pending again, or were taken off their servers."""
-        if self._avoided or self._look_at:
-            self._look_at_avoided()
-        jobs, self._look_at = self._look_at, {}
+        if self._avoided or self._to_recheck:
+            self._evict_from_avoided()
+        jobs, self._to_recheck = self._to_recheck, {}
         if not jobs:
             return
         a, known = self.allocations, {job.id for job in self.scheduled_jobs()}
@@ -246,9 +246,9 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
                     a.take_out_of(stage, pending=False)
                     self.renew(stage)
 
-    def look_at(self, job: JobView) -> None:
+    def recheck(self, job: JobView) -> None:
         """Tasks of a job may have become pending."""
-        self._look_at[job.id] = job
+        self._to_recheck[job.id] = job
 
     # Slots ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
@@ -290,7 +290,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
     # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:
         self.allocations.forget(job)
-        self._look_at.pop(job.id, None)
+        self._to_recheck.pop(job.id, None)
         self._avoided.pop(job.id, None)
 
     def attempt_ready(self, attempt: AttemptView) -> None:
@@ -308,44 +308,44 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         self.allocations.servers.attempt_ended(attempt)
-        self.look_at(attempt.task.stage.job)
+        self.recheck(attempt.task.stage.job)
 
     def reservation_ended(self, attempt: AttemptView) -> None:
         a, task = self.allocations, attempt.task
         entry = a.servers.tasks.get(task.id)
         if entry is not None and a.servers.names[entry.server] == attempt.node.id:
             a.take_out(entry)
-        self.look_at(task.stage.job)
+        self.recheck(task.stage.job)
 
     def fetch_ended(self, fetch: FetchView) -> None:
-        self.look_at(fetch.reader.task.stage.job)  # what it did not bring may be lost
+        self.recheck(fetch.reader.task.stage.job)  # what it did not bring may be lost
 
     def node_joined(self, node: SlotView) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
-    def _look_at_all(self, node: SlotView) -> None:
+    def _recheck_all(self, node: SlotView) -> None:
         """A node came, went, or has other slots: tasks leave it, and others may have room."""
         for entry in self.allocations.servers.slots_changed(node):
             self.allocations.evict(entry)
         for job in self.scheduled_jobs():
-            self._look_at_again(job)
+            self._recheck_whole(job)
 
-    def _look_at_again(self, job: JobView) -> None:
+    def _recheck_whole(self, job: JobView) -> None:
         """Look at a job's tasks, even at those that could not be scheduled before."""
-        self.look_at(job)
+        self.recheck(job)
         for stage in job.stages.values():
             self.allocations.unscheduled[stage.id] = 0
 
-    def _look_at_avoided(self) -> None:
+    def _evict_from_avoided(self) -> None:
         """Take a job's tasks off servers that it has come to avoid."""
         a, known = self.allocations, self.cluster.jobs
-        for job in (*self._look_at.values(), *map(known.get, list(self._avoided))):
+        for job in (*self._to_recheck.values(), *map(known.get, list(self._avoided))):
             avoid = () if job is None else tuple(job.avoid)
             if job is None or avoid == self._avoided.get(job.id, ()):
                 continue
@@ -355,7 +355,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
             for entry in list(a.servers.tasks.values()):
                 if entry.task.stage.job is job and a.servers.names[entry.server] in avoid:
                     a.evict(entry)
-            self._look_at_again(job)
+            self._recheck_whole(job)
 
 
 class WhenReady(ShufflePolicy):

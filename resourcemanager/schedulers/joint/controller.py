@@ -217,7 +217,7 @@ class Controller(Allocations):
         """The dispatcher has delivered a job: its start tasks are assigned."""
         for stage in job.stages.values():
             if stage.reads:  # until one of those is completed
-                self.looked_at(stage)
+                self.count_unscheduled(stage)
             else:
                 self.renew(stage)
 
@@ -237,7 +237,7 @@ class Controller(Allocations):
         for stage in job.stages.values():
             self._unreachable.pop(stage.id, None)
 
-    def look_s(self) -> float | None:
+    def wake_s(self) -> float | None:
         """When the first task has waited long enough for bandwidth; None = none waits."""
         waits_s = [since_s for _, since_s in self._unreachable.values()]
         return min(waits_s) + self._config.unreachable_wait_s if waits_s else None
@@ -261,7 +261,7 @@ class Controller(Allocations):
         usable = self.servers.usable(stage.job.avoid)
         for task in self.to_schedule(stage):
             self._start_task(task, usable)
-        self.looked_at(stage)
+        self.count_unscheduled(stage)
 
     def _start_task(self, task: TaskView, usable: Bools) -> None:
         block = task.input
@@ -285,7 +285,7 @@ class Controller(Allocations):
                 waits = self._after_several(stage)
         if not waits:
             self._unreachable.pop(stage.id, None)
-        self.looked_at(stage)
+        self.count_unscheduled(stage)
 
     def _after_one(self, stage: StageView, head: TaskView) -> None:
         """A single incoming edge: lines 7 to 15."""

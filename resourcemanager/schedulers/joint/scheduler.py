@@ -168,8 +168,8 @@ class Joint(LocalSchedulers, FlowPolicy):
         for task in completed:
             if task.stage.job.id in self._dispatcher.running:
                 self.controller.completed(task)
-        look_s = self.wake_s()
-        if self._released or (look_s is not None and look_s <= self.cluster.now_s):
+        due_s = self.wake_s()
+        if self._released or (due_s is not None and due_s <= self.cluster.now_s):
             self._released = False
             self.controller.released()
         return self.controller.offered()
@@ -184,7 +184,7 @@ class Joint(LocalSchedulers, FlowPolicy):
         return self._dispatcher.running.values()
 
     def wake_s(self) -> float | None:
-        return self.controller.look_s()
+        return self.controller.wake_s()
 
     def why(self, job: JobView) -> str:
         return self._dispatcher.why_waiting(job, self.cluster.now_s) or super().why(job)

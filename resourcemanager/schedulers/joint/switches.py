@@ -34,7 +34,7 @@ class Promise(NamedTuple):
 
     bytes_per_s: float
     path: list[int]
-    looks: list[int]  #: how often each of these had been published
+    published: list[int]  #: how often each of these had been published
 
 
 class Switches:
@@ -61,7 +61,7 @@ class Switches:
             self._way[at][: len(way)] = way
         nics = np.array([min(node.nic_bytes_per_s for node in rack.nodes) for rack in racks])
         self._nics = np.minimum.outer(nics, nics)
-        self._looks = [0] * len(names)
+        self._published = [0] * len(names)
         self._free: list[float] = [*[inf] * len(names), inf]
         self._capacities: list[float] = list(self._free)
         #: [rack, rack]: of what is free, and of what switches can carry; None: to be found
@@ -76,7 +76,7 @@ class Switches:
             if at is not None:  # none of an optical port
                 self._free[at] = link.free_bytes_per_s
                 self._capacities[at] = link.capacity_bytes_per_s
-                self._looks[at] += 1
+                self._published[at] += 1
         self._least_free = self._least_capacity = None
 
     def any_is_free(self) -> bool:
@@ -110,14 +110,14 @@ class Switches:
             for at in path:
                 free[at] = max(0.0, free[at] - bytes_per_s)
             self._least_free = None
-        return Promise(bytes_per_s, path, [self._looks[at] for at in path])
+        return Promise(bytes_per_s, path, [self._published[at] for at in path])
 
     def give_back(self, promise: Promise) -> None:
         """A flow has ended, or will not come."""
         if not 0 < promise.bytes_per_s < inf:
             return
-        for at, looks in zip(promise.path, promise.looks, strict=True):
-            if self._looks[at] == looks:
+        for at, published in zip(promise.path, promise.published, strict=True):
+            if self._published[at] == published:
                 self._free[at] = min(self._free[at] + promise.bytes_per_s, self._capacities[at])
                 self._least_free = None
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import msgspec
 
-from railyard.cluster.ids import NodeId, RackId, StageId, TaskId
+from railyard.cluster.ids import RackId, StageId, TaskId
 from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
 from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
 from railyard.resourcemanager.interface.speculation import Late, Speculation, SpeculationConfig
@@ -32,7 +32,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
-from railyard.resourcemanager.schedulers.shadow.reduces import usable_racks
+from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
 
 
 @dataclass(eq=False)
@@ -76,31 +76,6 @@ class Wave:
         return self.stage.running == sum(pair.task.state == "running" for pair in alone)
 
 
-class FreeSlots:
-    """The nodes with free slots, by rack, while copies are proposed one by one."""
-
-    def __init__(self, cluster: ClusterView) -> None:
-        self._by_rack: dict[RackId, list[SlotView]] = {}
-        for node in cluster.free_nodes():
-            self._by_rack.setdefault(node.rack, []).append(node)
-
-    def find(self, rack: RackId, task: TaskView) -> SlotView | None:
-        """A node of the rack for a copy; one with the task's input goes before others."""
-        beside = [attempt.node.id for attempt in task.live]
-        nodes = self._by_rack.get(rack, ())
-        usable = [
-            node
-            for node in nodes
-            if node.free and node.id not in task.stage.job.avoid and node.id not in beside
-        ]
-        inputs = task.input.nodes
-        return min(usable, key=lambda node: node.id not in inputs, default=None)
-
-    def has(self, rack: RackId) -> bool:
-        """Whether any slot of the rack is free."""
-        return any(node.free for node in self._by_rack.get(rack, ()))
-
-
 class Pairs(CopyPolicy):
     """Base of copies policies that duplicate maps in their last wave."""
 
@@ -112,6 +87,8 @@ class Pairs(CopyPolicy):
         super().__init__(config, cluster)
         if speculation.on:
             self.parts = (Late(speculation, cluster, self._is_run_twice),)
+        self.racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
+        self.number = {rack: number for number, rack in enumerate(self.racks)}
         self._waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
         self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
         self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
@@ -183,7 +160,7 @@ class Pairs(CopyPolicy):
 
     def _begin(self, stage: StageView) -> Wave:
         """All maps of a stage are scheduled: which duplicates are wanted?"""
-        racks = list(usable_racks(self.cluster, stage.job))
+        racks = list(racks_with_slots(self.cluster, stage.job.avoid))
         wave = self._waves.get(stage.id)
         if wave is None:
             wave = self._waves[stage.id] = Wave(stage, racks)
@@ -211,19 +188,19 @@ class Pairs(CopyPolicy):
         if wave.originals_ended:
             wave.wanted = []
             return
-        free = FreeSlots(self.cluster)
         candidates = self._candidates(wave)
         waiting = []
         for heavy, light in wave.wanted:
             from_rack, rack = wave.racks[heavy], wave.racks[light]
-            if not free.has(rack):
+            free = [node for node in self.cluster.free_nodes() if node.rack == rack]
+            if not free:
                 waiting.append(Duplicate(heavy, light))
                 continue
             here = candidates.get(from_rack, [])
             if not here:
                 continue  # all of the rack's are done, or duplicated
             task, replaces = self.original(here, rack)
-            node = free.find(rack, task)
+            node = _node_for_copy(task, free)
             if node is None:
                 waiting.append(Duplicate(heavy, light))
                 continue
@@ -309,7 +286,8 @@ def _forget_broken(wave: Wave) -> None:
             del wave.pairs[name]
 
 
-def alive(nodes: Iterable[NodeId], cluster: ClusterView) -> list[NodeId]:
-    """Those of the nodes that are alive."""
-    known = cluster.nodes
-    return [node for node in nodes if node in known and known[node].alive]
+def _node_for_copy(task: TaskView, free: Iterable[SlotView]) -> SlotView | None:
+    """A node for a copy, of some with free slots; one with the task's input goes first."""
+    not_on = [*task.stage.job.avoid, *(attempt.node.id for attempt in task.live)]
+    usable = [node for node in free if node.id not in not_on]
+    return min(usable, key=lambda node: node.id not in task.input.nodes, default=None)

@@ -41,11 +41,11 @@ class BlockMoves(Policy):
         self._moved_bytes = 0
         self._wanted: dict[BlockKey, RackId] = {}  #: where blocks are to come
         self._under_way: dict[BlockKey, NodeId] = {}  #: and the node that each leaves
-        self._leaving: Counter[NodeId] = Counter()  #: how many blocks leave a node now
+        self._sending: Counter[NodeId] = Counter()  #: how many blocks leave a node now
         #: {node: {job: its blocks there}}, the job that is next first
         self._queues: dict[NodeId, dict[str, deque[BlockKey]]] = {}
         self._tries: Counter[BlockKey] = Counter()
-        self._later: dict[BlockKey, tuple[float, str]] = {}  #: when to try them again, for whom
+        self._retries: dict[BlockKey, tuple[float, str]] = {}  #: when to try them again, for whom
         self._placed: Counter[NodeId] = Counter()  #: blocks that were sent to a node
 
     # What is wanted ------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class BlockMoves(Policy):
         """Want nothing any more; moves under way end as they will."""
         self._wanted.clear()
         self._queues.clear()
-        self._later.clear()
+        self._retries.clear()
         self._tries.clear()
 
     def drop(self, keys: Iterable[BlockKey]) -> None:
@@ -72,7 +72,7 @@ class BlockMoves(Policy):
         for key in keys:
             self._settle(key)
 
-    def is_coming(self, key: BlockKey) -> bool:
+    def is_pending(self, key: BlockKey) -> bool:
         """Whether a block is wanted at a site and may still come."""
         return key in self._wanted
 
@@ -105,16 +105,16 @@ class BlockMoves(Policy):
 
     # Proposals -----------------------------------------------------------------------------------
     def propose(self) -> Iterator[MoveInput]:
-        for key, (at_s, job) in list(self._later.items()):
+        for key, (at_s, job) in list(self._retries.items()):
             if at_s <= self.cluster.now_s:
-                del self._later[key]
+                del self._retries[key]
                 self._try_again(key, job)
         for node in list(self._queues):
-            while self._leaving[node] < _AT_ONCE and (first := self._next(node)) is not None:
+            while self._sending[node] < _AT_ONCE and (first := self._next(node)) is not None:
                 yield from self._move(first, node)
 
     def wake_s(self) -> float | None:
-        times_s = (at_s for at_s, _ in self._later.values() if at_s > self.cluster.now_s)
+        times_s = (at_s for at_s, _ in self._retries.values() if at_s > self.cluster.now_s)
         return min(times_s, default=None)
 
     def _move(self, key: BlockKey, node: NodeId) -> Iterator[MoveInput]:
@@ -126,7 +126,7 @@ class BlockMoves(Policy):
             self._settle(key)
             return
         self._under_way[key] = node
-        self._leaving[node] += 1
+        self._sending[node] += 1
         self._placed[target] += 1
         yield MoveInput(*key, target, why=f"wanted in {site}")
 
@@ -161,7 +161,7 @@ class BlockMoves(Policy):
     def _settle(self, key: BlockKey) -> None:
         """A block is not waited for any more."""
         self._wanted.pop(key, None)
-        self._later.pop(key, None)
+        self._retries.pop(key, None)
         self._tries.pop(key, None)
 
     # What happens --------------------------------------------------------------------------------
@@ -186,12 +186,12 @@ class BlockMoves(Policy):
                 self._settle(key)
             else:
                 wait_s = _RETRY_S * 2.0 ** (self._tries[key] - 1)
-                self._later[key] = (self.cluster.now_s + wait_s, "")
+                self._retries[key] = (self.cluster.now_s + wait_s, "")
 
     def _ended(self, key: BlockKey) -> None:
         node = self._under_way.pop(key, None)
         if node is not None:
-            self._leaving[node] -= 1
+            self._sending[node] -= 1
 
 
 def blocks_read(cluster: ClusterView, stage: StageView) -> dict[BlockKey, None]:

@@ -152,7 +152,7 @@ class SiteView:
             self._links = self._capacities("up"), self._capacities("down")
         return self._links
 
-    def look_at_links(self) -> tuple[bool, bool]:
+    def refresh_links(self) -> tuple[bool, bool]:
         """Links were observed to have changed; whether any site lost bandwidth, any gained some."""
         before, self._links = np.array(self.links()), None
         now = np.array(self.links())

@@ -163,7 +163,7 @@ class RemainingTimeOrder(Instances, OrderPolicy):
         return f"{format_count(self._place.get(job.id, len(self._place)), 'job')} ahead"
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
-        self._sites.look_at_links()
+        self._sites.refresh_links()
 
 
 # Fairness (4.4) -----------------------------------------------------------------------------------
@@ -196,12 +196,12 @@ class FairParts:
         lacks = {job: (each.held + each.pending) * part - each.held for job, each in claims.items()}
         #: slots that jobs lack which are yet to be served
         self.lacking = {job: slots for job, slots in lacks.items() if slots > _ROUNDING}
-        self._kept = sum(self.lacking.values())
+        self._lacking_slots = sum(self.lacking.values())
 
     def cap(self, job: JobId, free: int) -> int:
         """q: how many of the free slots this job, which is served now, may have; rounded up."""
-        self._kept -= self.lacking.pop(job, 0.0)
-        return max(0, ceil(free - self._kept - _ROUNDING))
+        self._lacking_slots -= self.lacking.pop(job, 0.0)
+        return max(0, ceil(free - self._lacking_slots - _ROUNDING))
 
 
 # The scheduler ------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class TetriumTasks(Instances, TaskPolicy):
             self._capacity_lost()
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
-        lost, gained = self._sites.look_at_links()
+        lost, gained = self._sites.refresh_links()
         if lost:
             self._capacity_lost()
         elif gained:  # what was cut off may be read again

@@ -302,15 +302,15 @@ class StagePlans(Policy):
             known.maps = None
 
     def node_joined(self, node: SlotView) -> None:
-        self._look_again()
+        self._inputs_moved()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_again()
+        self._inputs_moved()
 
     def input_moved(self, path: str, block: int) -> None:
-        self._look_again()
+        self._inputs_moved()
 
-    def _look_again(self) -> None:
+    def _inputs_moved(self) -> None:
         """Where input lies has changed."""
         for known in self._known.values():
             known.maps = None
