@@ -29,7 +29,7 @@ _TRIES, _RETRY_S = 4, 1.0
 
 
 class BlockMoves(Policy):
-    """Has blocks moved; a block is ``coming`` until it is there, or can't be moved.
+    """Has blocks moved; a block is pending until it is there, or can't be moved.
 
     ``in_turn``: jobs take turns at each node that sends; otherwise first come, first served.
     """
@@ -45,7 +45,7 @@ class BlockMoves(Policy):
         #: {node: {job: its blocks there}}, the job that is next first
         self._queues: dict[NodeId, dict[str, deque[BlockKey]]] = {}
         self._tries: Counter[BlockKey] = Counter()
-        self._retries: dict[BlockKey, tuple[float, str]] = {}  #: when to try them again, for whom
+        self._retries: dict[BlockKey, float] = {}  #: when to try them again
         self._placed: Counter[NodeId] = Counter()  #: blocks that were sent to a node
 
     # What is wanted ------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class BlockMoves(Policy):
         known = key in self._wanted
         self._wanted[key] = site
         if not known and key not in self._under_way:
-            self._enqueue(key, block, job)
+            self._enqueue(key, job)
 
     def forget(self) -> None:
         """Want nothing any more; moves under way end as they will."""
@@ -105,16 +105,17 @@ class BlockMoves(Policy):
 
     # Proposals -----------------------------------------------------------------------------------
     def propose(self) -> Iterator[MoveInput]:
-        for key, (at_s, job) in list(self._retries.items()):
+        for key, at_s in list(self._retries.items()):
             if at_s <= self.cluster.now_s:
                 del self._retries[key]
-                self._try_again(key, job)
+                if key in self._wanted:
+                    self._enqueue(key, "")
         for node in list(self._queues):
             while self._sending[node] < _AT_ONCE and (first := self._next(node)) is not None:
                 yield from self._move(first, node)
 
     def wake_s(self) -> float | None:
-        times_s = (at_s for at_s, _ in self._retries.values() if at_s > self.cluster.now_s)
+        times_s = (at_s for at_s in self._retries.values() if at_s > self.cluster.now_s)
         return min(times_s, default=None)
 
     def _move(self, key: BlockKey, node: NodeId) -> Iterator[MoveInput]:
@@ -144,19 +145,13 @@ class BlockMoves(Policy):
             jobs[job] = blocks
         return key
 
-    def _enqueue(self, key: BlockKey, block: BlockView, job: str) -> None:
-        node = self._holder(block)
+    def _enqueue(self, key: BlockKey, job: str) -> None:
+        block = self.block(key)
+        node = None if block is None else self._holder(block)
         if node is None:
             self._settle(key)
         else:
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
-
-    def _try_again(self, key: BlockKey, job: str) -> None:
-        block = self.block(key)
-        if block is None:
-            self._settle(key)
-        elif key in self._wanted:
-            self._enqueue(key, block, job)
 
     def _settle(self, key: BlockKey) -> None:
         """A block is not waited for any more."""
@@ -175,7 +170,7 @@ class BlockMoves(Policy):
         if moved is None or site is None or self.is_at(moved, site):
             self._settle(key)
         else:  # it was sent elsewhere before
-            self._enqueue(key, moved, "")
+            self._enqueue(key, "")
 
     def input_not_moved(self, path: str, block: int) -> None:
         key = (path, block)
@@ -186,7 +181,7 @@ class BlockMoves(Policy):
                 self._settle(key)
             else:
                 wait_s = _RETRY_S * 2.0 ** (self._tries[key] - 1)
-                self._retries[key] = (self.cluster.now_s + wait_s, "")
+                self._retries[key] = self.cluster.now_s + wait_s
 
     def _ended(self, key: BlockKey) -> None:
         node = self._under_way.pop(key, None)
