@@ -100,7 +100,7 @@ def sent_by_reduces_bytes(stage: Stage, shares: Floats) -> float:
     return float((stage.held_bytes * (1.0 - shares)).sum())
 
 
-def divided(these: Floats | float, by: Floats, none: Floats | float = 0.0) -> Floats:
+def divided(these: Floats | float, by: Floats | Numbers, none: Floats | float = 0.0) -> Floats:
     """``these`` / ``by``, and ``none`` where ``by`` is 0 [sites]."""
     found: Floats = np.full(len(by), none)
     np.divide(these, by, out=found, where=by > 0)
