@@ -198,10 +198,9 @@ class Kmn(Pairs, TaskPolicy):
     def original(self, candidates: list[TaskView], rack: RackId) -> tuple[TaskView, bool]:
         return self.cluster.random.choice(candidates), False
 
-    def keeps(self, task: TaskView) -> bool:
-        if _is_sampled(task.stage):
-            return not task.stage.complete
-        return self.pair_of(task) is not None
+    def first_counts(self, task: TaskView) -> bool:
+        sampled = _is_sampled(task.stage)
+        return task.stage.complete if sampled else super().first_counts(task)
 
     def choose(self, wave: Wave) -> Iterable[AttemptView]:
         stage = wave.stage

@@ -89,7 +89,7 @@ class Pairs(CopyPolicy):
             self.parts = (Late(speculation, cluster, self._is_run_twice),)
         self.racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
         self.number = {rack: number for number, rack in enumerate(self.racks)}
-        self._waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
+        self.waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
         self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
         self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
         self._touched: dict[StageId, Wave] = {}  #: attempts of theirs have ended
@@ -110,10 +110,6 @@ class Pairs(CopyPolicy):
         """Attempts whose kept output is to count; asked after an attempt of the wave has ended."""
         raise NotImplementedError
 
-    def keeps(self, task: TaskView) -> bool:
-        """Whether the output of an attempt that has just succeeded is kept."""
-        raise NotImplementedError
-
     # Duplicates ----------------------------------------------------------------------------------
     def is_duplicated(self, task: TaskView) -> bool:
         """Whether a task has, or had, a duplicate."""
@@ -125,15 +121,11 @@ class Pairs(CopyPolicy):
         return self.is_duplicated(task) and not (pair and pair.was_moved)
 
     def first_counts(self, task: TaskView) -> bool:
-        return not self.keeps(task)
-
-    def waves(self) -> Iterable[Wave]:
-        """Last waves of stages of jobs that run."""
-        return self._waves.values()
+        return self.pair_of(task) is None
 
     def pair_of(self, task: TaskView) -> Pair | None:
         """The task's two attempts, if both are there or to be chosen from."""
-        wave = self._waves.get(task.stage.id)
+        wave = self.waves.get(task.stage.id)
         return None if wave is None else wave.pairs.get(task.id)
 
     def propose(self) -> Iterable[Proposal]:
@@ -153,17 +145,17 @@ class Pairs(CopyPolicy):
                 yield Take(attempt, why="its output was chosen")
         if self._slot_freed or last:
             self._slot_freed = False
-            for wave in list(self._waves.values()):
+            for wave in list(self.waves.values()):
                 yield from self._launch(wave)
                 if not (wave.wanted or wave.duplicates):
-                    self._waves.pop(wave.stage.id, None)
+                    self.waves.pop(wave.stage.id, None)
 
     def _begin(self, stage: StageView) -> Wave:
         """All maps of a stage are scheduled: which duplicates are wanted?"""
         racks = list(racks_with_slots(self.cluster, stage.job.avoid))
-        wave = self._waves.get(stage.id)
+        wave = self.waves.get(stage.id)
         if wave is None:
-            wave = self._waves[stage.id] = Wave(stage, racks)
+            wave = self.waves[stage.id] = Wave(stage, racks)
         wave.racks = racks
         _forget_broken(wave)
         wave.wanted = self.wanted(wave, self._maps(wave))
@@ -241,17 +233,17 @@ class Pairs(CopyPolicy):
             self.quiet = False
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        if not self._waves:
+        if not self.waves:
             return
         self._wake()
-        wave = self._waves.get(attempt.task.stage.id)
+        wave = self.waves.get(attempt.task.stage.id)
         if wave is not None:
             self._touched[attempt.task.stage.id] = wave
 
     def task_done(self, task: TaskView) -> None:
-        if not self._waves:
+        if not self.waves:
             return
-        wave = self._waves.get(task.stage.id)
+        wave = self.waves.get(task.stage.id)
         pair = None if wave is None else wave.pairs.pop(task.id, None)
         if pair is not None and task.winner is pair.duplicate:
             self._won += 1
@@ -260,7 +252,7 @@ class Pairs(CopyPolicy):
         for stage in job.stages.values():
             self._last.pop(stage.id, None)
             self._touched.pop(stage.id, None)
-            if self._waves.pop(stage.id, None) is not None:
+            if self.waves.pop(stage.id, None) is not None:
                 for task in stage.tasks:
                     self._duplicated.pop(task.id, None)
 
@@ -272,7 +264,7 @@ class Pairs(CopyPolicy):
 
     def _wake(self) -> None:
         """There may be a slot for a duplicate."""
-        if self._waves:
+        if self.waves:
             self._slot_freed, self.quiet = True, False
 
     def figures(self) -> Mapping[str, float]:

@@ -106,8 +106,8 @@ class Shadow(Pairs):
         self._replaced += bool(near)
         return self.cluster.random.choice(near or candidates), bool(near)
 
-    def keeps(self, task: TaskView) -> bool:
-        return self._config.selection == "estimate" and self.pair_of(task) is not None
+    def first_counts(self, task: TaskView) -> bool:
+        return self._config.selection == "first-counts" or super().first_counts(task)
 
     # Task selection (4.3) ------------------------------------------------------------------------
     def choose(self, wave: Wave) -> Iterable[AttemptView]:
@@ -157,7 +157,7 @@ class Shadow(Pairs):
     def _bandwidth(self) -> dict[AttemptId, float]:
         """B of each duplicate that reads from another node, as in Fig. 9."""
         transfers: dict[AttemptId, Transfer] = {}
-        for wave in self.waves():
+        for wave in self.waves.values():
             if any(duplicate.holds_slot for duplicate in wave.duplicates):
                 for duplicate in wave.duplicates:
                     node, inputs = duplicate.node.id, duplicate.task.input.nodes
