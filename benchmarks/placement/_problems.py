@@ -12,8 +12,9 @@ from itertools import combinations
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import exact, general, placement
-from railyard.resourcemanager.schedulers.tetrium.placement import Plan, Sites, Stage
+from railyard.resourcemanager.schedulers.tetrium.placement import Plan, Stage
 
 #: Times of the two solvers may differ by this much, as a share.
 TOLERANCE = 1e-9

@@ -23,7 +23,8 @@ from railyard.benchmarks.placement._problems import (
     placed_differently,
     random_problem,
 )
-from railyard.resourcemanager.schedulers.tetrium.placement import Sites, Stage
+from railyard.resourcemanager.schedulers.shared.sites import Sites
+from railyard.resourcemanager.schedulers.tetrium.placement import Stage
 
 CASES, CASES_QUICK = 10_000, 300
 SIZES = (8, 30, 50, 200)

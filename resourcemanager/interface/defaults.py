@@ -22,6 +22,7 @@ from railyard.resourcemanager.interface.policies import (
 from railyard.resourcemanager.interface.views import (
     ClusterView,
     JobView,
+    Level,
     SlotView,
     StageView,
     TaskView,
@@ -53,7 +54,13 @@ class ClosestTasks(TaskPolicy):
         if task is not None:
             return Place(task, why_first(task))
         task, level = job.closest_pending_map(slot)
-        return Pass("no task is ready for a slot") if task is None else Place(task, level)
+        if task is None:
+            return Pass("no task is ready for a slot")
+        return self.offer_map(job, task, level, now_s)
+
+    def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
+        """Run this map, which is the closest to the slot; others may wait for a better slot."""
+        return Place(task, level)
 
 
 class SlowStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

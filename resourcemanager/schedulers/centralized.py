@@ -20,7 +20,7 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -28,10 +28,9 @@ import numpy as np
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, NodeId, RackId
-from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.defaults import ready_first, why_first
-from railyard.resourcemanager.interface.events import DataAnnounced
-from railyard.resourcemanager.interface.policies import DataPolicy, TaskPolicy
+from railyard.cluster.units import format_count
+from railyard.resourcemanager.interface.decisions import Decision, Pass
+from railyard.resourcemanager.interface.defaults import ClosestTasks, StoreDecides
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -42,7 +41,7 @@ from railyard.resourcemanager.interface.views import (
 )
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.shared.blockmoves import BlockKey, BlockMoves, blocks_read
-from railyard.resourcemanager.schedulers.shared.sites import SiteView
+from railyard.resourcemanager.schedulers.shared.sites import SiteView, racks_with_slots
 
 
 class CentralizedConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +52,7 @@ class CentralizedConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     site: str = ""  #: the central site, such as "r2"; "" = the one that takes in the most bytes/s
 
 
-class Centralized(DataPolicy, TaskPolicy):
+class Centralized(ClosestTasks, StoreDecides):
     """Answers "data" and "tasks"."""
 
     Config = CentralizedConfig
@@ -75,23 +74,15 @@ class Centralized(DataPolicy, TaskPolicy):
         self._waits_for: dict[JobId, dict[BlockKey, None]] = {}
         self._changed: dict[JobId, JobView] = {}  #: jobs to be asked again
 
-    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        return ()
-
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         coming = len(self._waits_for[job.id])
         if coming:
-            blocks = "1 block" if coming == 1 else f"{coming} blocks"
-            return Pass(
-                f"{blocks} of its input are yet to come to {self._central}", everywhere=True
-            )
+            blocks = format_count(coming, "block")
+            why = f"{blocks} of its input are yet to come to {self._central}"
+            return Pass(why, everywhere=True)
         if slot.rack != self._central and self._has_slots(self._central, job.avoid):
             return Pass(f"it runs in {self._central}")
-        task = ready_first(job)
-        if task is not None:
-            return Place(task, why_first(task))
-        task, level = job.closest_pending_map(slot)
-        return Pass("no task is ready for a slot") if task is None else Place(task, level)
+        return super().offer(job, slot, now_s)
 
     def planned(self, task: TaskView) -> str:
         return f"the central site is {self._central}"
@@ -101,10 +92,7 @@ class Centralized(DataPolicy, TaskPolicy):
         return list(changed.values())
 
     def figures(self) -> Mapping[str, float]:
-        return {
-            "blocks_moved": self._moves.moved,
-            "blocks_moved_bytes": self._moves.moved_bytes,
-        }
+        return self._moves.totals()
 
     # The central site ----------------------------------------------------------------------------
     def _choose(self) -> RackId | None:
@@ -118,12 +106,9 @@ class Centralized(DataPolicy, TaskPolicy):
         return self._sites.names[int(np.lexsort((-down, -slots, -rates))[0])]
 
     def _has_slots(self, site: RackId | None, avoid: Container[NodeId] = ()) -> bool:
-        return any(
-            node.rack == site and node.alive and node.slots and node.id not in avoid
-            for node in self.cluster.nodes.values()
-        )
+        return site in racks_with_slots(self.cluster, avoid)
 
-    def _look(self) -> None:
+    def _gather_all(self) -> None:
         """Nodes or their slots are others now: so may be the central site, and where blocks are."""
         if not self._waits_for:
             return
@@ -143,7 +128,7 @@ class Centralized(DataPolicy, TaskPolicy):
             blocks |= blocks_read(self.cluster, stage)
         for key in blocks:
             self._moves.want(key, self._central, job.id)
-        self._waits_for[job.id] = {key: None for key in blocks if self._moves.is_coming(key)}
+        self._waits_for[job.id] = {key: None for key in blocks if self._moves.is_pending(key)}
         self._changed[job.id] = job
 
     # What happens --------------------------------------------------------------------------------
@@ -159,14 +144,14 @@ class Centralized(DataPolicy, TaskPolicy):
         self._moves.drop(key for key in left if not any(key in other for other in others))
 
     def input_moved(self, path: str, block: int) -> None:
-        self._came((path, block))
+        self._move_ended((path, block))
 
     def input_not_moved(self, path: str, block: int) -> None:
-        self._came((path, block))
+        self._move_ended((path, block))
 
-    def _came(self, key: BlockKey) -> None:
+    def _move_ended(self, key: BlockKey) -> None:
         """A move of a block has ended, for better or worse."""
-        if self._moves.is_coming(key):
+        if self._moves.is_pending(key):
             return
         for job, waits_for in self._waits_for.items():
             if waits_for.pop(key, self) is None and not waits_for:
@@ -174,22 +159,19 @@ class Centralized(DataPolicy, TaskPolicy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         job = attempt.task.stage.job
-        if (
-            job.avoid
-            and job.id in self._waits_for
-            and not self._has_slots(self._central, job.avoid)
-        ):
+        waits = job.id in self._waits_for
+        if job.avoid and waits and not self._has_slots(self._central, job.avoid):
             self._changed[job.id] = job
 
     def node_joined(self, node: SlotView) -> None:
-        self._look()
+        self._gather_all()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look()
+        self._gather_all()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
         if not (before and node.slots):
-            self._look()
+            self._gather_all()
 
 
 RECIPE = Recipe(

@@ -15,11 +15,10 @@ import msgspec
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId
-from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
-from railyard.resourcemanager.interface.defaults import ready_first, why_first
-from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.decisions import Decision, Place, Wait
+from railyard.resourcemanager.interface.defaults import ClosestTasks
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, Level, SlotView, TaskView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, Level, TaskView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 
 #: The level of slots that a job has settled for: 0 = node-local, 1 = rack-local, 2 = any slot.
@@ -38,7 +37,7 @@ class DelayConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             require(value >= 0, f"delay.{name}", value, "seconds >= 0 (0 never waits)")
 
 
-class DelayTasks(TaskPolicy):
+class DelayTasks(ClosestTasks):
     """Answers "tasks": the job's closest pending map, or wait for a better slot."""
 
     Config = DelayConfig
@@ -61,17 +60,7 @@ class DelayTasks(TaskPolicy):
         self._settled.pop(job.id, None)
         self._skipping_since_s.pop(job.id, None)
 
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        ready = ready_first(job)
-        if ready is not None:
-            return Place(ready, why_first(ready))
-        task, level = job.closest_pending_map(slot)
-        if task is None:
-            return Pass("no task is ready for a slot")
-        return self.offer_map(job, task, level, now_s)
-
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
-        """Run this map, which is the closest to the slot, or wait for a better slot."""
         since_s = self._skipping_since_s.setdefault(job.id, now_s)
         ready_at_s = since_s + self._patience_s[self._settled.get(job.id, 0)][level]
         if now_s < ready_at_s:

@@ -1,7 +1,23 @@
-"""What is planned on each slot, and the first place for one more task: insertion.
+"""HEFT: tasks in the order of their upward ranks, each to the slot where it should end first.
 
-A task may go between two others that are planned already, if the gap is long enough.  Left open,
-chosen here: of equal times, the first slot in the order of the topology.
+Source: Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for
+Heterogeneous Computing", IEEE TPDS 2002, as it is commonly described (the paper was not at hand); a
+baseline of Joint (Yang et al., IEEE Access 2018, V-A).  The upward rank of a task is its time and
+the longest path from there to the end of its job; edges count with the mean capacity of all
+switches.  A task's start on a slot is when all its data would be there, if each edge took its time
+at that capacity and none within a server, and the slot is free: at the end of its plan, or in a
+gap of it that is long enough (insertion).  Slots are alike, so the earliest start is the earliest
+finish.
+
+Left open there, chosen here:
+
+* Jobs come over time: each is planned whole as it comes, behind and between what is planned of
+  earlier ones, whose plans stay.  A slot is free no sooner than its server has done what is queued.
+  Of equal times, the first slot in the order of the topology.
+* A slot is given to the first task of its server's plan whose predecessors have all ended: plans
+  are orders, not times.  It fetches in its slot, or before it has one (``heft.prefetch``): Joint's
+  authors do not say which.  A map's block counts as a predecessor's data.
+* A task that has to run again is planned anew.
 """
 
 from __future__ import annotations
@@ -25,6 +41,7 @@ from railyard.resourcemanager.schedulers.joint.allocations import (
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask
 
 
+# Insertion ----------------------------------------------------------------------------------------
 class Timelines:
     """The plans of all slots.  Times are those of the cluster's clock."""
 
@@ -80,26 +97,7 @@ class Timelines:
         return int(self._server[slot])
 
 
-# HEFT: tasks in the order of their upward ranks, each to the slot where it should end first.
-#
-# Source: Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for
-# Heterogeneous Computing", IEEE TPDS 2002, as it is commonly described (the paper was not at hand);
-# a baseline of Joint (Yang et al., IEEE Access 2018, V-A).  The upward rank of a task is its time
-# and the longest path from there to the end of its job; edges count with the mean capacity of all
-# switches.  A task's start on a slot is when all its data would be there, if each edge took its
-# time at that capacity and none within a server, and the slot is free: at the end of its plan, or
-# in a gap of it (insertion).  Slots are alike, so the earliest start is the earliest finish.
-#
-# Left open there, chosen here:
-#
-# * Jobs come over time: each is planned whole as it comes, behind and between what is planned of
-# earlier ones, whose plans stay.  A slot is free no sooner than its server has done what is queued.
-# * A slot is given to the first task of its server's plan whose predecessors have all ended: plans
-# are orders, not times.  It fetches in its slot, or before it has one (``heft.prefetch``): Joint's
-#   authors do not say which.  A map's block counts as a predecessor's data.
-# * A task that has to run again is planned anew.
-
-
+# The scheduler ------------------------------------------------------------------------------------
 class HeftConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "heft.*"."""
 
@@ -169,11 +167,11 @@ class Heft(LocalSchedulers):
         a = self.allocations
         tasks = list(a.to_schedule(stage))
         if tasks:
-            usable = a.usable(stage.job)
+            usable = a.servers.usable(stage.job.avoid)
             ready_s = self._data_ready_s(stage) if stage.reads else None
             for task in tasks:
                 self._place(task, ready_s, usable)
-        a.looked_at(stage)
+        a.count_unscheduled(stage)
 
     def _place(self, task: TaskView, ready_s: Floats | None, usable: Bools) -> None:
         """Plan a task where it can start first; ``ready_s``: None of one that reads a file."""
@@ -190,7 +188,15 @@ class Heft(LocalSchedulers):
             return
         slot, start_s = found
         server = self._timelines.add(slot, start_s, length_s)
-        entry = a.servers.allocate(task, server, "scheduled", start_s, length_s, turn_s=start_s)
+        entry = QueuedTask(
+            task=task,
+            server=server,
+            state="scheduled",
+            starts_s=start_s,
+            execution_s=length_s,
+            turn_s=start_s,
+        )
+        a.servers.allocate(entry)
         self._ends_s[task.id] = start_s + length_s
         if _sources_done(task.stage):
             away = bool(at) and server not in at

@@ -16,33 +16,23 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from railyard.cluster.ids import NodeId, RackId, rack_of
-from railyard.resourcemanager.interface.decisions import Decision, Pass, Place, Wait
-from railyard.resourcemanager.interface.defaults import ready_first, why_first
-from railyard.resourcemanager.interface.policies import TaskPolicy
+from railyard.resourcemanager.interface.decisions import Decision, Place, Wait
+from railyard.resourcemanager.interface.defaults import ClosestTasks
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import JobView, Level, SlotView, TaskView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
 
 
-class InPlaceTasks(TaskPolicy):
+class InPlaceTasks(ClosestTasks):
     """Answers "tasks": a map in the rack of its input, or wait for a slot there."""
 
     #: racks in which no node has slots; None = not known since a node has changed
-    _closed: dict[RackId, None] | None = None
+    _closed: list[RackId] | None = None
     _changed = False  #: whether racks may have been closed since jobs were last asked
 
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        ready = ready_first(job)
-        if ready is not None:
-            return Place(ready, why_first(ready))
-        task, level = job.closest_pending_map(slot)
-        if task is None:
-            return Pass("no task is ready for a slot")
-        return self.offer_map(job, task, level)
-
-    def offer_map(self, job: JobView, task: TaskView, level: Level) -> Decision:
-        """Run this map, which is the closest to the slot, unless its input is elsewhere."""
+    def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
         if level != "remote":
             return Place(task, level)
         stranded = self._stranded(job)
@@ -65,25 +55,23 @@ class InPlaceTasks(TaskPolicy):
                         return task
         return None
 
-    def _without_slots(self, avoid: Container[NodeId] = ()) -> dict[RackId, None]:
+    def _without_slots(self, avoid: Container[NodeId] = ()) -> list[RackId]:
         """The racks in which no node has slots, but for nodes to avoid."""
-        found = {rack.id: None for rack in self.cluster.topology.rack_list()}
-        for node in self.cluster.nodes.values():
-            if node.alive and node.slots and node.id not in avoid:
-                found.pop(node.rack, None)
-        return found
+        open_racks = racks_with_slots(self.cluster, avoid)
+        racks = self.cluster.topology.rack_list()
+        return [rack.id for rack in racks if rack.id not in open_racks]
 
     # What happens --------------------------------------------------------------------------------
     def node_joined(self, node: SlotView) -> None:
-        self._look_again()
+        self._reset()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_again()
+        self._reset()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._look_again()
+        self._reset()
 
-    def _look_again(self) -> None:
+    def _reset(self) -> None:
         self._closed, self._changed = None, True
 
     def reconsider(self) -> Iterable[JobView]:

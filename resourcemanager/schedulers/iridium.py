@@ -1,15 +1,24 @@
-"""Iridium's placement of data ahead of queries: input leaves the sites that will hold up shuffles.
+"""Iridium: maps where their input is, reduces so that the shuffle is as short as can be.
 
 Source: Pu et al., "Low Latency Geo-distributed Data Analytics", SIGCOMM 2015.  That paper was not
-at hand: followed is what Tetrium's authors say of it (Hung et al., EuroSys 2018, sections 3.2 and
-6.3.1: Iridium minimises the time of the network only, and moves data "in advance" of queries) and
-its well-known greedy heuristic: as long as the shuffle becomes faster by it, a part of the input
-leaves the site whose uplink the shuffle waits for, to the site where that helps most, within the
-time that is left before the query comes.
+at hand: followed is what Tetrium's authors say of it, who compare with it (Hung et al., EuroSys
+2018, sections 2.2, 3.2, 6.1 and 6.3.1): it "processes all the map tasks locally", jobs in fair
+order, both as ``in_place`` does; a stage's reduces are spread over sites by the linear program of
+3.2 without its computing time, as if each site had slots for all.  It moves data "in advance" of
+queries, by its well-known greedy heuristic: as long as the shuffle becomes faster by it, a part of
+the input leaves the site whose uplink the shuffle waits for, to the site where that helps most,
+within the time that is left before the query comes.
+
 Left open there, chosen here:
 
+* Of several placements of reduces that are as fast, that with the least bytes between sites, which
+  is the one of their example.  Reduces are placed when all that they read is done, and anew when a
+  site has lost all its slots.
+* Data is moved ahead of jobs that are predicted with ``iridium.move_data``; off by default, as
+  Tetrium's authors compare with its placement of tasks, and with its placement of data apart
+  (Fig. 8a).
 * What a shuffle will move is the job's forecast: its first stages' output, in proportion to the
-  input at each site.  Its time is the one that ``iridium``'s own placement of reduces would have.
+  input at each site.  Its time is the one that the placement of reduces would have.
 * A job that nobody predicted gets no moves: between its submission and its first launch there is no
   time.  Once a job is submitted, what has not left yet stays.
 * As only the network counts, nothing but the time that is left keeps it from gathering everything
@@ -30,13 +39,11 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from railyard.cluster.ids import RackId
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.defaults import RERUN
-from railyard.resourcemanager.interface.events import DataAnnounced
+from railyard.resourcemanager.interface.defaults import RERUN, StoreDecides
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
-from railyard.resourcemanager.interface.policies import DataPolicy, NoConfig, TaskPolicy
+from railyard.resourcemanager.interface.policies import NoConfig, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
     AttemptView,
@@ -49,12 +56,12 @@ from railyard.resourcemanager.interface.views import (
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.in_place import InPlaceTasks
 from railyard.resourcemanager.schedulers.shared.blockmoves import BlockKey, BlockMoves
-from railyard.resourcemanager.schedulers.shared.sites import Plans, SiteView
+from railyard.resourcemanager.schedulers.shared.sites import Plans, Sites, SiteView
 from railyard.resourcemanager.schedulers.tetrium.placement import (
     Plan,
-    Sites,
     Solver,
     Stage,
+    divided,
     whole_tasks,
 )
 
@@ -68,6 +75,7 @@ _SOURCES = 3
 _GAIN = 1e-6
 
 
+# Data --------------------------------------------------------------------------------------------
 class IridiumDataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "iridium.*"."""
 
@@ -76,7 +84,7 @@ class IridiumDataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     move_data: bool = False  #: whether input is moved ahead of the jobs that are predicted
 
 
-class IridiumData(DataPolicy):
+class IridiumData(StoreDecides):
     """Answers "data": where the block store has it at first, then moved ahead of jobs."""
 
     Config = IridiumDataConfig
@@ -94,46 +102,38 @@ class IridiumData(DataPolicy):
         self._predicted: dict[str, Forecast] = {}  #: {name: a job that has not come}
         #: {path: names of the jobs that will read it}, of files that were not looked at yet
         self._readers: dict[str, tuple[str, ...]] = {}
-        self._look_s: float | None = None  #: when to look at them
+        self._plan_at_s: float | None = None  #: when to look at them
         self._for: dict[str, list[BlockKey]] = {}  #: {name of a job: blocks that move for it}
         #: when the planned moves leave each site's links free [up, down][sites]
         self._busy_until_s = np.zeros((2, len(self._sites)))
 
-    def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
-        return ()
-
     def figures(self) -> Mapping[str, float]:
-        if not self._on:
-            return {}
-        return {
-            "blocks_moved": self._moves.moved,
-            "blocks_moved_bytes": self._moves.moved_bytes,
-        }
+        return self._moves.totals() if self._on else {}
 
     # What happens --------------------------------------------------------------------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
         self._predicted = {each.job: each.forecast for each in jobs}
-        self._look_s = self.cluster.now_s + _SETTLED_S
+        self._plan_at_s = self.cluster.now_s + _SETTLED_S
 
     def data_stored(self, path: str, jobs: Sequence[str]) -> None:
         if jobs:
             self._readers[path] = tuple(jobs)
-            self._look_s = self.cluster.now_s + _SETTLED_S
+            self._plan_at_s = self.cluster.now_s + _SETTLED_S
 
     def job_submitted(self, job: JobView) -> None:
         self._predicted.pop(job.name, None)
         self._moves.drop(self._for.pop(job.name, ()))
 
     def wake_s(self) -> float | None:
-        return self._look_s if self._on else None
+        return self._plan_at_s if self._on else None
 
     def reconsider(self) -> Iterable[JobView]:
-        if self._on and self._look_s is not None and self._look_s <= self.cluster.now_s:
-            self._look_s = None
-            self._look()
+        if self._on and self._plan_at_s is not None and self._plan_at_s <= self.cluster.now_s:
+            self._plan_at_s = None
+            self._plan_all()
         return ()
 
-    def _look(self) -> None:
+    def _plan_all(self) -> None:
         """Plan moves for the jobs that are predicted and have files, the first to come first."""
         expected = [
             (forecast.submit_s, name)
@@ -223,9 +223,8 @@ def shuffles(forecast: Forecast) -> bool:
 
 def _slowest(sites: Sites, held: Floats, plan: Plan) -> list[int]:
     """The sites that send for the longest time, the slowest first."""
-    sent, up = held * (1.0 - plan.shares), sites.up_bytes_per_s
     # whoever has no uplink sends nothing, but for rounding
-    times_s = np.divide(sent, up, out=np.zeros(len(held)), where=up > 0)
+    times_s = divided(held * (1.0 - plan.shares), sites.up_bytes_per_s)
     return [int(site) for site in np.argsort(-times_s, kind="stable")[:_SOURCES] if held[site] > 0]
 
 
@@ -237,19 +236,7 @@ def _after(held: Floats, source: int, target: int, size: float) -> Floats:
     return after
 
 
-# Iridium: maps where their input is, reduces so that the shuffle is as short as can be.
-#
-# Source: Pu et al., "Low Latency Geo-distributed Data Analytics", SIGCOMM 2015, as Tetrium's
-# authors describe and compare with it (Hung et al., EuroSys 2018, sections 2.2, 3.2 and 6.1): it
-# "processes all the map tasks locally", jobs in fair order, both as ``in_place`` does; a stage's
-# reduces are spread over sites by the linear program of 3.2 without its computing time, as if each
-# site had slots for all. Left open there, chosen here: of several such placements, that with the
-# least bytes between sites, which is the one of their example.  Reduces are placed when all that
-# they read is done, and anew when a site has lost all its slots.  Data is moved ahead of jobs that
-# are predicted with ``iridium.move_data`` (``iridium_data``); off by default, as Tetrium's authors
-# compare with its placement of tasks, and with its placement of data apart (Fig. 8a).
-
-
+# Tasks --------------------------------------------------------------------------------------------
 class IridiumTasks(TaskPolicy):
     """Answers "tasks"."""
 
@@ -277,7 +264,7 @@ class IridiumTasks(TaskPolicy):
         task, level = job.closest_pending_map(slot)
         if task is None:
             return Pass("its reduces are for other sites")
-        return self._maps.offer_map(job, task, level)
+        return self._maps.offer_map(job, task, level, now_s)
 
     def planned(self, task: TaskView) -> str:
         planned = self._plans.of.get(task.stage.id)

@@ -14,15 +14,13 @@ go to fewer racks.  Jobs are in the order of ``capacity``, so that only the rack
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId, rack_of
-from railyard.resourcemanager.interface.decisions import Decision
-from railyard.resourcemanager.interface.policies import OrderPolicy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
+from railyard.resourcemanager.interface.views import ClusterView, JobView
 from railyard.resourcemanager.schedulers.shared.rackbound import RackBound, RackBoundConfig
 
 
@@ -38,8 +36,8 @@ class ShuffleWatcherConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_un
         require(self.sir >= 0, "shufflewatcher.sir", self.sir, "a number >= 0")
 
 
-class ShuffleWatcher(OrderPolicy, TaskPolicy):
-    """Answers "order" and "tasks"."""
+class ShuffleWatcher(RackBound):
+    """Answers "order" and "tasks": those of ``capacity``, in the job's racks."""
 
     Config = ShuffleWatcherConfig
     section = "shufflewatcher"
@@ -48,30 +46,11 @@ class ShuffleWatcher(OrderPolicy, TaskPolicy):
     def __init__(self, config: ShuffleWatcherConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
         self._sir = config.sir
-        self.bound = RackBound(config, cluster)
-        self.parts = (self.bound,)
 
-    # Order and tasks: those of ``capacity``, in the job's racks ----------------------------------
-    def admit(self, job: JobView) -> None:
-        self.bound.admit(job)
-
-    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        return self.bound.candidates(slot, among)
-
-    def why(self, job: JobView) -> str:
-        return self.bound.why(job)
-
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        return self.bound.offer(job, slot, now_s)
-
-    def planned(self, task: TaskView) -> str:
-        return self.bound.planned(task)
-
-    # Racks ---------------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
         racks = self._racks_for(job)
         if racks:
-            self.bound.bind(job, racks)
+            self.bind(job, racks)
 
     def _racks_for(self, job: JobView) -> list[RackId]:
         """The racks with the least bytes across racks; none for a job that has nothing to cut."""

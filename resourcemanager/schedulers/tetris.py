@@ -134,7 +134,7 @@ class Tetris(OrderPolicy, TaskPolicy):
         self._fair = FairOrder(FairConfig(), cluster)
         self.parts = (self._estimates, self._fair)
         self._wanting: dict[JobId, JobView] = {}
-        self._asked_again = False  #: whether links have more room than when jobs were last asked
+        self._room_grew = False  #: whether links have more room than when jobs were last asked
         #: {attempt: its site, and what it demands}, while it has a slot
         self._running: dict[AttemptId, tuple[int, Demand]] = {}
         self._taken_up = np.zeros(len(self._sites))  #: bytes/s that they demand of uplinks
@@ -284,22 +284,22 @@ class Tetris(OrderPolicy, TaskPolicy):
         site, demand = self._running.pop(attempt.id)
         self._taken_up -= demand.up
         self._taken_down[site] -= demand.down
-        self._asked_again |= demand.down > 0
+        self._room_grew |= demand.down > 0
         if not self._running:  # but for rounding
             self._taken_up[:] = 0.0
             self._taken_down[:] = 0.0
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
         before = self._sites.links()
-        self._sites.look_at_links()
+        self._sites.refresh_links()
         if any((now != was).any() for now, was in zip(self._sites.links(), before, strict=True)):
-            self._look_again()
+            self._estimate_anew()
 
     def node_joined(self, node: SlotView) -> None:
-        self._look_again()
+        self._estimate_anew()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_again()
+        self._estimate_anew()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
         self._slots = self._sites.slots()
@@ -313,14 +313,14 @@ class Tetris(OrderPolicy, TaskPolicy):
             self._demands.pop(stage.id, None)
             self._computed_s.pop(stage.id, None)
 
-    def _look_again(self) -> None:
+    def _estimate_anew(self) -> None:
         """Where data lies, or what links carry, has changed."""
         self._slots = self._sites.slots()
         self._demands.clear()
-        self._asked_again = True
+        self._room_grew = True
 
     def reconsider(self) -> Iterable[JobView]:
-        again, self._asked_again = self._asked_again, False
+        again, self._room_grew = self._room_grew, False
         return list(self._wanting.values()) if again else ()
 
 

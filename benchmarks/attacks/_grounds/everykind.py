@@ -40,9 +40,6 @@ class EveryKind(Pairs):
     def original(self, candidates: list[TaskView], _rack: RackId) -> tuple[TaskView, bool]:
         return candidates[0], _kind(candidates[0]) == "at once"
 
-    def keeps(self, task: TaskView) -> bool:
-        return self.pair_of(task) is not None
-
     def choose(self, wave: Wave) -> Iterable[AttemptView]:
         for pair in list(wave.pairs.values()):
             kind, kept = _kind(pair.task), pair.task.kept

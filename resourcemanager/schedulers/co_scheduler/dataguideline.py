@@ -1,8 +1,15 @@
-"""Co-scheduler's settings, and the hybrid network as its formulas see it.
+"""The data placement guideline: on how many racks a job's input and its maps should be.
 
-Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022, sections II and IV.  The network's
-figures (T_e, delta, W, both bandwidths) are the topology's; without [ocs] no shuffle is large
-enough for circuits.
+Source: Co-scheduler (Li and Shen, IEEE/ACM Transactions on Networking, 2022), section IV-D,
+equations 3 to 10, and the hybrid network as its formulas see it (II).  The network's figures (T_e,
+delta, W, both bandwidths) are the topology's; without [ocs] no shuffle is large enough for
+circuits.  R_map is the number of racks that run maps, R_red of those that run reduces, R_data of
+those that hold one replica of the input.  Task times of recurring jobs are as in Corral's latency
+response function: the bytes of a task by the rate of a slot.  Of a DAG of stages (section VI) the
+stages that read files count, and the stage that reads most of their output; later stages go by
+their real input.
+Left open there, chosen here: R_data is at least 1 for a shuffle-heavy job and at most what leaves
+every replica racks of its own; a flow of exactly T_e is large enough for a circuit.
 """
 
 from __future__ import annotations
@@ -13,45 +20,16 @@ from fractions import Fraction
 from math import inf, isqrt
 from random import Random
 from statistics import fmean
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from railyard.cluster.errors import require
 from railyard.cluster.ids import RackId
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute
+from railyard.netemu.model.arrays import Bools, Floats
 from railyard.resourcemanager.interface.estimates import predicted_task_s
 from railyard.resourcemanager.interface.forecast import Forecast
-from railyard.resourcemanager.schedulers.fair import FairConfig
-
-
-class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings "co-scheduler.*"; those of the fair order of users are as in "fair.*"."""
-
-    section: ClassVar[str] = "co-scheduler"
-
-    guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
-    sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
-    zone_factor: float = 1.1  #: a recurring job's latency may be this many times its best
-    #: predict shuffles by eq. 2 (without delta), under which makespans are less than Fair's and
-    #: Corral's as published; false: by eq. 10, as printed, by which a shuffle to one rack is free
-    shuffle_bound: bool = True
-    hold_out_s: float = 30.0  #: how long a job refuses slots off its guideline; 0 = not at all
-    #: jobs refuse such slots only as long as circuits should save them more time than waiting costs
-    only_if_faster: bool = True
-    remaining_error: float = 0.0  #: relative error put on T_rem, up or down
-    forecast_error: float = 0.0  #: relative error put on predicted sizes, up or down
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.sir >= 0, "co-scheduler.sir", self.sir, "a number >= 0")
-        require(self.zone_factor >= 1, "co-scheduler.zone_factor", self.zone_factor, "at least 1")
-        require(self.hold_out_s >= 0, "co-scheduler.hold_out_s", self.hold_out_s, "seconds >= 0")
-        for name in ("remaining_error", "forecast_error"):
-            error = getattr(self, name)
-            require(0 <= error < 1, f"co-scheduler.{name}", error, "a share in [0, 1)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +69,6 @@ class Hybrid:
         return max(1, self.racks // self.replicas)
 
 
-# The data placement guideline: on how many racks a job's input and its maps should be.
-#
-# Source: Co-scheduler, section IV-D, equations 3 to 10.  R_map is the number of racks that run
-# maps, R_red of those that run reduces, R_data of those that hold one replica of the input.  Task
-# times of recurring jobs are as in Corral's latency response function: the bytes of a task by the
-# rate of a slot.  Of a DAG of stages (section VI) the stages that read files count, and the stage
-# that reads most of their output; later stages go by their real input. Left open there, chosen
-# here: R_data is at least 1 for a shuffle-heavy job and at most what leaves every replica racks of
-# its own; a flow of exactly T_e is large enough for a circuit.
-
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 #: Latencies that differ by a smaller share may be equal.
 _ROUNDING = 1e-9
 
@@ -170,7 +135,7 @@ def shuffle_forecast(
     )
 
 
-def latency_matrix(job: ShuffleForecast, hybrid: Hybrid) -> tuple[Floats, Flags]:
+def latency_matrix(job: ShuffleForecast, hybrid: Hybrid) -> tuple[Floats, Bools]:
     """L(R_map, R_red) of equation 8 in seconds, and where the shuffle uses circuits.
 
     Row i and column j stand for R_map = i + 1 and R_red = j + 1.  O(racks^2), in numpy.
@@ -213,8 +178,8 @@ def recurring_guideline(
 
 
 def _exact(
-    zone: Flags, latency_s: Floats, job: ShuffleForecast, hybrid: Hybrid, factor: float
-) -> Flags:
+    zone: Bools, latency_s: Floats, job: ShuffleForecast, hybrid: Hybrid, factor: float
+) -> Bools:
     """The zone, with entries at its edge compared by fractions: sums of floats break ties."""
     best_s = latency_s.min()
     edge = np.argwhere(np.abs(latency_s - factor * best_s) <= _ROUNDING * factor * best_s)

@@ -1,7 +1,9 @@
-"""The guideline of one stage of a running job: few racks for its maps, a schedule for its reduces.
+"""The guidelines of all running jobs: few racks for maps, a schedule for reduces.
 
-Source: Co-scheduler, sections IV-D to IV-G; for a DAG of stages (section VI) each stage that reads
-files is a map stage, and each that reads stages has a schedule of its own.
+Source: Co-scheduler, sections IV-C to IV-G.  They are made when a job is submitted (IV-D.1 and 2),
+its maps' R_map again as maps end, its reduces' best schedule when all that they read is done
+(IV-E.2, IV-F).  For a DAG of stages (section VI) each stage that reads files is a map stage, and
+each that reads stages has a schedule of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import ClassVar, Literal
 
+from railyard.cluster.errors import require
 from railyard.cluster.ids import JobId, RackId, rack_of
 from railyard.cluster.units import format_count
 from railyard.resourcemanager.interface.estimates import Estimates
@@ -27,7 +31,6 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import (
-    CoConfig,
     DataGuideline,
     Hybrid,
     data_guideline,
@@ -43,8 +46,38 @@ from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import (
     best_schedule,
     possible_schedules,
 )
+from railyard.resourcemanager.schedulers.fair import FairConfig
 from railyard.resourcemanager.schedulers.shared.sites import SlotCount
 
+
+class CoConfig(FairConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings "co-scheduler.*"; those of the fair order of users are as in "fair.*"."""
+
+    section: ClassVar[str] = "co-scheduler"
+
+    guidelines: Literal["all", "data", "none"] = "all"  #: "data": for data and maps only
+    sir: float = 1.0  #: shuffle / input of a job before any of its maps has ended
+    zone_factor: float = 1.1  #: a recurring job's latency may be this many times its best
+    #: predict shuffles by eq. 2 (without delta), under which makespans are less than Fair's and
+    #: Corral's as published; false: by eq. 10, as printed, by which a shuffle to one rack is free
+    shuffle_bound: bool = True
+    hold_out_s: float = 30.0  #: how long a job refuses slots off its guideline; 0 = not at all
+    #: jobs refuse such slots only as long as circuits should save them more time than waiting costs
+    only_if_faster: bool = True
+    remaining_error: float = 0.0  #: relative error put on T_rem, up or down
+    forecast_error: float = 0.0  #: relative error put on predicted sizes, up or down
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.sir >= 0, "co-scheduler.sir", self.sir, "a number >= 0")
+        require(self.zone_factor >= 1, "co-scheduler.zone_factor", self.zone_factor, "at least 1")
+        require(self.hold_out_s >= 0, "co-scheduler.hold_out_s", self.hold_out_s, "seconds >= 0")
+        for name in ("remaining_error", "forecast_error"):
+            error = getattr(self, name)
+            require(0 <= error < 1, f"co-scheduler.{name}", error, "a share in [0, 1)")
+
+
+# One stage --------------------------------------------------------------------------------------
 #: A rack is as good as the best one if it adds at least this share of the input bytes.
 _NEARLY = 0.9
 
@@ -100,17 +133,13 @@ class MapGuide:
     def _has_input(self, rack: RackId) -> bool:
         return self.stage.pending.in_rack(rack) is not None
 
-    def took(self, rack: RackId) -> None:
-        """A map runs on a rack, or has left its output there."""
-        self.used[rack] += 1
-        if self.used[rack] == 1:
-            self._gain_bytes = None
-
-    def gave_back(self, rack: RackId) -> None:
-        """A map no longer runs there, or its output is lost."""
-        self.used[rack] -= 1
+    def count(self, rack: RackId, by: int) -> None:
+        """A map runs on a rack, or has left its output there (+1), or no longer does (-1)."""
+        was_used = rack in self.used
+        self.used[rack] += by
         if self.used[rack] <= 0:
             del self.used[rack]
+        if was_used != (rack in self.used):
             self._gain_bytes = None
 
     def recount(self) -> None:
@@ -160,15 +189,14 @@ class ReduceGuide:
         """Whether there is a schedule to follow."""
         return bool(self.groups)
 
-    def follow(
-        self, choice: RackChoice, racks: Sequence[RackId], now_s: float, *, known: bool
-    ) -> None:
-        """Adopt a schedule; ``known``: its release time is estimated from reported progress."""
+    def follow(self, choice: RackChoice, racks: Sequence[RackId], now_s: float) -> None:
+        """Adopt a schedule."""
         self.groups = [
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)
         ]
         self.cct_s = choice.done_s - choice.released_s
+        known = choice.released_s < UNKNOWN_S  # estimated from reported progress
         self.ready_s = now_s + choice.released_s if known else now_s
         self.taken.clear()
         self._claims.clear()
@@ -178,16 +206,12 @@ class ReduceGuide:
         group = self._group(rack)
         return group is not None and self.taken[rack] < self.groups[group][0]
 
-    def took(self, rack: RackId) -> None:
-        """A task runs on a rack."""
+    def count(self, rack: RackId, by: int) -> None:
+        """A task runs on a rack (+1), or no longer does and has to run again (-1)."""
         group = self._group(rack)
-        if group is not None:
+        if by > 0 and group is not None:
             self._claims[rack] = group
-        self.taken[rack] += 1
-
-    def gave_back(self, rack: RackId) -> None:
-        """A task no longer runs there, and has to run again."""
-        self.taken[rack] -= 1
+        self.taken[rack] += by
         if self.taken[rack] <= 0:
             del self.taken[rack]
             self._claims.pop(rack, None)
@@ -224,13 +248,7 @@ class JobGuides:
         return next(guide for guide in self.maps if guide.stage is stage)
 
 
-# The guidelines of all running jobs, kept up to date with what happens.
-#
-# Source: Co-scheduler, sections IV-C to IV-F: made when a job is submitted (IV-D.1 and 2), its
-# maps' R_map again as maps end, its reduces' best schedule when all that they read is done (IV-E.2,
-# IV-F).
-
-
+# All jobs -----------------------------------------------------------------------------------------
 class Guidelines(Policy):
     """A part of Co-scheduler's policy; calls ``changed`` with a job that has new guidelines."""
 
@@ -399,8 +417,7 @@ class Guidelines(Policy):
         times = ReleaseTimes(self.releases.release_s(self.cluster.now_s))
         choice = best_schedule(schedules, times, self._hybrid.wavelengths)
         if choice is not None:
-            known = choice.released_s < UNKNOWN_S
-            guide.follow(choice, self._racks, self.cluster.now_s, known=known)
+            guide.follow(choice, self._racks, self.cluster.now_s)
 
     # Tasks and slots are counted -----------------------------------------------------------------
     def attempt_launched(self, attempt: AttemptView) -> None:
@@ -435,7 +452,7 @@ class Guidelines(Policy):
         guides = self.jobs.get(stage.job.id)
         guide = None if guides is None else guides.of(stage)
         if guide is not None:
-            guide.took(rack) if by > 0 else guide.gave_back(rack)
+            guide.count(rack, by)
 
     def _error(self, name: str, most: float) -> float:
         """The factor of an estimate: 1 + ``most`` or 1 - ``most``, always the same for a name."""

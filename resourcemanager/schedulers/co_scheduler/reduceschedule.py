@@ -1,8 +1,21 @@
-"""When slots will be free, estimated from the progress of the attempts that hold them.
+"""How many reduces on each of which racks, so that their shuffle is over the earliest.
 
-Source: Co-scheduler, section IV-F, equation 12: an attempt goes on as fast as it went so far.
-Left open there, chosen here: an attempt that has reported no progress is expected to take as long
-as a task of its stage is estimated to.
+Source: Co-scheduler, section IV-E.2 (equations 1, 2, 11 and 15) for the possible schedules, IV-F
+(Algorithm 1, equation 13) for the best of them, and equation 12 for when slots will be free: an
+attempt goes on as fast as it went so far; section VI for W wavelengths.  SM_i is the map output on
+rack i, D the number of reduces on each rack, CCT the least time that the shuffle needs on circuits,
+T(C), and T_R(d) when rack R has d slots free.
+
+Left open there, chosen here:
+
+* Where no whole numbers of tasks give every rack a flow of T_e, that R_red is left out.
+* CCT is that of map and reduce racks that have none in common, since the racks are chosen later.
+* Of racks that are released at the same time, the one with the most free slots is taken, then the
+  first.
+* With W wavelengths, each chosen rack has W - 1 others that may stand in for it: the next best that
+  are left, given out in turns.
+* An attempt that has reported no progress is expected to take as long as a task of its stage is
+  estimated to.
 """
 
 from __future__ import annotations
@@ -13,13 +26,12 @@ from itertools import groupby, islice
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.ids import AttemptId, NodeId, RackId, StageId, rack_of
+from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import Hybrid
 
-Floats = npt.NDArray[np.float64]
-
+# When slots will be free: equation 12 -------------------------------------------------------------
 #: The release time, in seconds, of a slot of which nothing is known: later than any that is known.
 UNKNOWN_S = 1e12
 
@@ -34,7 +46,7 @@ class ReleaseTimes:
     def __init__(self, release_s: Floats) -> None:
         self._release_s = release_s
         self._free = (release_s <= 0.0).sum(axis=1)
-        self._earliest: dict[int, list[int]] = {}
+        self._earliest: dict[int, list[int]] = {}  #: {tasks: racks}
 
     def of(self, rack: int, tasks: int) -> float:
         """In how many seconds a rack has this many slots free."""
@@ -44,41 +56,45 @@ class ReleaseTimes:
         """The racks that can have this many slots free, the earliest first."""
         known = self._earliest.get(tasks)
         if known is None:
-            known = self._earliest[tasks] = self._sorted(tasks)
+            known = self._earliest[tasks] = []
+            if tasks <= self._release_s.shape[1]:
+                times_s = self._release_s[:, tasks - 1]
+                order = np.lexsort((-self._free, times_s))
+                known += order[: np.isfinite(times_s).sum()].tolist()
         return known
 
-    def _sorted(self, tasks: int) -> list[int]:
-        if tasks > self._release_s.shape[1]:
-            return []
-        times_s = self._release_s[:, tasks - 1]
-        order = np.lexsort((-self._free, times_s))
-        racks: list[int] = order[: np.isfinite(times_s).sum()].tolist()
-        return racks
+
+#: What is known of an attempt that holds a slot: its rack's row, its stage and for how long a task
+#: of that should run, when it was launched, when it ends (nan until it has reported progress), and
+#: the factor of the estimate.
+_ATTEMPT = np.dtype(
+    [
+        ("row", np.intp),
+        ("stage", np.intp),
+        ("task_s", np.float64),
+        ("launched_s", np.float64),
+        ("ends_s", np.float64),
+        ("error", np.float64),
+    ]
+)
 
 
 class Releases:
-    """The slots of each rack, with the attempts that hold them.
-
-    Kept as arrays with a row for each rack, its attempts in the first columns in no order: a look
-    at all of a large cluster takes a few operations of numpy, and an event changes one cell.
-    """
+    """The slots of each rack, and the attempts that hold them, in a table in no order."""
 
     def __init__(self, racks: Sequence[RackId]) -> None:
         self._row = {rack: row for row, rack in enumerate(racks)}
-        self._slots = [0] * len(racks)  #: of each rack: those of its nodes that are alive
+        self._slots = np.zeros(len(racks), np.intp)  #: of each rack: those of its living nodes
+        self._slots_max = 1  #: the most that any rack has had
         #: {node with more attempts than slots: its rack's row, how many more}
         self._beyond: dict[NodeId, tuple[int, int]] = {}
-        self._held: list[list[AttemptId]] = [[] for _ in racks]  #: attempts by column
-        self._at: dict[AttemptId, tuple[int, int]] = {}
+        self._names: list[AttemptId] = []  #: of the attempts, as in the table
+        self._at: dict[AttemptId, int] = {}
         self._node: dict[AttemptId, NodeId] = {}  #: where each attempt runs
-        shape = (len(racks), 1)
-        self._launched_s = np.zeros(shape)
-        self._ends_s = np.zeros(shape)  #: nan until the attempt has reported progress
-        self._error = np.ones(shape)  #: factor of the estimate
-        self._stage = np.zeros(shape, np.intp)  #: index into ``_task_s``
-        self._stages: dict[StageId, int] = {}
-        self._unused: list[int] = []  #: indices of stages that were forgotten
-        self._task_s = np.full(1, np.nan)  #: of each stage, how long a task should take
+        self._table = np.zeros(16, _ATTEMPT)
+        self._stages: dict[StageId, int] = {}  #: the number of each stage
+        self._known = 0  #: stages so far
+        self._task_s: dict[StageId, float] = {}  #: how long a task should take
 
     @property
     def attempts(self) -> int:
@@ -87,21 +103,18 @@ class Releases:
 
     def slots(self, rack: RackId) -> int:
         """Number of slots of a rack."""
-        return self._slots[self._row[rack]]
+        return int(self._slots[self._row[rack]])
 
-    def add_slots(self, rack: RackId, count: int) -> None:
+    def add_slots(self, rack: RackId, more: int) -> None:
         """A rack has so many slots more, or less; of a lost node, after its attempts ended."""
-        row = self._row[rack]
-        self._slots[row] += count
-        self._make_room(row)
+        self._slots[self._row[rack]] += more
+        self._slots_max = max(self._slots_max, self.slots(rack))
 
     def set_beyond(self, node: NodeId, attempts: int) -> None:
         """A node has so many attempts more than slots: those that end first free none."""
-        row = self._row[rack_of(node)]
         self._beyond.pop(node, None)
         if attempts > 0:
-            self._beyond[node] = row, attempts
-        self._make_room(row)
+            self._beyond[node] = self._row[rack_of(node)], attempts
 
     def is_beyond(self, node: NodeId) -> bool:
         """Whether a node has more attempts than slots."""
@@ -111,128 +124,95 @@ class Releases:
         self, attempt: AttemptId, node: NodeId, stage: StageId, now_s: float, error: float = 1.0
     ) -> None:
         """An attempt took a slot; its estimated remaining time is multiplied by ``error``."""
-        row = self._row[rack_of(node)]
-        column = len(self._held[row])
-        if column >= self._ends_s.shape[1]:
-            self._widen(1)
-        self._held[row].append(attempt)
-        self._at[attempt] = row, column
+        at = self._at[attempt] = len(self._names)
+        self._names.append(attempt)
         self._node[attempt] = node
-        self._launched_s[row, column] = now_s
-        self._ends_s[row, column] = np.nan
-        self._error[row, column] = error
-        self._stage[row, column] = self._number(stage)
+        if at == len(self._table):
+            self._table = np.resize(self._table, 2 * at)
+        row, task_s = self._row[rack_of(node)], self._task_s.get(stage, np.nan)
+        self._table[at] = row, self._number(stage), task_s, now_s, np.nan, error
 
     def progressed(self, attempt: AttemptId, progress: float, now_s: float) -> None:
         """The attempt reported its done share, 0 to 1."""
-        at = self._at[attempt]
-        elapsed_s = now_s - self._launched_s[at]
         if progress > 0:
+            held = self._table[self._at[attempt]]
+            elapsed_s = now_s - held["launched_s"]
             # eq. 12: T_rem = elapsed (1 - P) / P, so that it ends at launch + elapsed / P
-            self._ends_s[at] = self._launched_s[at] + elapsed_s / progress
+            held["ends_s"] = held["launched_s"] + elapsed_s / progress
 
     def ended(self, attempt: AttemptId) -> None:
-        """The attempt gave its slot up; the last one of its rack moves to its column."""
-        row, column = self._at.pop(attempt)
+        """The attempt gave its slot up; the last one moves to its place in the table."""
+        at, last = self._at.pop(attempt), self._names.pop()
         del self._node[attempt]
-        last = self._held[row].pop()
         if last != attempt:
-            end = len(self._held[row])
-            self._held[row][column] = last
-            self._at[last] = row, column
-            for table in (self._launched_s, self._ends_s, self._error, self._stage):
-                table[row, column] = table[row, end]
+            self._names[at], self._at[last] = last, at
+            self._table[at] = self._table[len(self._names)]
 
     def expects(self, stage: StageId) -> bool:
         """Whether it is known how long the stage's tasks should take."""
-        number = self._stages.get(stage)
-        return number is not None and not np.isnan(self._task_s[number])
+        return stage in self._task_s
 
     def expect(self, stage: StageId, task_s: float) -> None:
         """A task of a stage should take this many seconds, by the latest estimate."""
-        number = self._number(stage)  # which may make a longer array
-        self._task_s[number] = task_s
+        self._task_s[stage] = task_s
+        self._set_task_s(stage, task_s)
 
     def forget(self, stage: StageId) -> None:
-        """A stage's job has ended."""
-        number = self._stages.pop(stage, None)
-        if number is not None:
-            self._task_s[number] = np.nan
-            self._unused.append(number)
+        """A stage's job has ended; its last attempts may still hold slots."""
+        self._set_task_s(stage, np.nan)
+        self._task_s.pop(stage, None)
+        self._stages.pop(stage, None)
 
     def release_s(self, now_s: float) -> Floats:
         """T_R: ``[r, d - 1]`` is in how many seconds rack r has d slots free, 0 = now.
 
         Infinite where it has fewer slots than d.
         """
-        left_s = self._left_s(now_s)
-        left_s.sort(axis=1)
-        return left_s
+        rows, left_s, free = self._left_s(now_s)
+        order = np.lexsort((left_s, rows))
+        rows, left_s = rows[order], left_s[order]
+        held = np.bincount(rows, minlength=len(free))
+        width = max(self._slots_max, int((free + held).max()))
+        found = np.full((len(free), width), np.inf)
+        found[np.arange(width) < free[:, np.newaxis]] = 0.0
+        first = np.cumsum(held) - held - free  # of each rack's, before its free slots
+        found[rows, np.arange(len(rows)) - first[rows]] = left_s
+        return found
 
     def first_release_s(self, now_s: float) -> Floats:
         """Of each rack: in how many seconds it has a slot free, 0 = now."""
-        first_s: Floats = self._left_s(now_s).min(axis=1)
+        rows, left_s, free = self._left_s(now_s)
+        first_s = np.where(free > 0, 0.0, np.inf)
+        np.minimum.at(first_s, rows, left_s)
         return first_s
 
     # ---------------------------------------------------------------------------------------------
-    def _left_s(self, now_s: float) -> Floats:
-        """``[r, column]``: in how many seconds a slot of rack r is free; infinite = no slot."""
-        ends_s = np.where(
-            np.isnan(self._ends_s), self._launched_s + self._task_s[self._stage], self._ends_s
-        )
-        left_s = np.maximum(ends_s - now_s, 0.0) * self._error
+    def _left_s(self, now_s: float) -> tuple[Numbers, Floats, Numbers]:
+        """Rows of attempts that will free a slot, in how many seconds; free slots [racks]."""
+        held = self._table[: len(self._names)]
+        unknown = np.isnan(held["ends_s"])
+        ends_s = np.where(unknown, held["launched_s"] + held["task_s"], held["ends_s"])
+        left_s = np.maximum(ends_s - now_s, 0.0) * held["error"]
         left_s[np.isnan(left_s)] = UNKNOWN_S
-        columns = np.arange(left_s.shape[1])
-        held = np.array([len(row) for row in self._held])[:, np.newaxis]
-        slots = np.array(self._slots)[:, np.newaxis]
-        for row, attempts in self._beyond.values():
-            slots[row] += attempts  # columns in use: held, or free on other nodes
-        left_s[(columns >= held) & (columns < slots)] = 0.0
-        left_s[columns >= slots] = np.inf
+        rows = held["row"]
+        free = self._slots - np.bincount(rows, minlength=len(self._slots))
+        frees = np.ones(len(held), bool)
         for node, (row, attempts) in self._beyond.items():
-            here = [at for at, name in enumerate(self._held[row]) if self._node[name] == node]
-            here.sort(key=left_s[row].__getitem__)
-            left_s[row, here[:attempts]] = np.inf
-        return left_s
+            free[row] += attempts
+            here = [at for at, name in enumerate(self._names) if self._node[name] == node]
+            here.sort(key=left_s.__getitem__)
+            frees[here[:attempts]] = False
+        return rows[frees], left_s[frees], np.maximum(free, 0)
 
-    def _make_room(self, row: int) -> None:
-        """Have a column for each attempt and each free slot of a rack."""
-        beyond = sum(attempts for at, attempts in self._beyond.values() if at == row)
-        more = max(self._slots[row] + beyond, len(self._held[row])) - self._ends_s.shape[1]
-        if more > 0:
-            self._widen(more)
+    def _set_task_s(self, stage: StageId, task_s: float) -> None:
+        held = self._table[: len(self._names)]
+        held["task_s"][held["stage"] == self._number(stage)] = task_s
 
     def _number(self, stage: StageId) -> int:
-        number = self._stages.get(stage)
-        if number is None:
-            if self._unused:
-                number = self._unused.pop()
-            else:
-                number = len(self._stages)
-                if number >= len(self._task_s):
-                    self._task_s = np.concatenate([self._task_s, np.full(number, np.nan)])
-            self._stages[stage] = number
-        return number
-
-    def _widen(self, columns: int) -> None:
-        more = np.zeros((len(self._held), columns))
-        self._launched_s = np.concatenate([self._launched_s, more], axis=1)
-        self._ends_s = np.concatenate([self._ends_s, more], axis=1)
-        self._error = np.concatenate([self._error, more], axis=1)
-        self._stage = np.concatenate([self._stage, more.astype(np.intp)], axis=1)
-
-
-# How many reduces on each of which racks, so that their shuffle is over the earliest.
-#
-# Source: Co-scheduler, section IV-E.2 (equations 1, 2, 11 and 15) for the possible schedules, IV-F
-# (Algorithm 1, equation 13) for the best of them; section VI for W wavelengths.  SM_i is the map
-# output on rack i, D the number of reduces on each rack, CCT the least time that the shuffle needs
-# on circuits, T(C), and T_R(d) when rack R has d slots free. Left open there, chosen here: where no
-# whole numbers of tasks give every rack a flow of T_e, that R_red is left out; CCT is that of map
-# and reduce racks that have none in common, since the racks are chosen later.  Of racks that are
-# released at the same time, the one with the most free slots is taken, then the first.  With W
-# wavelengths, each chosen rack has W - 1 others that may stand in for it: the next best that are
-# left, given out in turns.
+        if stage not in self._stages:
+            self._known += 1
+            self._stages[stage] = self._known
+        return self._stages[stage]
 
 
 # Possible schedules: IV-E.2 ----------------------------------------------------------------------

@@ -1,11 +1,23 @@
-"""A late start of shuffles: reduces wait for all maps, and fetches until all reduces have slots.
+"""Co-scheduler: few racks for a job's data, maps and reduces, so that its shuffle uses circuits.
 
-Source: Co-scheduler, section IV-A: all that a shuffle sends between two racks is then sent at once.
-Left open there, chosen here: reduces with slots do not wait for ever for those without.  Once such
-stages hold all slots of the cluster, the one that lacks the fewest begins with those it has; and
-any stage begins when its first reduce has waited as long as one should run (``stall_factor``), so
-that waiting wastes no more of a slot than it is used for, or when none of its reduces got a slot
-for ``stall_s``.
+Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here are the late start of shuffles
+(IV-A), so that all that one sends between two racks is sent at once, and Algorithm 2, the OCS and
+coflow aware scheduling (OCAS, IV-G).  On how many racks a job's data and maps should be (IV-D) is
+in ``dataguideline``; which racks its reduces should take (IV-E, and IV-F with Algorithm 1) in
+``reduceschedule``; ``guidelines`` keeps both for all running jobs.
+
+Left open there, chosen here:
+
+* Reduces with slots do not wait for ever for those without.  Once such stages hold all slots of the
+  cluster, the one that lacks the fewest begins with those it has; and any stage begins when its
+  first reduce has waited as long as one should run (``stall_factor``), so that waiting wastes no
+  more of a slot than it is used for, or when none of its reduces got a slot for ``stall_s``.
+* A task of a shuffle-heavy job takes a slot off its guideline (lines 8 and 9) only once it has
+  refused such slots for ``hold_out_s``, reduces from when their racks should have been free, but
+  for no longer than circuits should save it; to the letter (``hold_out_s`` = 0) a job would spread
+  over every idle slot of a busy cluster.
+* "On fewer than R_map racks" does not keep maps off the racks in use.  Maps that reduces with slots
+  wait for take any slot.  A map-only job is not shuffle-heavy.
 """
 
 from __future__ import annotations
@@ -24,7 +36,6 @@ from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.policies import (
     DataPolicy,
-    OrderPolicy,
     ShufflePolicy,
     TaskPolicy,
 )
@@ -37,8 +48,8 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.co_scheduler.dataguideline import CoConfig
 from railyard.resourcemanager.schedulers.co_scheduler.guidelines import (
+    CoConfig,
     Guidelines,
     JobGuides,
     MapGuide,
@@ -48,6 +59,7 @@ from railyard.resourcemanager.schedulers.co_scheduler.reduceschedule import UNKN
 from railyard.resourcemanager.schedulers.fair import FairOrder, User
 
 
+# A late start of shuffles (IV-A) ----------------------------------------------------------------
 class LateStartConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "shuffle.*"."""
 
@@ -154,20 +166,6 @@ class LateStart(ShufflePolicy):
             self._held -= stage.held
 
 
-# Co-scheduler: few racks for a job's data, maps and reduces, so that its shuffle uses circuits.
-#
-# Source: Li and Shen, IEEE/ACM Transactions on Networking, 2022.  Here is Algorithm 2, the OCS and
-# coflow aware scheduling (OCAS, section IV-G).  On how many racks a job's data and maps should be
-# (IV-D) is in ``dataguideline``; which racks its reduces should take (IV-E, and IV-F with Algorithm
-# 1) in ``reduceschedule``; ``guidelines`` keeps both for all running jobs. Left open there, chosen
-# here: a task of a shuffle-heavy job takes a slot off its guideline (lines 8 and 9) only once it
-# has refused such slots for ``hold_out_s``, reduces from when their racks should have been free,
-# but for no longer than circuits should save it; to the letter (``hold_out_s`` = 0) a job would
-# spread over every idle slot of a busy cluster.  "On fewer than R_map racks" does not keep maps off
-# the racks in use.  Maps that reduces with slots wait for take any slot.  A map-only job is not
-# shuffle-heavy.
-
-
 # Algorithm 2, lines 4 to 9 -----------------------------------------------------------------------
 class Line(IntEnum):
     """The line of Algorithm 2 by which a task may have a slot of a rack."""
@@ -238,7 +236,7 @@ def tier(job: JobGuides) -> int:
     return 0 if any(guide.heavy for guide in waiting) else 1 if waiting else 2
 
 
-class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
+class CoScheduler(FairOrder, DataPolicy, TaskPolicy):
     """Answers "data", "order" and "tasks"."""
 
     Config = CoConfig
@@ -246,13 +244,12 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
     uses_forecasts = True
 
     def __init__(self, config: CoConfig, cluster: ClusterView) -> None:
-        super().__init__(config, cluster)
+        super().__init__(config, cluster, lambda job: tier(self._jobs[job.id]))
         self._hold_out_s = config.hold_out_s
         self._only_if_faster = config.only_if_faster
         self.guidelines = Guidelines(config, cluster, self._guidelines_changed)
+        self.parts = (self.guidelines,)
         self._jobs = self.guidelines.jobs
-        self._fair = FairOrder(config, cluster, lambda job: tier(self._jobs[job.id]))
-        self.parts = (self.guidelines, self._fair)
         self._refusing: dict[JobId, _Refusal] = {}
         self._changed: dict[JobId, JobView] = {}  #: jobs with changed guidelines
 
@@ -264,8 +261,8 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
             # line 3: the first user; the next one, if no task of the first takes the slot
-            return (job for user in self._fair.users() for job in self._of_user(user, slot))
-        jobs = self._fair.candidates(slot, among)
+            return (job for user in self.users() for job in self._of_user(user, slot))
+        jobs = super().candidates(slot, among)
         if len(among) == 1:
             return jobs
         first: dict[str, int] = {}  # users come one after the other
@@ -302,9 +299,6 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
 
     def _line(self, job: JobView, slot: SlotView) -> Line:
         return first_line(self._jobs[job.id], slot.rack)[0]
-
-    def why(self, job: JobView) -> str:
-        return self._fair.why(job)
 
     # Tasks ---------------------------------------------------------------------------------------
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
@@ -354,7 +348,7 @@ class CoScheduler(DataPolicy, OrderPolicy, TaskPolicy):
         self._changed.pop(job.id, None)
 
     def _guidelines_changed(self, job: JobView) -> None:
-        self._fair.refile(job)
+        self.refile(job)
         self._changed[job.id] = job
         self._refusing.pop(job.id, None)
 

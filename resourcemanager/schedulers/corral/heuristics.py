@@ -2,7 +2,16 @@
 
 Source: Corral, section 4.1 (the problem) and 4.2: the provisioning phase (how many racks each job
 gets) tries allocations, the prioritization phase (which ones, and from when; Fig. 4) costs each.
-``quicksearch`` finds the same allocation as ``plain_provisioning`` in less time.
+
+``quick_provisioning`` gives the same answer as ``plain_provisioning`` without trying all
+allocations: bounds say which can't be better than one that was tried.  Two things make it quick:
+
+* A job starts no earlier than the one before it in the order: the racks that it leaves out are
+  free later than those that it takes.  So a heap of running jobs stands for the racks' F_i, and an
+  allocation is tried in O(J log J), whatever R.
+* Bounds.  Batch: makespan >= the longest job, all work / R, the jobs wider than R/2 one after the
+  other.  Online: see ``_Online.bound``.
+
 Left open there, chosen here: of jobs equally long or alike, the one with the lowest number; of
 allocations equally good, the first; of racks that are free from the same time on, those with the
 lowest numbers.
@@ -17,15 +26,14 @@ from heapq import heapify, heappop, heappush
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from railyard.resourcemanager.schedulers.corral.latency import Array
+from railyard.netemu.model.arrays import Floats, Numbers
 
 #: batch: all jobs arrive at once; the aim is the least makespan.
 #: online: each arrives at its own time; the aim is the least average completion time.
 Scenario = Literal["batch", "online"]
 #: r_j of each job: 1 to R
-Widths = npt.NDArray[np.int64]
+Widths = Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +41,9 @@ class Problem:
     """Section 4.1: J jobs, each with its latency on 1 to R racks."""
 
     scenario: Scenario
-    lengths_s: Array  #: [j, r-1] = L'_j(r), the penalty for imbalance included
-    arrive_s: Array  #: A_j; all 0 in a batch
-    busy_until_s: Array  #: F_i before the first job: until when rack i has work of an earlier plan
+    lengths_s: Floats  #: [j, r-1] = L'_j(r), the penalty for imbalance included
+    arrive_s: Floats  #: A_j; all 0 in a batch
+    busy_until_s: Floats  #: F_i before the first job: until when rack i has work of an earlier plan
 
     @property
     def jobs(self) -> int:
@@ -47,9 +55,9 @@ class Problem:
         """R: number of racks."""
         return int(self.lengths_s.shape[1])
 
-    def lengths_at(self, widths: Widths) -> Array:
+    def lengths_at(self, widths: Widths) -> Floats:
         """L'_j(r_j) of each job, in seconds."""
-        lengths: Array = self.lengths_s[np.arange(self.jobs), widths - 1]
+        lengths: Floats = self.lengths_s[np.arange(self.jobs), widths - 1]
         return lengths
 
     def order(self, widths: Widths) -> list[int]:
@@ -116,18 +124,7 @@ def prioritize(problem: Problem, widths: Widths) -> Schedule:
     return Schedule(order=order, racks=racks, start_s=start_s, cost_s=cost_s)
 
 
-# The best allocation of the provisioning phase, without trying them all.
-#
-# The same answer as ``plain_provisioning``: bounds say which allocations can't be better than one
-# that was tried.  Two things make it quick:
-#
-# * A job starts no earlier than the one before it in the order: the racks that it leaves out are
-# free later than those that it takes.  So a heap of running jobs stands for the racks' F_i, and an
-#   allocation is tried in O(J log J), whatever R.
-# * Bounds.  Batch: makespan >= the longest job, all work / R, the jobs wider than R/2 one after the
-#   other.  Online: see ``_Online.bound``.
-
-
+# The quick search ---------------------------------------------------------------------------------
 #: a bound is a sum in another order than the cost, so it may differ by rounding
 _ROUNDING = 1 - 1e-9
 _MARK_EVERY = 256
@@ -151,7 +148,7 @@ class Path:
 
     def __init__(self, problem: Problem) -> None:
         self._jobs, racks = problem.jobs, problem.racks
-        self.shortest_s: Array = np.minimum.accumulate(problem.lengths_s, axis=1)
+        self.shortest_s: Floats = np.minimum.accumulate(problem.lengths_s, axis=1)
         job = np.repeat(np.arange(self._jobs), racks - 1)
         width = np.tile(np.arange(1, racks), self._jobs)
         steps = np.lexsort((width, job, -self.shortest_s[:, :-1].ravel()))
@@ -176,7 +173,6 @@ class Path:
         return widths
 
 
-# Batch -------------------------------------------------------------------------------------------
 def _best_of_batch(problem: Problem, path: Path) -> int:
     """The number of the best allocation: they are tried by ascending bound until none can win."""
     work = _along(path, problem.lengths_s * np.arange(1, problem.racks + 1))
@@ -190,7 +186,7 @@ def _best_of_batch(problem: Problem, path: Path) -> int:
     return best
 
 
-def _batch_bounds(problem: Problem, path: Path, work: Array) -> Array:
+def _batch_bounds(problem: Problem, path: Path, work: Floats) -> Floats:
     """Of each allocation, a lower bound of its makespan, in seconds."""
     racks = np.arange(1, problem.racks + 1)
     alone_s = _along(path, problem.lengths_s * (2 * racks > problem.racks))
@@ -198,14 +194,14 @@ def _batch_bounds(problem: Problem, path: Path, work: Array) -> Array:
     next_s = np.append(problem.lengths_s[path.job, path.width - 1], 0.0)
     full_s = np.where(path.width == problem.racks - 1, problem.lengths_s[path.job, -1], 0.0)
     longest_s = np.maximum(next_s, np.maximum.accumulate(np.append(0.0, full_s)))
-    bounds: Array = np.maximum(np.maximum(work / problem.racks, alone_s), longest_s) * _ROUNDING
+    bounds: Floats = np.maximum(np.maximum(work / problem.racks, alone_s), longest_s) * _ROUNDING
     return bounds
 
 
-def _along(path: Path, values: Array) -> Array:
+def _along(path: Path, values: Floats) -> Floats:
     """The sum over all jobs of values[j, r_j - 1], for each allocation."""
-    steps: Array = values[path.job, path.width] - values[path.job, path.width - 1]
-    sums: Array = np.cumsum(np.append(values[:, 0].sum(), steps))
+    steps: Floats = values[path.job, path.width] - values[path.job, path.width - 1]
+    sums: Floats = np.cumsum(np.append(values[:, 0].sum(), steps))
     return sums
 
 
@@ -239,7 +235,6 @@ def _running(problem: Problem) -> tuple[list[tuple[float, int]], int]:
     return busy, problem.racks - len(busy)
 
 
-# Online ------------------------------------------------------------------------------------------
 class _Online:
     """Best first: the range of allocations with the least bound is halved, until it is one."""
 
@@ -297,7 +292,7 @@ class _Online:
         return order.tolist(), held
 
     def _cost_s(
-        self, order: list[int], widths: Widths, lengths_s: Array, held_racks: Widths
+        self, order: list[int], widths: Widths, lengths_s: Floats, held_racks: Widths
     ) -> float:
         """The sum of the completion times, as ``prioritize`` sums it up."""
         running, free = _running(self._problem)

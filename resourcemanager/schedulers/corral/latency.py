@@ -1,7 +1,24 @@
-"""Job profiles: the sizes, numbers of tasks and rates that the planner knows before a job comes.
+"""Latency response functions L_j(r): the seconds that a job takes on r racks, by its profile.
 
-Source: Corral, section 4.3: a MapReduce job is <D^I, D^S, D^O, N^M, N^R> with the rates B_M and B_R
-of earlier runs; each stage of a DAG is modelled as such a job.  All bytes are the model's.
+Source: Corral, section 4.3 (after Bazaar, SOCC 2011) and 4.5.  They are proxies for real latencies,
+not forecasts.  A MapReduce job is <D^I, D^S, D^O, N^M, N^R> with the rates B_M and B_R of earlier
+runs; each stage of a DAG is modelled as such a job.  All bytes are the model's.  Profiles come from
+forecasts, or from earlier runs (section 2): the input of a job that comes at some time of the day
+is predicted as the mean of the same job's on several previous days, on weekdays only or on weekends
+only; shuffle and output are as predictable.
+
+Left open there, chosen here:
+
+* several tasks on a machine: waves of r k slots tasks; the shuffle's bytes of a machine, and so its
+  time, stay as they are;
+* bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
+* no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
+* the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
+  machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
+  once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
+* racks that differ, such as sites behind wide-area links: each counts with the mean of them all;
+* predictions from earlier runs: the last 10 days of their kind count; rates are averaged like
+  sizes; a job that has never run on this kind of day is predicted from the other kind.
 """
 
 from __future__ import annotations
@@ -14,17 +31,20 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from railyard.cluster.errors import UsageError, require
 from railyard.cluster.inputfile import read_file
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Compute
 from railyard.jobs.workloads.model import WorkloadJob
+from railyard.netemu.model.arrays import Floats
 from railyard.resourcemanager.interface.estimates import predicted_rate
 from railyard.resourcemanager.interface.forecast import PredictedJob, StageForecast, predicted_jobs
 
+Number = TypeVar("Number", float, Floats)
 
+
+# Profiles ----------------------------------------------------------------------------------------
 class StageProfile(msgspec.Struct, frozen=True, kw_only=True):
     """A stage as a MapReduce job; without reduces it is maps only, and the other way round."""
 
@@ -119,17 +139,7 @@ def _reduces(stage: StageForecast, compute: Compute) -> StageProfile:
     )
 
 
-# Predictions for recurring jobs from their earlier runs.
-#
-# Source: Corral, section 2: the input of a job that comes at some time of the day is predicted as
-# the mean of the same job's on several previous days, on weekdays only or on weekends only; shuffle
-# and output are as predictable.  Section 4.3: rates are those of earlier runs. Left open there,
-# chosen here: how many days count (the last 10 of their kind); rates are averaged like sizes; a job
-# that has never run on this kind of day is predicted from the other kind.
-#
-# Runs are kept in a file as JSON, one per line.
-
-
+# Predictions from earlier runs --------------------------------------------------------------------
 #: "several previous days"
 DAYS = 10
 
@@ -190,7 +200,6 @@ def _mean_of_runs(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-# Files -------------------------------------------------------------------------------------------
 def record(run: Run, path: Path) -> None:
     """Append a run to a file."""
     with open(path, "ab") as file:
@@ -208,25 +217,7 @@ def load_runs(path: Path) -> list[Run]:
     return runs
 
 
-# Latency response functions L_j(r): the seconds that a job takes on r racks.
-#
-# Source: Corral, section 4.3 (after Bazaar, SOCC 2011) and 4.5.  They are proxies for real
-# latencies, not forecasts.  Each function takes numbers of racks as an array and returns seconds
-# for each.
-#
-# Left open there, chosen here: * several tasks on a machine: waves of r k slots tasks; the
-# shuffle's bytes of a machine, and so its
-#   time, stay as they are;
-# * bandwidth: B/V is what other traffic leaves of a rack's link to the core, for each machine;
-# * no oversubscription (V <= 1), where B - B/V is nothing: all bytes of a machine share its NIC;
-# * the waves' factor of the shuffle is left out unless ``in_waves``: D^core has all bytes of a
-#   machine, whatever the number of waves, so the printed formula counts them once a wave.  Counted
-#   once, W2's two large jobs get 3 and 4 of the 7 racks; as printed, all; 6.2.1 has 3 each;
-# * racks that differ, such as sites behind wide-area links: each counts with the mean of them all.
-
-
-Array = npt.NDArray[np.float64]
-Number = TypeVar("Number", float, Array)
+# Response functions -------------------------------------------------------------------------------
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,7 +264,7 @@ class RackCluster:
         """Bandwidth between a rack and the core."""
         return self.core_bytes_per_s * self.machines
 
-    def all_widths(self) -> Array:
+    def all_widths(self) -> Floats:
         """All numbers of racks, 1 to R."""
         return np.arange(1.0, self.racks + 1)
 
@@ -283,13 +274,13 @@ def _mean(values: Sequence[float]) -> float:
     return values[0] if len(set(values)) == 1 else fmean(values)
 
 
-def waves(tasks: int, r: Array, cluster: RackCluster) -> Array:
+def waves(tasks: int, r: Floats, cluster: RackCluster) -> Floats:
     """w(r) = ceil(N / (r k)), times the slots of a machine: rounds in which N tasks run."""
-    rounds: Array = np.ceil(tasks / (r * (cluster.machines * cluster.slots)))
+    rounds: Floats = np.ceil(tasks / (r * (cluster.machines * cluster.slots)))
     return rounds
 
 
-def map_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def map_s(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """l^map(r) = w^map(r) (D^I / N^M) / B_M."""
     if stage.maps == 0:
         return np.zeros_like(r)
@@ -297,7 +288,7 @@ def map_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
     return waves(stage.maps, r, cluster) * task_s
 
 
-def reduce_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def reduce_s(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """l^reduce(r) = w^reduce(r) (D^O / N^R) / B_R."""
     if stage.reduces == 0:
         return np.zeros_like(r)
@@ -305,20 +296,20 @@ def reduce_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
     return waves(stage.reduces, r, cluster) * task_s
 
 
-def core_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def core_s(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """l^core(r) = D^core(r) / (B/V), where D^core = D^S/(r k) (r-1)/r of each machine."""
     return _crossing_bytes(stage, r, cluster) / cluster.core_bytes_per_s
 
 
-def local_s(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def local_s(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """l^local(r) = D^local(r) / (B - B/V) (k-1)/k, where D^local = D^S/(r k) 1/r."""
     spare = cluster.nic_bytes_per_s - cluster.core_bytes_per_s
     return _staying_bytes(stage, r, cluster) / spare
 
 
 def shuffle_s(
-    stage: StageProfile, r: Array, cluster: RackCluster, *, in_waves: bool = True
-) -> Array:
+    stage: StageProfile, r: Floats, cluster: RackCluster, *, in_waves: bool = True
+) -> Floats:
     """l^shuffle(r) = w^reduce(r) max(l^core(r), l^local(r))."""
     if stage.reduces == 0:
         return np.zeros_like(r)
@@ -330,15 +321,17 @@ def shuffle_s(
     return waves(stage.reduces, r, cluster) * once if in_waves else once
 
 
-def stage_s(stage: StageProfile, r: Array, cluster: RackCluster, *, in_waves: bool = True) -> Array:
+def stage_s(
+    stage: StageProfile, r: Floats, cluster: RackCluster, *, in_waves: bool = True
+) -> Floats:
     """L_s(r) = l^map(r) + l^shuffle(r) + l^reduce(r)."""
     shuffled = shuffle_s(stage, r, cluster, in_waves=in_waves)
     return map_s(stage, r, cluster) + shuffled + reduce_s(stage, r, cluster)
 
 
-def job_s(job: JobProfile, r: Array, cluster: RackCluster, *, in_waves: bool = True) -> Array:
+def job_s(job: JobProfile, r: Floats, cluster: RackCluster, *, in_waves: bool = True) -> Floats:
     """L_j(r): the sum of L_s(r) over the critical path, which may be another for each r."""
-    done: dict[str, Array] = {}  #: {stage: seconds of the longest path that ends with it}
+    done: dict[str, Floats] = {}  #: {stage: seconds of the longest path that ends with it}
     for stage in job.stages:
         begun = np.zeros_like(r)
         for read in stage.reads:
@@ -350,18 +343,18 @@ def job_s(job: JobProfile, r: Array, cluster: RackCluster, *, in_waves: bool = T
     return longest
 
 
-def imbalance_s(job: JobProfile, r: Number, cluster: RackCluster, imbalance: float = 1.0) -> Number:
+def imbalance_s(job: JobProfile, r: Floats, cluster: RackCluster, imbalance: float = 1.0) -> Floats:
     """α D^I / r: about the seconds that the upload of a rack's part of the input takes."""
     alpha = imbalance / cluster.rack_core_bytes_per_s
     return alpha * job.input_bytes / r
 
 
-def _crossing_bytes(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def _crossing_bytes(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """Bytes that each machine sends to other racks."""
     return stage.shuffle_bytes / (r * cluster.machines) * (r - 1) / r
 
 
-def _staying_bytes(stage: StageProfile, r: Array, cluster: RackCluster) -> Array:
+def _staying_bytes(stage: StageProfile, r: Floats, cluster: RackCluster) -> Floats:
     """Bytes that each machine sends to others of its rack."""
     others = (cluster.machines - 1) / cluster.machines
     return stage.shuffle_bytes / (r * cluster.machines) / r * others

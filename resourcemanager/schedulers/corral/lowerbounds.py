@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from railyard.netemu.model.arrays import Floats
 from railyard.resourcemanager.schedulers.corral.heuristics import Problem
-from railyard.resourcemanager.schedulers.corral.latency import Array
 
 
 def lp_batch(problem: Problem) -> float:
@@ -83,7 +83,7 @@ class _Prices:
 
     def __init__(self, problem: Problem, until_s: float, intervals: int) -> None:
         self._problem = problem
-        self._edges_s: Array = np.linspace(0.0, until_s, intervals + 1)
+        self._edges_s: Floats = np.linspace(0.0, until_s, intervals + 1)
         self._racks = np.arange(1.0, problem.racks + 1)
         # A job's cost is linear in s between those s where it begins or ends on an edge.
         lengths_s = problem.lengths_s[:, :, None]
@@ -91,13 +91,13 @@ class _Prices:
         shape = (*problem.lengths_s.shape, intervals + 1)
         begin_s = np.broadcast_to(self._edges_s, shape)
         starts_s = np.concatenate((come_s + 0 * lengths_s, begin_s, begin_s - lengths_s), axis=2)
-        self._starts_s: Array = np.maximum(starts_s, come_s)
-        self._ends_s: Array = self._starts_s + lengths_s
-        self._completion_s: Array = self._ends_s - come_s
+        self._starts_s: Floats = np.maximum(starts_s, come_s)
+        self._ends_s: Floats = self._starts_s + lengths_s
+        self._completion_s: Floats = self._ends_s - come_s
         busy_s = np.minimum(problem.busy_until_s[:, None], self._edges_s).sum(axis=0)
-        self._offered: Array = problem.racks * np.diff(self._edges_s) - np.diff(busy_s)
+        self._offered: Floats = problem.racks * np.diff(self._edges_s) - np.diff(busy_s)
 
-    def answer(self, y: Array) -> tuple[float, Array]:
+    def answer(self, y: Floats) -> tuple[float, Floats]:
         """The bound of the summed completion times, and by interval the rack-seconds beyond R."""
         paid = np.append(0.0, np.cumsum(y * np.diff(self._edges_s)))  # by one rack, since 0
         rent = np.interp(self._ends_s, self._edges_s, paid)
@@ -110,5 +110,5 @@ class _Prices:
         bound_s = float(cost_s[chosen].sum() - y @ self._offered)
         begun = np.clip(self._starts_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
         ended = np.clip(self._ends_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
-        asked: Array = self._racks[width] @ (ended - begun) - self._offered
+        asked: Floats = self._racks[width] @ (ended - begun) - self._offered
         return bound_s, asked

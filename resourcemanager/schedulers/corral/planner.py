@@ -1,4 +1,11 @@
-"""A plan as a file: TOML, a line for each job, in the order of their priorities.
+"""The offline planner: {R_j, p_j, T_j} for all jobs that are known ahead, and a plan as a file.
+
+Source: Corral, sections 3.1 and 4.  The problem and its heuristics are ``heuristics``; the response
+functions with their penalty for imbalance are ``latency``.
+Left open there, chosen here: the penalty counts in all that is planned, lengths too; a plan also
+has the time without it.
+
+The file is TOML, a line for each job, in the order of their priorities:
 
     { name = "w1-17", priority = 1, start_s = 0.0, ..., racks = ["r0", "r3"] },
 
@@ -20,7 +27,6 @@ from railyard.cluster.inputfile import load_toml
 from railyard.resourcemanager.schedulers.corral.heuristics import (
     Problem,
     Scenario,
-    Widths,
     plain_provisioning,
     prioritize,
     quick_provisioning,
@@ -87,6 +93,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return sum(job.end_s - job.arrive_s for job in self.jobs) / max(1, len(self.jobs))
 
 
+#: the fields of a job in the file
+_IN_ORDER = ("name", "priority", "arrive_s", "start_s", "planned_s", "latency_s", "racks")
+
+
 def load_plan(path: Path) -> Plan:
     """Read a plan; raises ``UsageError``, one line, if it is wrong."""
     return load_toml(path, Plan)
@@ -108,10 +118,10 @@ def as_toml(plan: Plan) -> str:
         f"# Planned: makespan {makespan}; from arrival to completion {average} on average.",
         "# racks = R_j, priority = p_j (1 goes first), start_s = T_j, planned_s = L_j(r_j) with",
         "# the penalty for data out of balance, latency_s = without.",
-        f"scenario = {_text(plan.scenario)}",
+        f"scenario = {_toml(plan.scenario)}",
         f"racks = {plan.racks}",
-        f"workload = {_text(plan.workload)}",
-        f"topology = {_text(plan.topology)}",
+        f"workload = {_toml(plan.workload)}",
+        f"topology = {_toml(plan.topology)}",
         "jobs = [",
         *(f"  {_line(job)}," for job in sorted(plan.jobs, key=lambda job: job.priority)),
         "]",
@@ -120,30 +130,17 @@ def as_toml(plan: Plan) -> str:
 
 
 def _line(job: PlannedJob) -> str:
-    fields = {
-        "name": _text(job.name),
-        "priority": str(job.priority),
-        "arrive_s": repr(job.arrive_s),
-        "start_s": repr(job.start_s),
-        "planned_s": repr(job.planned_s),
-        "latency_s": repr(job.latency_s),
-        "racks": f"[{', '.join(_text(rack) for rack in job.racks)}]",
-    }
-    return f"{{ {', '.join(f'{key} = {value}' for key, value in fields.items())} }}"
+    return f"{{ {', '.join(f'{key} = {_toml(getattr(job, key))}' for key in _IN_ORDER)} }}"
 
 
-def _text(value: str) -> str:
-    """A TOML string: as in JSON, but for DEL, which TOML escapes."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _toml(value: object) -> str:
+    """A value in TOML; strings are as in JSON, but for DEL, which TOML escapes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"[{', '.join(map(_toml, value))}]" if isinstance(value, tuple) else repr(value)
 
 
-# The offline planner: {R_j, p_j, T_j} for all jobs that are known ahead.
-#
-# Source: Corral, sections 3.1 and 4.  The problem and its heuristics are ``heuristics``; the
-# response functions with their penalty for imbalance are ``latency``. Left open there, chosen here:
-# the penalty counts in all that is planned, lengths too; a plan also has the time without it.
-
-
+# The planner --------------------------------------------------------------------------------------
 AS_PUBLISHED = PlanOptions(shuffle_in_waves=True)  #: as 4.3 prints it
 
 
@@ -165,10 +162,24 @@ def plan(
     """
     problem = problem_of(jobs, cluster, scenario, options, busy_until_s=busy_until_s)
     widths = plain_provisioning(problem) if plain else quick_provisioning(problem)
-    lengths_s = problem.lengths_at(widths)
-    ways = zip(jobs, lengths_s, widths, strict=True)
-    latencies_s = [s - imbalance_s(j, r, cluster, options.imbalance) for j, s, r in ways]
-    return _as_plan(jobs, problem, widths, latencies_s)
+    schedule, lengths_s = prioritize(problem, widths), problem.lengths_at(widths)
+    # Starts never descend along the order, so this keeps it where they are equal.
+    by_start = sorted(schedule.order, key=schedule.start_s.__getitem__)
+    planned = [
+        PlannedJob(
+            name=jobs[j].name,
+            racks=tuple(rack_id(rack) for rack in schedule.racks[j]),
+            priority=priority,
+            arrive_s=float(problem.arrive_s[j]),
+            start_s=schedule.start_s[j],
+            planned_s=float(lengths_s[j]),
+            latency_s=float(
+                lengths_s[j] - imbalance_s(jobs[j], widths[j], cluster, options.imbalance)
+            ),
+        )
+        for priority, j in enumerate(by_start, start=1)
+    ]
+    return Plan(scenario=problem.scenario, racks=problem.racks, jobs=tuple(planned))
 
 
 def problem_of(
@@ -202,25 +213,3 @@ def problem_of(
         arrive_s=np.array(arrive_s),
         busy_until_s=busy_s,
     )
-
-
-def _as_plan(
-    jobs: Sequence[JobProfile], problem: Problem, widths: Widths, latencies_s: Sequence[float]
-) -> Plan:
-    schedule = prioritize(problem, widths)
-    lengths_s = problem.lengths_at(widths)
-    # Starts never descend along the order, so this keeps it where they are equal.
-    by_start = sorted(schedule.order, key=schedule.start_s.__getitem__)
-    planned = [
-        PlannedJob(
-            name=jobs[j].name,
-            racks=tuple(rack_id(rack) for rack in schedule.racks[j]),
-            priority=priority,
-            arrive_s=float(problem.arrive_s[j]),
-            start_s=schedule.start_s[j],
-            planned_s=float(lengths_s[j]),
-            latency_s=float(latencies_s[j]),
-        )
-        for priority, j in enumerate(by_start, start=1)
-    ]
-    return Plan(scenario=problem.scenario, racks=problem.racks, jobs=tuple(planned))

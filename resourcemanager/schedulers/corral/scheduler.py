@@ -1,16 +1,30 @@
-"""The plan that a running cluster goes by: read from a file, or made from forecasts and remade.
+"""Corral: racks for a job's data and tasks, and its priority, are planned before the job comes.
 
-Source: Corral, section 3.1: the planner gets new estimates from time to time, plans again, and
-hands new guidelines to the scheduler.
-Left open there, chosen here: a job that has come, or has had its data placed, keeps its racks;
-in a new plan these are busy until it was planned to be done.  A job without a forecast in the plan,
-but with one when it or its data comes, is planned then, behind the others.  When slots change,
-what has not come is planned again, with the mean of the machines' slots: racks count as alike.
+Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
+SIGCOMM 2015.  Here is what section 5 changes in Yarn and HDFS, and the plan that a running cluster
+goes by (3.1): read from the file ``corral.plan`` (see ``railyard plan``), or made from forecasts,
+of all jobs at once or of each as it comes, and made anew as estimates change.  The offline planner
+(section 4) is ``planner``, its response functions (4.3) are ``latency``; where tasks of planned
+jobs may run (3.1, 5) is ``shared.rackbound``.
+``corral-fair`` is Corral as Co-scheduler's paper has it: "equivalent to Fair when there are not any
+recurring jobs", and with Sunflow; without queues, so that "corral.guaranteed" says nothing.
+``local-shuffle`` (section 6.1 c) is Corral's plan and tasks with HDFS's data.
+
+Left open there, chosen here:
+
+* One replica goes to R_j, spread evenly over its racks; where the others go, together in another
+  rack, is the block store's rule: to its emptiest nodes (section 4.5 has the least loaded rack).  A
+  job's output goes where HDFS puts it.
+* A job that has come, or has had its data placed, keeps its racks; in a new plan these are busy
+  until it was planned to be done.  A job without a forecast in the plan, but with one when it or
+  its data comes, is planned then, behind the others.
+* When slots change, what has not come is planned again, with the mean of the machines' slots: racks
+  count as alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -20,13 +34,12 @@ import msgspec
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import RackId, rack_id
 from railyard.cluster.topology import Topology
-from railyard.resourcemanager.interface.decisions import Decision
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.events import DataAnnounced
 from railyard.resourcemanager.interface.forecast import Forecast, PredictedJob
-from railyard.resourcemanager.interface.policies import DataPolicy, OrderPolicy, TaskPolicy
+from railyard.resourcemanager.interface.policies import DataPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView, TaskView
+from railyard.resourcemanager.interface.views import ClusterView, JobView, SlotView
 from railyard.resourcemanager.schedulers.corral.latency import (
     JobProfile,
     PlanOptions,
@@ -75,7 +88,8 @@ class CurrentPlan:
         self._stale = False  #: whether the slots have changed since
         self._open: dict[str, RackAssignment] = {}  #: of jobs that a new plan may move
         self._settled: dict[str, RackAssignment] = {}  #: of jobs that have come, or their data
-        self._written = {job.name: _as_written(job) for job in written.jobs} if written else {}
+        jobs = written.jobs if written else ()
+        self._written = {job.name: _assignment(job, (job.priority, 0)) for job in jobs}
 
     def replan(self, jobs: Sequence[PredictedJob], now_s: float) -> None:
         """Plan these jobs, and drop what was planned for others that have not come."""
@@ -101,9 +115,10 @@ class CurrentPlan:
         It is looked up by its own name, then by that of the recurring job.
         """
         names = [name for name in (job, forecast.name if forecast else "") if name]
-        known = [name for name in names if name in self._written or name in self._settled]
-        for name in known:
-            return self._written.get(name) or self._settled[name]
+        for name in names:
+            known = self._written.get(name) or self._settled.get(name)
+            if known is not None:
+                return known
         if self._cluster is None or not names:
             return None
         if self._stale:
@@ -118,7 +133,7 @@ class CurrentPlan:
         self._settled[name] = self._open.pop(name)
         return self._settled[name]
 
-    def over(self, job: str, forecast: Forecast | None) -> None:
+    def ended(self, job: str, forecast: Forecast | None) -> None:
         """A job has ended; the next one of its name is planned again."""
         for name in (job, forecast.name if forecast else ""):
             self._settled.pop(name, None)
@@ -134,10 +149,7 @@ class CurrentPlan:
         made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
         for job in sorted(made.jobs, key=lambda job: job.priority):
             self._planned += 1
-            priority = (job.start_s, self._planned)
-            self._open[job.name] = RackAssignment(
-                racks=job.racks, priority=priority, end_s=job.end_s
-            )
+            self._open[job.name] = _assignment(job, (job.start_s, self._planned))
 
     def _busy_until_s(self, cluster: RackCluster, now_s: float) -> Iterator[float]:
         for number in range(cluster.racks):
@@ -145,25 +157,11 @@ class CurrentPlan:
             yield max(now_s, max(here, default=now_s))
 
 
-def _as_written(job: PlannedJob) -> RackAssignment:
-    return RackAssignment(racks=job.racks, priority=(job.priority, 0), end_s=job.end_s)
+def _assignment(job: PlannedJob, priority: tuple[float, int]) -> RackAssignment:
+    return RackAssignment(racks=job.racks, priority=priority, end_s=job.end_s)
 
 
-# Corral: racks for a job's data and tasks, and its priority, are planned before the job comes.
-#
-# Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
-# SIGCOMM 2015.  Here is what section 5 changes in Yarn and HDFS.  The offline planner (section 4)
-# is ``planner``, its response functions (4.3) are ``latency``; where tasks of planned jobs may run
-# (3.1, 5) is ``shared.rackbound``.  The plan is read from the file ``corral.plan`` (see ``railyard
-# plan``), or made from forecasts: of all jobs at once, or of each as it comes. ``corral-fair`` is
-# Corral as Co-scheduler's paper has it: "equivalent to Fair when there are not any recurring jobs",
-# and with Sunflow; without queues, so that "corral.guaranteed" says nothing. ``local-shuffle``
-# (section 6.1 c) is Corral's plan and tasks with HDFS's data. Left open there, chosen here: one
-# replica goes to R_j, spread evenly over its racks; where the others go, together in another rack,
-# is the block store's rule: to its emptiest nodes (section 4.5 has the least loaded rack).  A job's
-# output goes where HDFS puts it.
-
-
+# Section 5 ----------------------------------------------------------------------------------------
 class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "corral.*"."""
 
@@ -186,8 +184,8 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
         return PlanOptions(imbalance=self.imbalance, shuffle_in_waves=self.shuffle_in_waves)
 
 
-class Corral(DataPolicy, OrderPolicy, TaskPolicy):
-    """Answers "data", "order" and "tasks"."""
+class Corral(RackBound, DataPolicy):
+    """Answers "data", "order" and "tasks": in R_j, the job with the highest priority first."""
 
     Config = CorralConfig
     section = "corral"
@@ -195,9 +193,7 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     def __init__(
         self, config: CorralConfig, cluster: ClusterView, fair: FairConfig | None = None
     ) -> None:
-        super().__init__(config, cluster)
-        self.bound = RackBound(config, cluster, fair)
-        self.parts = (self.bound,)
+        super().__init__(config, cluster, fair)
         racks = len(cluster.topology.rack_list())
         written = _read(config.plan, racks) if config.plan else None
         self._slots = SlotCount(cluster.topology)
@@ -206,42 +202,25 @@ class Corral(DataPolicy, OrderPolicy, TaskPolicy):
     # Data placement policy (section 5): one replica in R_j ---------------------------------------
     def replica_racks(self, data: DataAnnounced) -> Sequence[Sequence[RackId]]:
         planned = self._plan.settle(data.job, data.forecast, self.cluster.now_s)
-        return () if planned is None or self.bound.are_lost(planned.racks, {}) else (planned.racks,)
-
-    # Task placement policy (section 5): in R_j, the job with the highest priority first ----------
-    def admit(self, job: JobView) -> None:
-        self.bound.admit(job)
-
-    def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        return self.bound.candidates(slot, among)
-
-    def why(self, job: JobView) -> str:
-        return self.bound.why(job)
-
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        return self.bound.offer(job, slot, now_s)
-
-    def planned(self, task: TaskView) -> str:
-        return self.bound.planned(task)
+        return () if planned is None or self.are_lost(planned.racks, {}) else (planned.racks,)
 
     # The plan (section 3.1): made from forecasts, followed by jobs that come ---------------------
     def jobs_predicted(self, jobs: Sequence[PredictedJob]) -> None:
         self._plan.replan(jobs, self.cluster.now_s)
 
     def node_joined(self, node: SlotView) -> None:
+        super().node_joined(node)
         if self._slots.take(node):
             self._plan.slots_changed(max(1, self._slots.total) / self._slots.nodes)
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        self.node_joined(node)
 
     def job_submitted(self, job: JobView) -> None:
         planned = self._plan.settle(job.name, job.forecast, self.cluster.now_s)
         if planned is not None:
-            self.bound.bind(job, planned.racks, planned.priority)
+            self.bind(job, planned.racks, planned.priority)
 
     def job_ended(self, job: JobView) -> None:
-        self._plan.over(job.name, job.forecast)
+        super().job_ended(job)
+        self._plan.ended(job.name, job.forecast)
 
 
 class CorralFair(Corral):

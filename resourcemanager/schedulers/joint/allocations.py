@@ -1,9 +1,15 @@
-"""Task graphs of jobs: C_ij, D_iuv, the states of tasks, and the longest paths (III, IV-C).
+"""Task graphs, and allocations of tasks to servers, as Joint and HEFT have them.
 
-Stages are all-to-all: a task has an edge from each task of the stages that its own reads.  A map
-with a block of input has an edge from a task without duration on each node that holds the block.
-Left open there, chosen here: of a job without forecast, the topology's rates and equal edges, as
-``Estimates`` has them.
+``TaskGraphs`` (III, IV-C): C_ij, D_iuv and the longest paths.  Stages are all-to-all: a task has an
+edge from each task of the stages that its own reads.  A map with a block of input has an edge from
+a task without duration on each node that holds the block.  Left open there, chosen here: of a job
+without forecast, the topology's rates and equal edges, as ``Estimates`` has them.
+
+``Allocations`` are a policy's notes, and what is to be proposed and offered.  By
+``LocalSchedulers`` (IV-D) a slot goes to the first ready task in the queue of its server.  Which
+task is put into which queue, a policy made of this says in ``renew``; here is what can happen to
+queued tasks: their server is lost or takes no tasks any more, their job avoids it, they fail, their
+output is lost and they run again, or they are not needed any more.
 """
 
 from __future__ import annotations
@@ -11,12 +17,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
 
 import msgspec
 
 from railyard.cluster.ids import JobId, NodeId, StageId
-from railyard.netemu.model.arrays import Bools
 from railyard.netemu.model.network import LinkState, Network, links_as_stated
 from railyard.resourcemanager.interface.decisions import (
     Decision,
@@ -38,22 +42,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
-
-#: The five states of a task (Fig. 5).
-State = Literal["unscheduled", "pre-scheduled", "scheduled", "in execution", "completed"]
-
-#: The core's states of tasks that have begun.
-_BEGUN: dict[str, State] = {
-    "running": "in execution",
-    "kept": "completed",
-    "done": "completed",
-    "left": "completed",
-}
-
-
-def state_of(task: TaskView, allocated: Literal["pre-scheduled", "scheduled"] | None) -> State:
-    """The state of a task; ``allocated``: how it is in a server's queue, None if it is in none."""
-    return _BEGUN.get(task.state) or allocated or "unscheduled"
+from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
 
 class TaskGraphs:
@@ -122,9 +111,6 @@ def mean_capacity(links: Iterable[LinkState]) -> float:
     return sum(limited) / len(limited) if limited else math.inf
 
 
-# Allocations of tasks to servers: notes of a policy, and what is to be proposed and offered.
-
-
 #: Why a task has a reservation.
 _RESERVED = "it is in the queue of this server, and its data can be sent"
 
@@ -142,11 +128,6 @@ class Allocations:
         self._offered: dict[JobId, JobView] = {}
 
     # What is known -------------------------------------------------------------------------------
-    def state(self, task: TaskView) -> State:
-        """One of the five states of a task."""
-        entry = self.servers.tasks.get(task.id)
-        return state_of(task, None if entry is None else entry.state)
-
     def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
         """The unscheduled tasks of a stage."""
         queued = self.servers.tasks
@@ -156,18 +137,13 @@ class Allocations:
                 if task.id not in queued:
                     yield task
 
-    def looked_at(self, stage: StageView) -> None:
+    def count_unscheduled(self, stage: StageView) -> None:
         """What can be scheduled of a stage has been."""
         self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
 
-    def usable(self, job: JobView) -> Bools:
-        """[servers]: those on which a job's tasks may be put."""
-        return self.servers.usable(job.avoid)
-
     def alive(self, nodes: Sequence[NodeId]) -> list[int]:
         """The servers that are up, of some."""
-        known = self.cluster.nodes
-        return [self.servers.number[name] for name in nodes if name in known and known[name].alive]
+        return [self.servers.number[node.id] for node in nodes_alive(self.cluster, nodes)]
 
     # What is done --------------------------------------------------------------------------------
     def reserve(self, entry: QueuedTask) -> None:
@@ -233,13 +209,6 @@ class Allocations:
         return task.state == "pending" and task.reserved is None
 
 
-# Local schedulers: a slot goes to the first ready task in the queue of its server.
-#
-# Which task is put into which queue, a policy made of this says in ``renew``.  Here is what can
-# happen to queued tasks: their server is lost or takes no tasks any more, their job avoids it, they
-# fail, their output is lost and they run again, or they are not needed any more.
-
-
 class LocalSchedulers(OrderPolicy, TaskPolicy):
     """Answers "order" and "tasks" by the servers' queues."""
 
@@ -249,7 +218,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
         super().__init__(config, cluster)
         self.allocations = allocations
         #: jobs of which tasks may have become pending, or were taken off their servers
-        self._look_at: dict[JobId, JobView] = {}
+        self._to_recheck: dict[JobId, JobView] = {}
         self._avoided: dict[JobId, tuple[str, ...]] = {}  #: {job: servers that it avoids, if any}
 
     # For those who decide ------------------------------------------------------------------------
@@ -263,9 +232,9 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
 
     def review(self) -> None:
         """Schedule tasks that have become pending again, or were taken off their servers."""
-        if self._avoided or self._look_at:
-            self._look_at_avoided()
-        jobs, self._look_at = self._look_at, {}
+        if self._avoided or self._to_recheck:
+            self._evict_from_avoided()
+        jobs, self._to_recheck = self._to_recheck, {}
         if not jobs:
             return
         a, known = self.allocations, {job.id for job in self.scheduled_jobs()}
@@ -277,9 +246,9 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
                     a.take_out_of(stage, pending=False)
                     self.renew(stage)
 
-    def look_at(self, job: JobView) -> None:
+    def recheck(self, job: JobView) -> None:
         """Tasks of a job may have become pending."""
-        self._look_at[job.id] = job
+        self._to_recheck[job.id] = job
 
     # Slots ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
@@ -321,7 +290,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
     # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:
         self.allocations.forget(job)
-        self._look_at.pop(job.id, None)
+        self._to_recheck.pop(job.id, None)
         self._avoided.pop(job.id, None)
 
     def attempt_ready(self, attempt: AttemptView) -> None:
@@ -339,44 +308,44 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         self.allocations.servers.attempt_ended(attempt)
-        self.look_at(attempt.task.stage.job)
+        self.recheck(attempt.task.stage.job)
 
     def reservation_ended(self, attempt: AttemptView) -> None:
         a, task = self.allocations, attempt.task
         entry = a.servers.tasks.get(task.id)
         if entry is not None and a.servers.names[entry.server] == attempt.node.id:
             a.take_out(entry)
-        self.look_at(task.stage.job)
+        self.recheck(task.stage.job)
 
     def fetch_ended(self, fetch: FetchView) -> None:
-        self.look_at(fetch.reader.task.stage.job)  # what it did not bring may be lost
+        self.recheck(fetch.reader.task.stage.job)  # what it did not bring may be lost
 
     def node_joined(self, node: SlotView) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self._look_at_all(node)
+        self._recheck_all(node)
 
-    def _look_at_all(self, node: SlotView) -> None:
+    def _recheck_all(self, node: SlotView) -> None:
         """A node came, went, or has other slots: tasks leave it, and others may have room."""
         for entry in self.allocations.servers.slots_changed(node):
             self.allocations.evict(entry)
         for job in self.scheduled_jobs():
-            self._look_at_again(job)
+            self._recheck_whole(job)
 
-    def _look_at_again(self, job: JobView) -> None:
+    def _recheck_whole(self, job: JobView) -> None:
         """Look at a job's tasks, even at those that could not be scheduled before."""
-        self.look_at(job)
+        self.recheck(job)
         for stage in job.stages.values():
             self.allocations.unscheduled[stage.id] = 0
 
-    def _look_at_avoided(self) -> None:
+    def _evict_from_avoided(self) -> None:
         """Take a job's tasks off servers that it has come to avoid."""
         a, known = self.allocations, self.cluster.jobs
-        for job in (*self._look_at.values(), *map(known.get, list(self._avoided))):
+        for job in (*self._to_recheck.values(), *map(known.get, list(self._avoided))):
             avoid = () if job is None else tuple(job.avoid)
             if job is None or avoid == self._avoided.get(job.id, ()):
                 continue
@@ -386,7 +355,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
             for entry in list(a.servers.tasks.values()):
                 if entry.task.stage.job is job and a.servers.names[entry.server] in avoid:
                     a.evict(entry)
-            self._look_at_again(job)
+            self._recheck_whole(job)
 
 
 class WhenReady(ShufflePolicy):

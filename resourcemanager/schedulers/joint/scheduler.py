@@ -1,11 +1,20 @@
-"""The job dispatcher (IV-B): which of the submitted jobs is executed next.
+"""Joint: each task goes where it can start first with the bandwidth that is free, its data at once.
 
-Highest Response Ratio Next, equation (6): p_i = w_i / sum over j of C_ij.  How fast jobs are
-delivered "depends on the number of jobs being executed, the loads of the servers, and the available
-bandwidth".  Left open there, chosen here: a job is delivered while there is room for it, by a limit
-to the number, and one to how long the least loaded server would let a further task wait; bandwidth
-counts for nothing, as a job's first tasks need little of it.  Jobs with equal ratios go as they
-came; one without work goes first.
+Source: Yang et al., "Joint Scheduling of Tasks and Network Flows in Big Data Clusters", IEEE Access
+2018, sections III to V.  Here are the job dispatcher (IV-B), the messages that trigger the SDN
+controller (IV-A), and the flows' priorities (IV-C): first those of the job that began first, then
+those with the longest path to the end of their job.
+
+Left open there, chosen here:
+
+* How fast jobs are delivered "depends on the number of jobs being executed, the loads of the
+  servers, and the available bandwidth".  A job is delivered while there is room for it, by a limit
+  to the number, and one to how long the least loaded server would let a further task wait;
+  bandwidth counts for nothing, as a job's first tasks need little of it.  Jobs with equal ratios go
+  as they came; one without work goes first.
+* What the network has free is what it has published last, at most ``links.period_s`` ago, less
+  what was promised since.  Block reads and writes have no priority, and so come after all flows of
+  shuffles.  Speculative copies, if they are on, are placed as ever.
 """
 
 from __future__ import annotations
@@ -29,16 +38,12 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.joint.allocations import LocalSchedulers, WhenReady
-from railyard.resourcemanager.schedulers.joint.controller import (
-    Controller,
-    FlowCompletion,
-    JointConfig,
-    TaskCompletion,
-)
+from railyard.resourcemanager.schedulers.joint.controller import Controller, JointConfig
 
 
+# The job dispatcher (IV-B) -----------------------------------------------------------------------
 class Dispatcher:
-    """The job queue.
+    """The job queue: Highest Response Ratio Next.
 
     ``running_max``: jobs in execution at one time; ``wait_max_s``: for how long the least loaded
     server may let a task wait.  None: any number, however long.
@@ -91,23 +96,12 @@ class Dispatcher:
 
 
 def response_ratio(now_s: float, job: JobView, work_s: float) -> float:
-    """p_i, equation (6)."""
+    """p_i = w_i / sum over j of C_ij: equation (6)."""
     waited_s = now_s - job.submitted_s
     return waited_s / work_s if work_s > 0 else inf
 
 
-# Joint: each task goes where it can start first with the bandwidth that is free, its data at once.
-#
-# Source: Yang et al., "Joint Scheduling of Tasks and Network Flows in Big Data Clusters", IEEE
-# Access 2018, sections III to V.  Here are the messages that trigger the SDN controller (IV-A), and
-# the flows' priorities (IV-C): first those of the job that began first, then those with the longest
-# path to the end of their job.  The room's other files have the sections' names.
-#
-# Left open there, chosen here: what the network has free is what it has published last, at most
-# ``links.period_s`` ago, less what was promised since.  Block reads and writes have no priority,
-# and so come after all flows of shuffles.  Speculative copies, if they are on, are placed as ever.
-
-
+# The scheduler -----------------------------------------------------------------------------------
 class Joint(LocalSchedulers, FlowPolicy):
     """Answers "order" and "tasks" by the servers' queues (IV-D), and "flows"."""
 
@@ -122,9 +116,6 @@ class Joint(LocalSchedulers, FlowPolicy):
         self.controller = Controller(config, cluster, estimates)
         super().__init__(config, cluster, self.controller)
         self._dispatcher = Dispatcher(config.running_max, config.wait_max_s)
-        self.task_completion = TaskCompletion(self.controller)
-        self.flow_completion = FlowCompletion(self.controller, self.task_completion)
-        self._wait_s = config.unreachable_wait_s
         self._completed: list[TaskView] = []  #: since the controller was triggered last
         self._released = False  #: whether bandwidth was, since then
         self._not_fitting = 0  #: forecasts with other stages than their jobs have
@@ -165,60 +156,45 @@ class Joint(LocalSchedulers, FlowPolicy):
 
     def attempt_launched(self, attempt: AttemptView) -> None:
         super().attempt_launched(attempt)
-        c, task = self.controller, attempt.task
-        c.flows.forget(task.id)
-        c.started_s.setdefault(task.stage.job.id, self.cluster.now_s)
+        self.controller.flows.forget(attempt.task.id)
+        self.controller.started(attempt.task.stage.job)
 
     # The controller is triggered -----------------------------------------------------------------
     def reconsider(self) -> Iterable[JobView]:
         self.review()
         while (job := self._dispatcher.next(self.cluster.now_s, self._least_wait_s)) is not None:
-            self.task_completion.start(job)
+            self.controller.start(job)
         completed, self._completed = self._completed, []
         for task in completed:
             if task.stage.job.id in self._dispatcher.running:
-                self.task_completion.completed(task)
-        if self._released or self._is_due():
+                self.controller.completed(task)
+        due_s = self.wake_s()
+        if self._released or (due_s is not None and due_s <= self.cluster.now_s):
             self._released = False
-            self.flow_completion.released()
+            self.controller.released()
         return self.controller.offered()
 
     def _least_wait_s(self) -> float:
         return float(self.controller.servers.starts_s(0.0, self.cluster.now_s).min())
 
     def renew(self, stage: StageView) -> None:
-        self.task_completion.renew(stage)
+        self.controller.renew(stage)
 
     def scheduled_jobs(self) -> Iterable[JobView]:
         return self._dispatcher.running.values()
 
     def wake_s(self) -> float | None:
-        waiting = self.controller.unreachable_s.values()
-        if not waiting:
-            return None
-        return min([since_s for _, since_s in waiting]) + self._wait_s
-
-    def _is_due(self) -> bool:
-        waiting, now_s = self.controller.unreachable_s.values(), self.cluster.now_s
-        return any(now_s >= since_s + self._wait_s for _, since_s in waiting)
+        return self.controller.wake_s()
 
     def why(self, job: JobView) -> str:
         return self._dispatcher.why_waiting(job, self.cluster.now_s) or super().why(job)
 
     # Flow list (IV-C) ----------------------------------------------------------------------------
     def priority(self, reader: AttemptView, size_bytes: int) -> tuple[float, ...]:
-        c, stage = self.controller, reader.task.stage
-        started_s = c.started_s.get(stage.job.id, self.cluster.now_s)
-        return started_s, -c.graphs.remaining_s(stage, size_bytes)
+        return self.controller.priority(reader.task.stage, size_bytes)
 
     def figures(self) -> Mapping[str, float]:
-        c = self.controller
-        return {
-            "pre_scheduled": c.pre_scheduled,
-            "moved": c.moved,
-            "out_of_reach": c.out_of_reach,
-            "forecasts_not_fitting": self._not_fitting,
-        }
+        return {**self.controller.figures, "forecasts_not_fitting": self._not_fitting}
 
 
 def _fits(job: JobView) -> bool:

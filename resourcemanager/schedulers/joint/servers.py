@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Container, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,44 +24,20 @@ from railyard.cluster.ids import AttemptId, NodeId, StageId, TaskId
 from railyard.netemu.model.arrays import Bools, Floats
 from railyard.resourcemanager.interface.views import AttemptView, ClusterView, SlotView, TaskView
 
-Allocated = Literal["pre-scheduled", "scheduled"]
 
-
+@dataclass(eq=False, slots=True, kw_only=True)
 class QueuedTask:
     """A task in the queue of a server."""
 
-    __slots__ = (
-        "execution_s",
-        "number",
-        "queued",
-        "ready",
-        "server",
-        "starts_s",
-        "state",
-        "task",
-        "turn_s",
-    )
-
-    def __init__(
-        self,
-        task: TaskView,
-        server: int,
-        state: Allocated,
-        *,
-        number: int,
-        turn_s: float,
-        starts_s: float,
-        execution_s: float,
-    ) -> None:
-        self.task = task
-        self.server = server
-        self.state = state
-        self.number = number  #: in the order of allocation
-        self.turn_s = turn_s  #: those of lower ones go first, then of lower numbers
-        self.starts_s = starts_s  #: when it should start, as of its allocation
-        self.execution_s = execution_s
-        self.ready = False
-        self.queued = True  #: False: it has started, or is elsewhere
+    task: TaskView
+    server: int
+    state: Literal["pre-scheduled", "scheduled"]
+    starts_s: float  #: when it should start, as of its allocation
+    execution_s: float  #: C
+    turn_s: float = 0.0  #: those of lower ones go first, then of lower numbers
+    number: int = 0  #: in the order of allocation
+    ready: bool = False
+    queued: bool = True  #: False: it has started, or is elsewhere
 
 
 class Servers:
@@ -96,37 +73,21 @@ class Servers:
         self._allocated = 0
 
     # Queues (IV-D) -------------------------------------------------------------------------------
-    def allocate(
-        self,
-        task: TaskView,
-        server: int,
-        state: Allocated,
-        starts_s: float,
-        execution_s: float,
-        turn_s: float = 0.0,
-    ) -> QueuedTask:
-        """Put a task into the queue of a server, blocked; it must be in none.
+    def allocate(self, entry: QueuedTask) -> None:
+        """Put a task, which is in no queue, into that of its server, blocked.
 
         Of ready tasks that with the lowest ``turn_s`` goes first, then that allocated first.
         """
         self._allocated += 1
-        entry = QueuedTask(
-            task,
-            server,
-            state,
-            number=self._allocated,
-            turn_s=turn_s,
-            starts_s=starts_s,
-            execution_s=execution_s,
-        )
-        name, stage = task.id, task.stage.id
+        entry.number = self._allocated
+        server, execution_s = entry.server, entry.execution_s
+        name, stage = entry.task.id, entry.task.stage.id
         self.tasks[name] = self.queues[server][name] = entry
         self.count[stage] += 1
-        self.scheduled[stage] += state == "scheduled"
+        self.scheduled[stage] += entry.state == "scheduled"
         self._queued_s[server] += execution_s
         self._blocked[server][name] = entry
         self._count_blocked(server)
-        return entry
 
     def remove(self, entry: QueuedTask) -> None:
         """Take a task out of its queue."""

@@ -1,8 +1,12 @@
-"""The switches' free bandwidth B_s, and how long data takes over them (III, IV-C.3, equation (8)).
+"""The switches' free bandwidth, and the flows that were promised some of it (III, IV-C).
 
-What is free is what the network has published last, less what was promised to flows since then: a
-new flow gets all that its path has (AFAP).  In a topology without a tree, racks' links are the
-switches; nodes' own links limit flows as they are stated.
+``Switches`` has B_s and t_TRAN (IV-C.3, equation (8)).  What is free is what the network has
+published last, less what was promised to flows since then: a new flow gets all that its path has
+(AFAP).  In a topology without a tree, racks' links are the switches; nodes' own links limit flows
+as they are stated.  ``FlowList`` (Fig. 4b) has real flows with what they were promised, and virtual
+flows: the edge of a task that was put beside its only predecessor has no bandwidth, and the task
+may be moved until it starts.  Between two servers there is one flow for each task, which carries
+all that the task reads there.
 
 Left open there, chosen here: a promise ends with its flow, or when the switch is published again,
 as that counts the flow.
@@ -18,21 +22,19 @@ from typing import NamedTuple
 import numpy as np
 
 from railyard.cluster.ids import TaskId
+from railyard.cluster.topology import Rack
 from railyard.netemu.model.arrays import Floats
 from railyard.netemu.model.network import LinkState, Network
 from railyard.resourcemanager.interface.views import ClusterView
 from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
 
 
-class Promise:
+class Promise(NamedTuple):
     """Bandwidth that a flow was given, at the switches of its path."""
 
-    __slots__ = ("bytes_per_s", "looks", "path")
-
-    def __init__(self, bytes_per_s: float, path: list[int], looks: list[int]) -> None:
-        self.bytes_per_s = bytes_per_s
-        self.path = path
-        self.looks = looks  #: how often each of these had been published
+    bytes_per_s: float
+    path: list[int]
+    published: list[int]  #: how often each of these had been published
 
 
 class Switches:
@@ -43,29 +45,23 @@ class Switches:
         racks = cluster.topology.rack_list()
         names = network.cross_rack
         number = {network.number[name]: at for at, name in enumerate(names)}
-        self._names = names
         self._at = {name: at for at, name in enumerate(names)}
+
+        def path(near: Rack, far: Rack) -> list[int]:
+            links = network.route(near.nodes[0].id, far.nodes[-1].id).links
+            return [number[link] for link in links if link in number]
+
         #: [rack][rack]: switches on the way
-        self._paths = [
-            [
-                [
-                    number[link]
-                    for link in network.route(near.nodes[0].id, far.nodes[-1].id).links
-                    if link in number
-                ]
-                for far in racks
-            ]
-            for near in racks
-        ]
+        self._paths = [[path(near, far) for far in racks] for near in racks]
         longest = max(1, *(len(path) for row in self._paths for path in row))
-        filled = [
-            [path + [len(names)] * (longest - len(path)) for path in row] for row in self._paths
-        ]
         #: [rack, rack, position], filled up with a switch that is never a limit
-        self._way = np.array(filled, dtype=np.int64)
+        self._way = np.full((len(racks), len(racks), longest), len(names))
+        for at in np.ndindex(len(racks), len(racks)):
+            way = self._paths[at[0]][at[1]]
+            self._way[at][: len(way)] = way
         nics = np.array([min(node.nic_bytes_per_s for node in rack.nodes) for rack in racks])
         self._nics = np.minimum.outer(nics, nics)
-        self._looks = [0] * len(names)
+        self._published = [0] * len(names)
         self._free: list[float] = [*[inf] * len(names), inf]
         self._capacities: list[float] = list(self._free)
         #: [rack, rack]: of what is free, and of what switches can carry; None: to be found
@@ -80,7 +76,7 @@ class Switches:
             if at is not None:  # none of an optical port
                 self._free[at] = link.free_bytes_per_s
                 self._capacities[at] = link.capacity_bytes_per_s
-                self._looks[at] += 1
+                self._published[at] += 1
         self._least_free = self._least_capacity = None
 
     def any_is_free(self) -> bool:
@@ -94,17 +90,11 @@ class Switches:
             self._least_free = self._least(self._free)
         return self._least_free
 
-    def free_from(self, rack: int) -> Floats:
-        """The same from one rack [racks]."""
-        found: Floats = self.free()[rack]
-        return found
-
-    def capacity_from(self, rack: int) -> Floats:
+    def capacities(self) -> Floats:
         """The same as if no flow used the switches."""
         if self._least_capacity is None:
             self._least_capacity = self._least(self._capacities)
-        found: Floats = self._least_capacity[rack]
-        return found
+        return self._least_capacity
 
     def _least(self, bytes_per_s: list[float]) -> Floats:
         on_the_way: Floats = np.array(bytes_per_s).take(self._way).min(axis=2)
@@ -120,14 +110,14 @@ class Switches:
             for at in path:
                 free[at] = max(0.0, free[at] - bytes_per_s)
             self._least_free = None
-        return Promise(bytes_per_s, path, [self._looks[at] for at in path])
+        return Promise(bytes_per_s, path, [self._published[at] for at in path])
 
     def give_back(self, promise: Promise) -> None:
         """A flow has ended, or will not come."""
         if not 0 < promise.bytes_per_s < inf:
             return
-        for at, looks in zip(promise.path, promise.looks, strict=True):
-            if self._looks[at] == looks:
+        for at, published in zip(promise.path, promise.published, strict=True):
+            if self._published[at] == published:
                 self._free[at] = min(self._free[at] + promise.bytes_per_s, self._capacities[at])
                 self._least_free = None
 
@@ -139,13 +129,7 @@ def transmission_s(size_bytes: float | Floats, bytes_per_s: Floats) -> Floats:
     return np.where(np.asarray(size_bytes) > 0, took_s, 0.0)
 
 
-# The flow list (IV-C, Fig. 4b): real flows with what they were promised, and virtual flows.
-#
-# A virtual flow is the edge of a task that was put beside its only predecessor: it has no
-# bandwidth, and the task may be moved until it starts.  Between two servers there is one flow for
-# each task, which carries all that the task reads there.
-
-
+# The flow list ------------------------------------------------------------------------------------
 class VirtualFlow(NamedTuple):
     """The edge into a task that is on the server of its head."""
 
@@ -161,50 +145,40 @@ class FlowList:
         self._switches = switches
         self._servers = servers
         #: {task: {server from which it reads: what was promised}}
-        self._real: dict[TaskId, dict[int, Promise]] = {}
-        self._virtual: dict[TaskId, VirtualFlow] = {}
+        self.real: dict[TaskId, dict[int, Promise]] = {}
+        self.virtual: dict[TaskId, VirtualFlow] = {}
         self.virtual_execution_s: Counter[float] = Counter()  #: {C: virtual flows to such tasks}
-
-    @property
-    def real(self) -> int:
-        """Number of real flows."""
-        return sum([len(flows) for flows in self._real.values()])
-
-    @property
-    def virtual(self) -> int:
-        """Number of virtual flows."""
-        return len(self._virtual)
 
     def insert_real(self, task: TaskId, src: int, dst: int) -> None:
         """A flow to a task; it is promised all that is free on its path, unless it was before."""
-        if src != dst and src not in self._real.get(task, {}):
+        if src != dst and src not in self.real.get(task, {}):
             rack = self._servers.rack
             promise = self._switches.promise(int(rack[src]), int(rack[dst]))
-            self._real.setdefault(task, {})[src] = promise
+            self.real.setdefault(task, {})[src] = promise
 
     def insert_virtual(self, flow: VirtualFlow) -> None:
         """A flow without bandwidth."""
-        self._virtual[flow.tail.task.id] = flow
+        self.virtual[flow.tail.task.id] = flow
         self.virtual_execution_s[flow.tail.execution_s] += 1
 
     def ended(self, task: TaskId, src: int) -> None:
         """A real flow has ended: what it was promised is free."""
-        flows = self._real.get(task, {})
+        flows = self.real.get(task, {})
         promise = flows.pop(src, None)
         if promise is not None:
             self._switches.give_back(promise)
             if not flows:
-                del self._real[task]
+                del self.real[task]
 
     def forget(self, task: TaskId) -> None:
         """All flows to a task are gone, as it starts or is put elsewhere."""
-        flow = self._virtual.pop(task, None)
+        flow = self.virtual.pop(task, None)
         if flow is not None:
             execution_s = flow.tail.execution_s
             self.virtual_execution_s[execution_s] -= 1
             if not self.virtual_execution_s[execution_s]:
                 del self.virtual_execution_s[execution_s]
-        for promise in self._real.pop(task, {}).values():
+        for promise in self.real.pop(task, {}).values():
             self._switches.give_back(promise)
 
     def virtual_to(self, server: int) -> Iterator[tuple[VirtualFlow, float]]:
@@ -217,6 +191,6 @@ class FlowList:
             if not entry.ready:
                 continue
             before_s -= entry.execution_s
-            flow = self._virtual.get(name)
+            flow = self.virtual.get(name)
             if flow is not None:
                 yield flow, before_s

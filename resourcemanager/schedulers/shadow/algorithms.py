@@ -1,4 +1,4 @@
-"""What a shuffle loads the racks' links with, and how unequally (section 3).
+"""Shadow's sections as numbers: 3, what a shuffle loads links with; 4.2, 5.2 and 4.3, duplicates.
 
     o_i, O_j    output of map i; of all maps in rack j
     h_j, t      reduces in rack j; in all
@@ -6,8 +6,27 @@
     down_j      (O - O_j) h_j / t          (7)
     Skew        max / min of all of these  (10)
 
-Left open there, chosen here: links without load do not count in Skew ("we only consider the links
-in use", Fig. 5).  With o_i = 1, and times t, these are section 4.2's numbers of transfers.
+    T_m = max(max_j (D_j / B_j + R_j), T)   (11)  j: the chosen duplicates that have not ended
+    T_s = max_i S_i / B_i                   (12)  i: racks
+    T_t = T_m + T_s                         (13)
+
+T is when the last original ended: then the outputs and times of all originals are known, and a
+duplicate takes what its original took, after it has read its input from another rack.
+
+Left open there, chosen here:
+
+* Links without load do not count in Skew ("we only consider the links in use", Fig. 5).  With o_i =
+  1, and times t, the loads are section 4.2's numbers of transfers.
+* In Algorithm 1 ``max`` and ``min`` are taken anew before each test: with those of the round
+  before, as printed, {4, 1, 1} ends after one duplicate (3 - 2 is not above 1), against Fig. 6.
+  There are at most ``threshold`` duplicates, not one more, and none if the racks are balanced from
+  the beginning.  Of racks with as many maps the first goes first.
+* D_j / B_j + R_j runs from when the duplicate was launched.  Late duplicates are considered one by
+  one, the one that should end first before the others, and one is chosen if T_t strictly drops: not
+  always the best of all 2^N choices.  S_i is what the maps of rack i send to reduces in other
+  racks, and B_i all of the rack's uplink.
+
+Never here: which of a rack's maps is duplicated; see ``scheduler``.
 """
 
 from __future__ import annotations
@@ -24,6 +43,7 @@ from railyard.netemu.model.links import fill, stack
 from railyard.netemu.model.network import Network
 
 
+# Loads (3) ----------------------------------------------------------------------------------------
 class Loads(NamedTuple):
     """Of the links of each rack, [racks], in the unit of the outputs."""
 
@@ -53,16 +73,7 @@ def link_loads(outputs: Sequence[float], reduces: Sequence[int]) -> Loads:
     return Loads(up, down)
 
 
-# Task duplication (section 4.2, Algorithm 1): from which rack to which maps are duplicated.
-#
-# Left open there, chosen here.  ``max`` and ``min`` are taken anew before each test: with those of
-# the round before, as printed, {4, 1, 1} ends after one duplicate (3 - 2 is not above 1), against
-# Fig. 6.  There are at most ``threshold`` duplicates, not one more, and none if the racks are
-# balanced from the beginning.  Of racks with as many maps the first goes first.
-#
-# Never here: which of the rack's maps is duplicated; see ``scheduler``.
-
-
+# Task duplication (4.2) ---------------------------------------------------------------------------
 class Duplicate(NamedTuple):
     """A map of one rack gets a duplicate in another; by their numbers."""
 
@@ -90,19 +101,17 @@ def duplicates(maps: Sequence[int], threshold: int) -> list[Duplicate]:
     return found
 
 
-# The bandwidth that a duplicate reads its input with (section 5.2, Fig. 9).
-#
-# "We first find the most critical link", its transfers share it equally, what they use of other
-# links is taken off, and so on: max-min fair shares, as ``netemu.schedulers.filling`` computes
-# them.
-
-
+# Bandwidth (5.2, Fig. 9) --------------------------------------------------------------------------
 #: (The node that sends, the node that reads)
 Transfer = tuple[NodeId, NodeId]
 
 
 def available_bytes_per_s(transfers: Sequence[Transfer], network: Network) -> list[float]:
-    """B of each transfer, bytes/s, if all are under way together; inf within a node."""
+    """B of each transfer, bytes/s, if all are under way together; inf within a node.
+
+    "We first find the most critical link", its transfers share it equally, what they use of other
+    links is taken off, and so on: max-min fair shares.
+    """
     if not transfers:
         return []
     unlimited = len(network.capacities)  # fills up short paths
@@ -119,21 +128,7 @@ def uplinks_bytes_per_s(network: Network, racks: Sequence[str]) -> list[float]:
     return [float(network.capacities[link]) for link in up if link is not None]
 
 
-# Task selection (section 4.3): which duplicates that end late are worth waiting for.
-#
-#     T_m = max(max_j (D_j / B_j + R_j), T)   (11)  j: the chosen duplicates that have not ended
-#     T_s = max_i S_i / B_i                   (12)  i: racks
-#     T_t = T_m + T_s                         (13)
-#
-# T is when the last original ended: then the outputs and times of all originals are known, and a
-# duplicate takes what its original took, after it has read its input from another rack.
-#
-# Left open there, chosen here.  D_j / B_j + R_j runs from when the duplicate was launched.  Late
-# duplicates are considered one by one, the one that should end first before the others, and one is
-# chosen if T_t strictly drops: not always the best of all 2^N choices.  S_i is what the maps of
-# rack i send to reduces in other racks, and B_i all of the rack's uplink.
-
-
+# Task selection (4.3) -----------------------------------------------------------------------------
 class LateDuplicate(NamedTuple):
     """A duplicate that has not ended at T, as its original has."""
 

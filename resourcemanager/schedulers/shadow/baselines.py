@@ -1,12 +1,24 @@
-"""Even: as many maps in each rack, wherever their input is; a baseline of Shadow's.
+"""Shadow's baselines: KMN and Even.
 
-Source: Wu et al., IEEE Transactions on Big Data 2019, section 6.1 and Fig. 12: "simply distributes
-the same number of tasks to different racks without considering data locality".
+Source: Wu et al., IEEE Transactions on Big Data 2019.
 
-Left open there, chosen here.  Maps are dealt to the racks in which the job may have slots, one by
-one, and start in the order of their numbers.  A job that is offered no slot in a rack that is to
-have more waits for a while, then takes any.  Reduces are as under Shadow, so that the two differ in
-maps only.
+``even`` (6.1 and Fig. 12) "simply distributes the same number of tasks to different racks without
+considering data locality".  Left open there, chosen here: maps are dealt to the racks in which the
+job may have slots, one by one, and start in the order of their numbers.  A job that is offered no
+slot in a rack that is to have more waits for a while, then takes any.  Reduces are as under Shadow,
+so that the two differ in maps only.
+
+``kmn`` is Venkataraman et al., "The Power of Choice in Data-Aware Cluster Scheduling", OSDI 2014,
+as Shadow's authors describe and compare with it (2.2 and 6.3): a few more maps than are needed, and
+of their outputs those that load the links alike.  Of a job that needs K of its maps
+(``StagePlan.needed``), M = 1.15 K are launched, and any K of them with the least skew count.  A job
+that needs all K has duplicates of 15 % of them, in random racks; of each pair the output with which
+the skew is least counts.  Left open there, chosen here: which maps get duplicates is drawn;
+duplicates are launched and wait for slots as Shadow's are.  Outputs are chosen once all maps have
+ended.  Skew is that of section 3 with equal outputs; of equal choices, the one with the least load
+on the busiest link.  Finding the best is not said to be quick: outputs are dropped one by one, and
+duplicates preferred one by one, whichever helps most.  Maps wait for their rack, reduces run round
+robin over racks that hold maps, which is KMN's own rule.
 """
 
 from __future__ import annotations
@@ -38,17 +50,17 @@ from railyard.resourcemanager.schedulers.shadow.pairs import Pairs, Wave
 from railyard.resourcemanager.schedulers.shadow.reduces import (
     TURN,
     RackTurns,
+    ReducesInTurn,
     RoundRobinReduces,
-    deal,
-    map_racks,
     next_reduce,
-    round_robin,
+    reduces_in,
     tasks_by_rack,
-    usable_racks,
 )
 from railyard.resourcemanager.schedulers.shadow.scheduler import HADOOP, RACK_WAIT_ONLY
+from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
 
 
+# Even --------------------------------------------------------------------------------------------
 class EvenConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings "even.*"."""
 
@@ -65,10 +77,10 @@ class EvenTurns(RackTurns):
     def order_of(self, stage: StageView) -> list[RackId]:
         if stage.reads:
             return super().order_of(stage)
-        return list(usable_racks(self.cluster, stage.job))
+        return list(racks_with_slots(self.cluster, stage.job.avoid))
 
 
-class EvenTasks(TaskPolicy):
+class EvenTasks(ReducesInTurn):
     """Answers "tasks"."""
 
     Config = EvenConfig
@@ -76,29 +88,20 @@ class EvenTasks(TaskPolicy):
 
     def __init__(self, config: EvenConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._turns = EvenTurns(cluster, config.rack_wait_s)
-        self.parts = (self._turns,)
+        self.turns = EvenTurns(cluster, config.rack_wait_s)
+        self.parts = (self.turns,)
 
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        rerun = job.next_rerun()
-        if rerun is not None:
-            return Place(rerun, RERUN)
-        reduce = next_reduce(job, slot, self._turns, now_s)
-        if isinstance(reduce, Place):
-            return reduce
+    def offer_map(self, job: JobView, slot: SlotView, now_s: float, reduce: Decision) -> Decision:
         waiting = [s for s in job.stages.values() if not s.reads and s.pending.count]
         for stage in waiting:
-            if self._turns.is_turn(stage, slot):
+            if self.turns.is_turn(stage, slot):
                 return self._first(stage, TURN)
         if not waiting:
             return reduce
-        until_s = self._turns.until_s(job)
+        until_s = self.turns.until_s(job)
         if now_s >= until_s:
             return self._first(waiting[0], f"no slot where it was its turn until {until_s:g} s")
         return Wait("its maps are for other racks", until_s=until_s)
-
-    def planned(self, task: TaskView) -> str:
-        return self._turns.planned(task.stage)
 
     def _first(self, stage: StageView, why: str) -> Place:
         index = stage.pending.first()
@@ -115,22 +118,7 @@ EVEN = Recipe(
 )
 
 
-# KMN: a few more maps than are needed, and of their outputs those that load the links alike.
-#
-# Source: Venkataraman et al., "The Power of Choice in Data-Aware Cluster Scheduling", OSDI 2014, as
-# Shadow's authors describe and compare with it (Wu et al., IEEE Transactions on Big Data 2019, 2.2
-# and 6.3).  Of a job that needs K of its maps (``StagePlan.needed``), M = 1.15 K are launched, and
-# any K of them with the least skew count.  A job that needs all K has duplicates of 15 % of them,
-# in random racks; of each pair the output with which the skew is least counts.
-#
-# Left open there, chosen here.  Which maps get duplicates is drawn; duplicates are launched and
-# wait for slots as Shadow's are.  Outputs are chosen once all maps have ended.  Skew is that of
-# section 3 with equal outputs; of equal choices, the one with the least load on the busiest link.
-# Finding the best is not said to be quick: outputs are dropped one by one, and duplicates preferred
-# one by one, whichever helps most.  Maps wait for their rack, reduces run round robin over racks
-# that hold maps, which is KMN's own rule.
-
-
+# KMN ----------------------------------------------------------------------------------------------
 #: Rounds over all pairs until no choice changes; it hardly ever takes more than three.
 _ROUNDS_MAX = 10
 
@@ -162,8 +150,6 @@ class Kmn(Pairs, TaskPolicy):
         self._extra = config.extra
         self._tasks = RoundRobinReduces(waits, cluster)
         self.parts = (*self.parts, self._tasks)
-        self._racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
-        self._number = {rack: number for number, rack in enumerate(self._racks)}
         self._sampled: dict[StageId, StageView] = {}  #: some of their maps are enough; to look at
 
     # Any K of M ----------------------------------------------------------------------------------
@@ -196,7 +182,7 @@ class Kmn(Pairs, TaskPolicy):
             return
         kept = [task for task in stage.tasks if task.state == "kept"]
         wanted = stage.needed - stage.done
-        racks = [self._number[task.kept[0].node.rack] for task in kept]
+        racks = [self.number[task.kept[0].node.rack] for task in kept]
         for at in least_skewed(racks, wanted, self._reduces(stage)):
             yield Take(kept[at].kept[0], why="one of the K with the least skew")
 
@@ -212,37 +198,30 @@ class Kmn(Pairs, TaskPolicy):
     def original(self, candidates: list[TaskView], rack: RackId) -> tuple[TaskView, bool]:
         return self.cluster.random.choice(candidates), False
 
-    def keeps(self, task: TaskView) -> bool:
-        if _is_sampled(task.stage):
-            return not task.stage.complete
-        return self.pair_of(task) is not None
+    def first_counts(self, task: TaskView) -> bool:
+        sampled = _is_sampled(task.stage)
+        return task.stage.complete if sampled else super().first_counts(task)
 
     def choose(self, wave: Wave) -> Iterable[AttemptView]:
         stage = wave.stage
         if stage.pending.count or stage.running or not wave.pairs:
             return
         pairs = list(wave.pairs.values())
-        maps = [0] * len(self._racks)
+        maps = [0] * len(self.racks)
         for rack, count in tasks_by_rack(stage).items():
-            maps[self._number[rack]] += count
+            maps[self.number[rack]] += count
         both = []
         for pair in pairs:
-            counted = self._number[pair.task.kept[-1].node.rack]
+            counted = self.number[pair.task.kept[-1].node.rack]
             maps[counted] -= 1
-            both.append([self._number[attempt.node.rack] for attempt in pair.task.kept])
+            both.append([self.number[attempt.node.rack] for attempt in pair.task.kept])
         for pair, at in zip(pairs, prefer(maps, both, self._reduces(stage)), strict=True):
             yield pair.task.kept[at]
 
     def _reduces(self, stage: StageView) -> list[int]:
         """h: reduces in each rack of the topology, those to come dealt as they will be."""
-        found = [0] * len(self._racks)
-        for reader in stage.readers:
-            held = tasks_by_rack(reader)
-            order = round_robin(map_racks(reader, self._racks))
-            rest = deal(order, held, reader.pending.count)
-            for number, rack in enumerate(self._racks):
-                found[number] += held[rack] + rest.get(rack, 0)
-        return found
+        readers = [reduces_in(reader, self.racks) for reader in stage.readers]
+        return [sum(here) for here in zip(*readers, strict=True)] or [0] * len(self.racks)
 
     # What happens --------------------------------------------------------------------------------
     def attempt_ended(self, attempt: AttemptView) -> None:

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import msgspec
 
-from railyard.cluster.ids import NodeId, RackId, StageId, TaskId
+from railyard.cluster.ids import RackId, StageId, TaskId
 from railyard.resourcemanager.interface.decisions import Copy, Proposal, Take
 from railyard.resourcemanager.interface.policies import CopyPolicy, Policy
 from railyard.resourcemanager.interface.speculation import Late, Speculation, SpeculationConfig
@@ -32,7 +32,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.shadow.algorithms import Duplicate
-from railyard.resourcemanager.schedulers.shadow.reduces import usable_racks
+from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
 
 
 @dataclass(eq=False)
@@ -76,31 +76,6 @@ class Wave:
         return self.stage.running == sum(pair.task.state == "running" for pair in alone)
 
 
-class FreeSlots:
-    """The nodes with free slots, by rack, while copies are proposed one by one."""
-
-    def __init__(self, cluster: ClusterView) -> None:
-        self._by_rack: dict[RackId, list[SlotView]] = {}
-        for node in cluster.free_nodes():
-            self._by_rack.setdefault(node.rack, []).append(node)
-
-    def find(self, rack: RackId, task: TaskView) -> SlotView | None:
-        """A node of the rack for a copy; one with the task's input goes before others."""
-        beside = [attempt.node.id for attempt in task.live]
-        nodes = self._by_rack.get(rack, ())
-        usable = [
-            node
-            for node in nodes
-            if node.free and node.id not in task.stage.job.avoid and node.id not in beside
-        ]
-        inputs = task.input.nodes
-        return min(usable, key=lambda node: node.id not in inputs, default=None)
-
-    def has(self, rack: RackId) -> bool:
-        """Whether any slot of the rack is free."""
-        return any(node.free for node in self._by_rack.get(rack, ()))
-
-
 class Pairs(CopyPolicy):
     """Base of copies policies that duplicate maps in their last wave."""
 
@@ -112,7 +87,9 @@ class Pairs(CopyPolicy):
         super().__init__(config, cluster)
         if speculation.on:
             self.parts = (Late(speculation, cluster, self._is_run_twice),)
-        self._waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
+        self.racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
+        self.number = {rack: number for number, rack in enumerate(self.racks)}
+        self.waves: dict[StageId, Wave] = {}  #: those that want duplicates, or had some
         self._duplicated: dict[TaskId, None] = {}  #: of jobs that run
         self._last: dict[StageId, StageView] = {}  #: their last map was just scheduled
         self._touched: dict[StageId, Wave] = {}  #: attempts of theirs have ended
@@ -133,10 +110,6 @@ class Pairs(CopyPolicy):
         """Attempts whose kept output is to count; asked after an attempt of the wave has ended."""
         raise NotImplementedError
 
-    def keeps(self, task: TaskView) -> bool:
-        """Whether the output of an attempt that has just succeeded is kept."""
-        raise NotImplementedError
-
     # Duplicates ----------------------------------------------------------------------------------
     def is_duplicated(self, task: TaskView) -> bool:
         """Whether a task has, or had, a duplicate."""
@@ -148,15 +121,11 @@ class Pairs(CopyPolicy):
         return self.is_duplicated(task) and not (pair and pair.was_moved)
 
     def first_counts(self, task: TaskView) -> bool:
-        return not self.keeps(task)
-
-    def waves(self) -> Iterable[Wave]:
-        """Last waves of stages of jobs that run."""
-        return self._waves.values()
+        return self.pair_of(task) is None
 
     def pair_of(self, task: TaskView) -> Pair | None:
         """The task's two attempts, if both are there or to be chosen from."""
-        wave = self._waves.get(task.stage.id)
+        wave = self.waves.get(task.stage.id)
         return None if wave is None else wave.pairs.get(task.id)
 
     def propose(self) -> Iterable[Proposal]:
@@ -176,17 +145,17 @@ class Pairs(CopyPolicy):
                 yield Take(attempt, why="its output was chosen")
         if self._slot_freed or last:
             self._slot_freed = False
-            for wave in list(self._waves.values()):
+            for wave in list(self.waves.values()):
                 yield from self._launch(wave)
                 if not (wave.wanted or wave.duplicates):
-                    self._waves.pop(wave.stage.id, None)
+                    self.waves.pop(wave.stage.id, None)
 
     def _begin(self, stage: StageView) -> Wave:
         """All maps of a stage are scheduled: which duplicates are wanted?"""
-        racks = list(usable_racks(self.cluster, stage.job))
-        wave = self._waves.get(stage.id)
+        racks = list(racks_with_slots(self.cluster, stage.job.avoid))
+        wave = self.waves.get(stage.id)
         if wave is None:
-            wave = self._waves[stage.id] = Wave(stage, racks)
+            wave = self.waves[stage.id] = Wave(stage, racks)
         wave.racks = racks
         _forget_broken(wave)
         wave.wanted = self.wanted(wave, self._maps(wave))
@@ -211,19 +180,19 @@ class Pairs(CopyPolicy):
         if wave.originals_ended:
             wave.wanted = []
             return
-        free = FreeSlots(self.cluster)
         candidates = self._candidates(wave)
         waiting = []
         for heavy, light in wave.wanted:
             from_rack, rack = wave.racks[heavy], wave.racks[light]
-            if not free.has(rack):
+            free = [node for node in self.cluster.free_nodes() if node.rack == rack]
+            if not free:
                 waiting.append(Duplicate(heavy, light))
                 continue
             here = candidates.get(from_rack, [])
             if not here:
                 continue  # all of the rack's are done, or duplicated
             task, replaces = self.original(here, rack)
-            node = free.find(rack, task)
+            node = _node_for_copy(task, free)
             if node is None:
                 waiting.append(Duplicate(heavy, light))
                 continue
@@ -264,17 +233,17 @@ class Pairs(CopyPolicy):
             self.quiet = False
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        if not self._waves:
+        if not self.waves:
             return
         self._wake()
-        wave = self._waves.get(attempt.task.stage.id)
+        wave = self.waves.get(attempt.task.stage.id)
         if wave is not None:
             self._touched[attempt.task.stage.id] = wave
 
     def task_done(self, task: TaskView) -> None:
-        if not self._waves:
+        if not self.waves:
             return
-        wave = self._waves.get(task.stage.id)
+        wave = self.waves.get(task.stage.id)
         pair = None if wave is None else wave.pairs.pop(task.id, None)
         if pair is not None and task.winner is pair.duplicate:
             self._won += 1
@@ -283,7 +252,7 @@ class Pairs(CopyPolicy):
         for stage in job.stages.values():
             self._last.pop(stage.id, None)
             self._touched.pop(stage.id, None)
-            if self._waves.pop(stage.id, None) is not None:
+            if self.waves.pop(stage.id, None) is not None:
                 for task in stage.tasks:
                     self._duplicated.pop(task.id, None)
 
@@ -295,7 +264,7 @@ class Pairs(CopyPolicy):
 
     def _wake(self) -> None:
         """There may be a slot for a duplicate."""
-        if self._waves:
+        if self.waves:
             self._slot_freed, self.quiet = True, False
 
     def figures(self) -> Mapping[str, float]:
@@ -309,7 +278,8 @@ def _forget_broken(wave: Wave) -> None:
             del wave.pairs[name]
 
 
-def alive(nodes: Iterable[NodeId], cluster: ClusterView) -> list[NodeId]:
-    """Those of the nodes that are alive."""
-    known = cluster.nodes
-    return [node for node in nodes if node in known and known[node].alive]
+def _node_for_copy(task: TaskView, free: Iterable[SlotView]) -> SlotView | None:
+    """A node for a copy, of some with free slots; one with the task's input goes first."""
+    not_on = [*task.stage.job.avoid, *(attempt.node.id for attempt in task.live)]
+    usable = [node for node in free if node.id not in not_on]
+    return min(usable, key=lambda node: node.id not in task.input.nodes, default=None)

@@ -27,7 +27,7 @@ from railyard.resourcemanager.interface.views import (
     TaskView,
 )
 from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
-from railyard.resourcemanager.schedulers.shared.sites import Plans
+from railyard.resourcemanager.schedulers.shared.sites import Plans, racks_with_slots
 
 #: Why a task starts in a rack.
 TURN = "it is the turn of its rack"
@@ -76,14 +76,14 @@ def tasks_by_rack(stage: StageView) -> Counter[RackId]:
     return found
 
 
-def usable_racks(cluster: ClusterView, job: JobView) -> dict[RackId, None]:
-    """Racks with slots that a job may have, in the topology's order."""
-    usable = {
-        node.rack
-        for node in cluster.nodes.values()
-        if node.alive and node.slots and node.id not in job.avoid
-    }
-    return {rack.id: None for rack in cluster.topology.rack_list() if rack.id in usable}
+def reduces_in(reader: StageView, racks: Sequence[RackId]) -> list[int]:
+    """h: the tasks of a stage that reads others in each rack, those to come dealt as they will be.
+
+    ``racks``: all racks of the topology.
+    """
+    held = tasks_by_rack(reader)
+    rest = deal(round_robin(map_racks(reader, racks)), held, reader.pending.count)
+    return [held[rack] + rest.get(rack, 0) for rack in racks]
 
 
 class RackTurns(Policy):
@@ -99,7 +99,7 @@ class RackTurns(Policy):
 
     def order_of(self, stage: StageView) -> list[RackId]:
         """The racks that get tasks of a stage, in order: here, those with maps (4.2)."""
-        return round_robin(map_racks(stage, usable_racks(self.cluster, stage.job)))
+        return round_robin(map_racks(stage, racks_with_slots(self.cluster, stage.job.avoid)))
 
     def is_turn(self, stage: StageView, slot: SlotView) -> bool:
         """Whether a task of a stage should start in this rack."""
@@ -119,7 +119,7 @@ class RackTurns(Policy):
         return self._waiting_since_s.setdefault(job.id, self.cluster.now_s) + self._wait_s
 
     def _deal(self, stage: StageView) -> dict[RackId, int]:
-        usable = usable_racks(self.cluster, stage.job)
+        usable = racks_with_slots(self.cluster, stage.job.avoid)
         order = [rack for rack in self.order_of(stage) if rack in usable] or list(usable)
         return deal(order, tasks_by_rack(stage), stage.pending.count)
 
@@ -139,7 +139,27 @@ class RackTurns(Policy):
         self._waiting_since_s.pop(job.id, None)
 
 
-class RoundRobinReduces(TaskPolicy):
+class ReducesInTurn(TaskPolicy):
+    """Answers "tasks": reduces round robin, maps as a class made of this answers ``offer_map``."""
+
+    turns: RackTurns
+
+    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
+        rerun = job.next_rerun()
+        if rerun is not None:
+            return Place(rerun, RERUN)
+        reduce = next_reduce(job, slot, self.turns, now_s)
+        return reduce if isinstance(reduce, Place) else self.offer_map(job, slot, now_s, reduce)
+
+    def offer_map(self, job: JobView, slot: SlotView, now_s: float, reduce: Decision) -> Decision:
+        """Run a map, or wait; ``reduce``: why no reduce takes the slot."""
+        raise NotImplementedError
+
+    def planned(self, task: TaskView) -> str:
+        return self.turns.planned(task.stage)
+
+
+class RoundRobinReduces(ReducesInTurn):
     """Answers "tasks": reduces round robin, maps by delay scheduling."""
 
     Config = DelayConfig
@@ -151,13 +171,7 @@ class RoundRobinReduces(TaskPolicy):
         self.turns = RackTurns(cluster, config.rack_wait_s)
         self.parts = (self._delay, self.turns)
 
-    def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
-        rerun = job.next_rerun()
-        if rerun is not None:
-            return Place(rerun, RERUN)
-        reduce = next_reduce(job, slot, self.turns, now_s)
-        if isinstance(reduce, Place):
-            return reduce
+    def offer_map(self, job: JobView, slot: SlotView, now_s: float, reduce: Decision) -> Decision:
         task, level = job.closest_pending_map(slot)
         if task is None:
             return reduce
@@ -167,9 +181,6 @@ class RoundRobinReduces(TaskPolicy):
             times_s = [time_s for time_s in (answer.until_s, reduce.until_s) if time_s is not None]
             return Wait(answer.reason, until_s=min(times_s))
         return answer
-
-    def planned(self, task: TaskView) -> str:
-        return self.turns.planned(task.stage)
 
 
 def next_reduce(job: JobView, slot: SlotView, turns: RackTurns, now_s: float) -> Decision:

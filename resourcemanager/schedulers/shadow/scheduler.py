@@ -1,4 +1,22 @@
-"""Settings "shadow.*", and what Shadow and its baselines have in common."""
+"""Shadow: duplicates of a few maps, so that the shuffle loads all racks' links alike.
+
+Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
+IEEE Transactions on Big Data 2019.  Sections 3, 4.2, 4.3 and the bandwidth of 5.2 are numbers in
+``algorithms``, the end of 4.2 is in ``reduces``.  Maps wait for their rack only, and slow tasks
+have copies as anywhere, but never those that Shadow has duplicated (5.2).
+
+Left open there, chosen here:
+
+* A duplicate that has replaced its original may have a copy: nobody runs beside it.
+* All racks in which the job may have slots count in Algorithm 1, those without maps too.  It takes
+  maps that run: of a job in several waves, those of the last (4.4).  If no slot of the light rack
+  is free, the duplicate waits for one until all originals have ended.  If a duplicate fails,
+  another one may not take its place before more maps of the stage are launched.
+* A read within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of
+  all duplicates in stages that have some running, and R is how long the original held its slot,
+  without its reads.  Where there is no original, R is the median of the maps that are done, and o
+  the mean.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +28,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from railyard.cluster.errors import require
-from railyard.cluster.ids import AttemptId, RackId, rack_of
+from railyard.cluster.ids import AttemptId, RackId
 from railyard.dfs.placement import nearest
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.interface.recipe import Option, Recipe
@@ -27,14 +45,9 @@ from railyard.resourcemanager.schedulers.shadow.algorithms import (
     select,
     uplinks_bytes_per_s,
 )
-from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave, alive
-from railyard.resourcemanager.schedulers.shadow.reduces import (
-    RoundRobinReduces,
-    deal,
-    map_racks,
-    round_robin,
-    tasks_by_rack,
-)
+from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave
+from railyard.resourcemanager.schedulers.shadow.reduces import RoundRobinReduces, reduces_in
+from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
 Selection = Literal["estimate", "first-counts"]
 #: Their Hadoop (5.1, 5.2): copies of slow tasks as in Hadoop 1.2.1, and reduces after 80 % of maps.
@@ -63,23 +76,6 @@ class ShadowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         require(0 <= share <= 1, "shadow.duplicates_max", share, "a share of the maps in [0, 1]")
 
 
-# Shadow: duplicates of a few maps, so that the shuffle loads all racks' links alike.
-#
-# Source: Wu et al., "Shadow: Exploiting the Power of Choice for Efficient Shuffling in MapReduce",
-# IEEE Transactions on Big Data 2019.  Section 4.2 is in ``duplication`` and ``reduces``, 4.3 in
-# ``selection``, the bandwidth of 5.2 in ``bandwidth``.  Maps wait for their rack only, and slow
-# tasks have copies as anywhere, but never those that Shadow has duplicated (5.2).
-#
-# Left open there, chosen here.  A duplicate that has replaced its original may have a copy: nobody
-# runs beside it.  All racks in which the job may have slots count in Algorithm 1, those without
-# maps too.  It takes maps that run: of a job in several waves, those of the last (4.4).  If no slot
-# of the light rack is free, the duplicate waits for one until all originals have ended.  If a
-# duplicate fails, another one may not take its place before more maps of the stage are launched.  A
-# read within a rack counts in D / B, too; the transfers that share links (Fig. 9) are those of all
-# duplicates in stages that have some running, and R is how long the original held its slot, without
-# its reads.  Where there is no original, R is the median of the maps that are done, and o the mean.
-
-
 class Shadow(Pairs):
     """Proposes duplicates, and takes outputs."""
 
@@ -92,8 +88,6 @@ class Shadow(Pairs):
         super().__init__(config, cluster, speculation)
         self._config = config
         self._network = cluster.topology.derived(Network)
-        self._racks: list[RackId] = [rack.id for rack in cluster.topology.rack_list()]
-        self._number = {rack: number for number, rack in enumerate(self._racks)}
         #: when duplicates that were chosen late should end
         self._predicted_s: dict[AttemptId, float] = {}
         #: figures: duplicates that replaced their original, that were taken outright; relative
@@ -107,15 +101,13 @@ class Shadow(Pairs):
 
     def original(self, candidates: list[TaskView], rack: RackId) -> tuple[TaskView, bool]:
         """A task with its input in the rack, too, which is moved there; else any."""
-        near = [task for task in candidates if rack in self._racks_with_input(task)]
+        alive = {task.id: nodes_alive(self.cluster, task.input.nodes) for task in candidates}
+        near = [task for task in candidates if any(n.rack == rack for n in alive[task.id])]
         self._replaced += bool(near)
         return self.cluster.random.choice(near or candidates), bool(near)
 
-    def keeps(self, task: TaskView) -> bool:
-        return self._config.selection == "estimate" and self.pair_of(task) is not None
-
-    def _racks_with_input(self, task: TaskView) -> list[RackId]:
-        return [rack_of(node) for node in alive(task.input.nodes, self.cluster)]
+    def first_counts(self, task: TaskView) -> bool:
+        return self._config.selection == "first-counts" or super().first_counts(task)
 
     # Task selection (4.3) ------------------------------------------------------------------------
     def choose(self, wave: Wave) -> Iterable[AttemptView]:
@@ -141,7 +133,7 @@ class Shadow(Pairs):
             of[LateDuplicate(end_s, *place, size, len(of))] = pair
         certain = [ends_s[pair.duplicate.id] for pair in wave.pairs.values() if pair not in late]
         shuffle = Shuffle(
-            outputs, self._sent_share(wave.stage), uplinks_bytes_per_s(self._network, self._racks)
+            outputs, self._sent_share(wave.stage), uplinks_bytes_per_s(self._network, self.racks)
         )
         for each in select(of, shuffle, max([self.cluster.now_s, *certain])):
             pair = of.pop(each)
@@ -165,11 +157,11 @@ class Shadow(Pairs):
     def _bandwidth(self) -> dict[AttemptId, float]:
         """B of each duplicate that reads from another node, as in Fig. 9."""
         transfers: dict[AttemptId, Transfer] = {}
-        for wave in self.waves():
+        for wave in self.waves.values():
             if any(duplicate.holds_slot for duplicate in wave.duplicates):
                 for duplicate in wave.duplicates:
                     node, inputs = duplicate.node.id, duplicate.task.input.nodes
-                    source = nearest(node, alive(inputs, self.cluster))
+                    source = nearest(node, [each.id for each in nodes_alive(self.cluster, inputs)])
                     if source is not None and source != node:
                         transfers[duplicate.id] = source, node
         shares = available_bytes_per_s(list(transfers.values()), self._network)
@@ -180,7 +172,7 @@ class Shadow(Pairs):
 
     def _outputs(self, wave: Wave) -> list[float]:
         """O of each rack of the topology, of the chosen tasks: originals, but where chosen."""
-        outputs = [0.0] * len(self._racks)
+        outputs = [0.0] * len(self.racks)
         unknown: list[int] = []
         known = 0
         for task in wave.stage.tasks:
@@ -201,18 +193,14 @@ class Shadow(Pairs):
 
     def _sent_share(self, stage: StageView) -> list[float]:
         """(t - h_i) / t of each rack, summed up over the stages that read."""
-        shares = [0.0] * len(self._racks)
+        shares = [0.0] * len(self.racks)
         for reader in stage.readers:
-            held = tasks_by_rack(reader)
-            order = round_robin(map_racks(reader, self._racks))
-            rest = deal(order, held, reader.pending.count)
-            for number, rack in enumerate(self._racks):
-                here = held[rack] + rest.get(rack, 0)
+            for number, here in enumerate(reduces_in(reader, self.racks)):
                 shares[number] += (reader.size - here) / reader.size
         return shares
 
     def _rack(self, attempt: AttemptView) -> int:
-        return self._number[attempt.node.rack]
+        return self.number[attempt.node.rack]
 
     # Figures -------------------------------------------------------------------------------------
     def _count(self, pair: Pair) -> None:

@@ -1,5 +1,5 @@
-"""What several schedulers use: jobs that keep to some racks, racks as sites.
+"""What several schedulers use: racks as sites, jobs that keep to some racks, moves of blocks.
 
 Not here: a scheduler of its own, or what one scheduler alone needs.
-Open ``rackbound`` first.
+Open ``sites`` first.
 """

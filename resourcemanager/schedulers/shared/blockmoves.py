@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from railyard.cluster.ids import NodeId, RackId
 from railyard.cluster.messages import Split
 from railyard.resourcemanager.interface.decisions import MoveInput
 from railyard.resourcemanager.interface.policies import NoConfig, Policy
 from railyard.resourcemanager.interface.views import BlockView, ClusterView, SlotView, StageView
+from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
 #: A block of a file: the path, and its number.
 BlockKey = tuple[str, int]
@@ -28,7 +29,7 @@ _TRIES, _RETRY_S = 4, 1.0
 
 
 class BlockMoves(Policy):
-    """Has blocks moved; a block is ``coming`` until it is there, or can't be moved.
+    """Has blocks moved; a block is pending until it is there, or can't be moved.
 
     ``in_turn``: jobs take turns at each node that sends; otherwise first come, first served.
     """
@@ -36,15 +37,15 @@ class BlockMoves(Policy):
     def __init__(self, cluster: ClusterView, *, in_turn: bool = True) -> None:
         super().__init__(NoConfig(), cluster)
         self._in_turn = in_turn
-        self.moved = 0  #: blocks that were moved
-        self.moved_bytes = 0
+        self._moved = 0  #: blocks that were moved
+        self._moved_bytes = 0
         self._wanted: dict[BlockKey, RackId] = {}  #: where blocks are to come
         self._under_way: dict[BlockKey, NodeId] = {}  #: and the node that each leaves
-        self._leaving: Counter[NodeId] = Counter()  #: how many blocks leave a node now
+        self._sending: Counter[NodeId] = Counter()  #: how many blocks leave a node now
         #: {node: {job: its blocks there}}, the job that is next first
         self._queues: dict[NodeId, dict[str, deque[BlockKey]]] = {}
         self._tries: Counter[BlockKey] = Counter()
-        self._later: dict[BlockKey, tuple[float, str]] = {}  #: when to try them again, for whom
+        self._retries: dict[BlockKey, float] = {}  #: when to try them again
         self._placed: Counter[NodeId] = Counter()  #: blocks that were sent to a node
 
     # What is wanted ------------------------------------------------------------------------------
@@ -57,13 +58,13 @@ class BlockMoves(Policy):
         known = key in self._wanted
         self._wanted[key] = site
         if not known and key not in self._under_way:
-            self._enqueue(key, block, job)
+            self._enqueue(key, job)
 
     def forget(self) -> None:
         """Want nothing any more; moves under way end as they will."""
         self._wanted.clear()
         self._queues.clear()
-        self._later.clear()
+        self._retries.clear()
         self._tries.clear()
 
     def drop(self, keys: Iterable[BlockKey]) -> None:
@@ -71,9 +72,13 @@ class BlockMoves(Policy):
         for key in keys:
             self._settle(key)
 
-    def is_coming(self, key: BlockKey) -> bool:
+    def is_pending(self, key: BlockKey) -> bool:
         """Whether a block is wanted at a site and may still come."""
         return key in self._wanted
+
+    def totals(self) -> Mapping[str, float]:
+        """For the figures of whoever wants moves."""
+        return {"blocks_moved": self._moved, "blocks_moved_bytes": self._moved_bytes}
 
     # What is known of blocks ---------------------------------------------------------------------
     def block(self, key: BlockKey) -> BlockView | None:
@@ -84,14 +89,11 @@ class BlockMoves(Policy):
 
     def is_at(self, block: BlockView, site: RackId) -> bool:
         """Whether a living node of a site has the block."""
-        nodes = self.cluster.nodes
-        known = (nodes.get(node) for node in block.nodes)
-        return any(node is not None and node.alive and node.rack == site for node in known)
+        return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
         """The first living node with the block."""
-        nodes = self.cluster.nodes
-        return next((n for n in block.nodes if n in nodes and nodes[n].alive), None)
+        return next((node.id for node in nodes_alive(self.cluster, block.nodes)), None)
 
     def _target(self, site: RackId) -> NodeId | None:
         """The living node of a site that was sent the fewest blocks for its slots."""
@@ -103,16 +105,17 @@ class BlockMoves(Policy):
 
     # Proposals -----------------------------------------------------------------------------------
     def propose(self) -> Iterator[MoveInput]:
-        for key, (at_s, job) in list(self._later.items()):
+        for key, at_s in list(self._retries.items()):
             if at_s <= self.cluster.now_s:
-                del self._later[key]
-                self._try_again(key, job)
+                del self._retries[key]
+                if key in self._wanted:
+                    self._enqueue(key, "")
         for node in list(self._queues):
-            while self._leaving[node] < _AT_ONCE and (first := self._next(node)) is not None:
+            while self._sending[node] < _AT_ONCE and (first := self._next(node)) is not None:
                 yield from self._move(first, node)
 
     def wake_s(self) -> float | None:
-        times_s = (at_s for at_s, _ in self._later.values() if at_s > self.cluster.now_s)
+        times_s = (at_s for at_s in self._retries.values() if at_s > self.cluster.now_s)
         return min(times_s, default=None)
 
     def _move(self, key: BlockKey, node: NodeId) -> Iterator[MoveInput]:
@@ -124,7 +127,7 @@ class BlockMoves(Policy):
             self._settle(key)
             return
         self._under_way[key] = node
-        self._leaving[node] += 1
+        self._sending[node] += 1
         self._placed[target] += 1
         yield MoveInput(*key, target, why=f"wanted in {site}")
 
@@ -142,24 +145,18 @@ class BlockMoves(Policy):
             jobs[job] = blocks
         return key
 
-    def _enqueue(self, key: BlockKey, block: BlockView, job: str) -> None:
-        node = self._holder(block)
+    def _enqueue(self, key: BlockKey, job: str) -> None:
+        block = self.block(key)
+        node = None if block is None else self._holder(block)
         if node is None:
             self._settle(key)
         else:
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
-    def _try_again(self, key: BlockKey, job: str) -> None:
-        block = self.block(key)
-        if block is None:
-            self._settle(key)
-        elif key in self._wanted:
-            self._enqueue(key, block, job)
-
     def _settle(self, key: BlockKey) -> None:
         """A block is not waited for any more."""
         self._wanted.pop(key, None)
-        self._later.pop(key, None)
+        self._retries.pop(key, None)
         self._tries.pop(key, None)
 
     # What happens --------------------------------------------------------------------------------
@@ -167,13 +164,13 @@ class BlockMoves(Policy):
         key, moved = (path, block), self.block((path, block))
         self._ended(key)
         if moved is not None:
-            self.moved += 1
-            self.moved_bytes += moved.size_bytes
+            self._moved += 1
+            self._moved_bytes += moved.size_bytes
         site = self._wanted.get(key)
         if moved is None or site is None or self.is_at(moved, site):
             self._settle(key)
         else:  # it was sent elsewhere before
-            self._enqueue(key, moved, "")
+            self._enqueue(key, "")
 
     def input_not_moved(self, path: str, block: int) -> None:
         key = (path, block)
@@ -184,12 +181,12 @@ class BlockMoves(Policy):
                 self._settle(key)
             else:
                 wait_s = _RETRY_S * 2.0 ** (self._tries[key] - 1)
-                self._later[key] = (self.cluster.now_s + wait_s, "")
+                self._retries[key] = self.cluster.now_s + wait_s
 
     def _ended(self, key: BlockKey) -> None:
         node = self._under_way.pop(key, None)
         if node is not None:
-            self._leaving[node] -= 1
+            self._sending[node] -= 1
 
 
 def blocks_read(cluster: ClusterView, stage: StageView) -> dict[BlockKey, None]:

@@ -1,9 +1,31 @@
-"""The fair order of jobs of which some have a priority among themselves.
+"""Jobs that keep to some racks, as under Corral and ShuffleWatcher.
 
-Source: Li and Shen (Co-scheduler), section V, say that Corral is Fair where no job recurs; how jobs
-that do recur share the cluster with the others is left open there.  Chosen here: users are as under
-``fair``; a user's planned jobs together have the share that they would have one by one, so that
-other jobs lose nothing to them, and the highest priority among them takes it.
+Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
+reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
+priority; within its racks a job holds out for its data as in delay scheduling.  When most machines
+of its racks are lost, the job runs anywhere.  All other jobs are as under ``capacity``.
+
+Left open there, chosen here:
+
+* Jobs with a priority and jobs without share their queue.  Those with one hold the positions that
+  their ages give them, but the highest priority is at the first of these, and so on: planned jobs
+  take nothing from ad hoc ones, which are served as Yarn does (6.4).
+* Once enough machines are back, a job keeps to its racks again; machines that the job avoids, since
+  its attempts fail there, count as lost.  A map with its input in none of the racks does not wait,
+  as no slot would be nearer.
+* While tasks that they read are pending, reduces take at most ``reduce_share`` of the slots that
+  the job could have in its racks; as published systems leave that open, none: in a rack or two a
+  job's maps come in many waves, and a reduce that waits for them keeps others' maps from running.
+  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3 took 40 % longer, and lost to
+  ``capacity``.)
+* With ``work_conserving`` a slot that no job of its rack and no ad hoc job takes goes to the first
+  job without a free slot in its own racks.  Corral's paper can be read both ways: tasks are
+  constrained to R_j (3.1), which is a preference that the RM makes every effort to respect (5); "to
+  ensure work conservation during job execution", a job's allocation may change (4.1).
+* Where no job recurs, Corral is Fair, say Li and Shen (Co-scheduler), section V, and not how jobs
+  that do recur share the cluster with the others (``PlannedFair``): users are as under ``fair``; a
+  user's planned jobs together have the share that they would have one by one, so that other jobs
+  lose nothing to them, and the highest priority among them takes it.
 """
 
 from __future__ import annotations
@@ -35,30 +57,25 @@ from railyard.resourcemanager.schedulers.delay import DelayConfig, DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairConfig, FairOrder
 
 
-class PlannedFair(OrderPolicy):
-    """Answers "order" as a part of a scheduler that plans jobs.
+class PlannedFair(FairOrder):
+    """The fair order of jobs of which some have a priority among themselves.
 
     ``priority_of``: a job's place among the planned ones, the least first and no two alike; None =
     it is not planned.
     """
 
-    Config = FairConfig
-    section = "fair"
-
     def __init__(
         self, config: FairConfig, cluster: ClusterView, priority_of: Callable[[JobView], Any]
     ) -> None:
         super().__init__(config, cluster)
-        self._fair = FairOrder(config, cluster)
-        self.parts = (self._fair,)
         self._priority_of = priority_of
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         if among is None:
-            for user in self._fair.users():
+            for user in self.users():
                 yield from self._of_user([job for _, job in user.wanting])
         else:
-            jobs = self._fair.candidates(slot, among)  # users come one after the other
+            jobs = super().candidates(slot, among)  # users come one after the other
             for _, group in groupby(jobs, key=lambda job: (job.queue, job.user)):
                 yield from self._of_user(list(group))
 
@@ -81,37 +98,12 @@ class PlannedFair(OrderPolicy):
         yield from planned
         yield from richer
 
-    def why(self, job: JobView) -> str:
-        return self._fair.why(job)
-
     def wanting(self) -> list[JobView]:
         """All jobs that want slots, the most deserving user's first."""
-        return [job for user in self._fair.users() for _, job in user.wanting]
+        return [job for user in self.users() for _, job in user.wanting]
 
     def resort(self, queue: str) -> None:
         """Nothing: priorities are looked up whenever there is a slot."""
-
-
-# Jobs that keep to some racks, as under Corral and ShuffleWatcher.
-#
-# Source: Corral (Jalaparti et al., SIGCOMM 2015), sections 3.1 and 5.  A job's tasks, maps and
-# reduces, take slots in its racks only.  A slot goes to the job with that rack that has the highest
-# priority; within its racks a job holds out for its data as in delay scheduling.  When most
-# machines of its racks are lost, the job runs anywhere.  All other jobs are as under ``capacity``.
-# Left open there, chosen here: jobs with a priority and jobs without share their queue.  Those with
-# one hold the positions that their ages give them, but the highest priority is at the first of
-# these, and so on: planned jobs take nothing from ad hoc ones, which are served as Yarn does (6.4).
-# Once enough machines are back, a job keeps to its racks again; machines that the job avoids, since
-# its attempts fail there, count as lost.  A map with its input in none of the racks does not wait,
-# as no slot would be nearer.  While tasks that they read are pending, reduces take at most
-# ``reduce_share`` of the slots that the job could have in its racks; as published systems leave
-# that open, none: in a rack or two a job's maps come in many waves, and a reduce that waits for
-# them keeps others' maps from running.  (With Hadoop's ramp-up to a half, 200 jobs of Corral's W3
-# took 40 % longer, and lost to ``capacity``.) With ``work_conserving`` a slot that no job of its
-# rack and no ad hoc job takes goes to the first job without a free slot in its own racks.  Corral's
-# paper can be read both ways: tasks are constrained to R_j (3.1), which is a preference that the RM
-# makes every effort to respect (5); "to ensure work conservation during job execution", a job's
-# allocation may change (4.1).
 
 
 Priority = tuple[float, int]  #: the least goes first
@@ -160,7 +152,7 @@ class RackBoundConfig(CapacityConfig, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RackBound(OrderPolicy, TaskPolicy):
-    """Answers "order" and "tasks" as a part of a scheduler, which says who keeps to which racks.
+    """Answers "order" and "tasks"; a scheduler made of it says which jobs keep to which racks.
 
     ``fair``: all other jobs are as under ``fair``, with these settings, instead of ``capacity``.
     """
@@ -317,8 +309,7 @@ class RackBound(OrderPolicy, TaskPolicy):
             self.node_lost(node)
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):  # without slots, it is as good as lost
-            self.node_joined(node)
+        self.node_joined(node)  # without slots, it is as good as lost
 
     def node_lost(self, node: SlotView) -> None:
         self._lost[node.rack][node.id] = None

@@ -1,13 +1,12 @@
-"""How many slots the cluster has, for schedulers that plan with its size.
+"""Racks as schedulers that plan see them: their slots and links, and plans by rack.
 
-Those of lost nodes count, as they are expected back.
-
-Never here: how many slots are free; views say that.
+A site, as of schedulers of wide-area jobs, is a rack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -23,11 +22,23 @@ from railyard.resourcemanager.interface.views import (
     StageView,
     TaskView,
 )
-from railyard.resourcemanager.schedulers.tetrium.placement import Sites
+
+
+def racks_with_slots(cluster: ClusterView, avoid: Container[NodeId] = ()) -> dict[RackId, None]:
+    """Racks with slots on living nodes, but for nodes to avoid, in the topology's order."""
+    nodes = cluster.nodes.values()
+    found = {node.rack for node in nodes if node.alive and node.slots and node.id not in avoid}
+    return {rack.id: None for rack in cluster.topology.rack_list() if rack.id in found}
+
+
+def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]:
+    """Those of some nodes that are alive."""
+    known = cluster.nodes
+    return [known[node] for node in nodes if node in known and known[node].alive]
 
 
 class SlotCount:
-    """The slots of all nodes: as the topology states them, then as they change."""
+    """The slots of all nodes, lost ones too: as the topology states them, then as they change."""
 
     def __init__(self, topology: Topology) -> None:
         self._of = {node.id: node.slots for node in topology.nodes()}
@@ -40,9 +51,6 @@ class SlotCount:
         self._of[node.id] = node.slots
         self.total += more
         return more != 0
-
-
-# Plans of which rack runs how many tasks of a stage, while the same racks have slots.
 
 
 P = TypeVar("P")
@@ -84,11 +92,17 @@ class Plans(Policy, Generic[P]):
         return list(self.cluster.jobs.values()) if forgotten else ()
 
 
-# Sites as schedulers of wide-area jobs see them: a rack each, with its slots and its links.
-
-
 #: What an unlimited link is taken for: so fast that it is never the one to wait for.
 _UNLIMITED_BYTES_PER_S = 1e15
+
+
+@dataclass(frozen=True)
+class Sites:
+    """What each site has; three arrays [sites]."""
+
+    slots: Floats  #: S_x; 0 = no task can run there
+    up_bytes_per_s: Floats  #: U_x; 0 = nothing leaves
+    down_bytes_per_s: Floats  #: V_x; 0 = nothing comes
 
 
 class SiteView:
@@ -138,7 +152,7 @@ class SiteView:
             self._links = self._capacities("up"), self._capacities("down")
         return self._links
 
-    def look_at_links(self) -> tuple[bool, bool]:
+    def refresh_links(self) -> tuple[bool, bool]:
         """Links were observed to have changed; whether any site lost bandwidth, any gained some."""
         before, self._links = np.array(self.links()), None
         now = np.array(self.links())
@@ -151,17 +165,11 @@ class SiteView:
 
     def of(self, nodes: tuple[NodeId, ...]) -> int:
         """The site of the first of these nodes: where the primary replica is; -1 if none is."""
-        known = self._cluster.nodes
-        for node in nodes:
-            place: SlotView | None = known.get(node)
-            if place is not None and place.alive:
-                return self.number[place.rack]
-        return -1
+        return next(iter(self.all_of(nodes)), -1)
 
     def all_of(self, nodes: tuple[NodeId, ...]) -> tuple[int, ...]:
         """The sites of these nodes that are alive, each once."""
-        known = self._cluster.nodes
-        alive = (known[node] for node in nodes if node in known and known[node].alive)
+        alive = nodes_alive(self._cluster, nodes)
         return tuple(dict.fromkeys(self.number[node.rack] for node in alive))
 
     def nearest_to(self, slot: SlotView, tasks: Sequence[TaskView]) -> TaskView:

@@ -15,11 +15,14 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from railyard.netemu.model.arrays import Floats
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import placement
-from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Sites, Stage
+from railyard.resourcemanager.schedulers.tetrium.placement import Bounds, Plan, Stage, divided
 
 #: the tightest that HiGHS takes
 _TOLERANCE = 1e-10
+#: T_net and T_compute, as variables after the shares
+_NETWORK, _COMPUTE = 0, 1
 
 
 def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan | None:
@@ -33,21 +36,27 @@ def place_maps(sites: Sites, stage: Stage, wanted: Bounds | None = None) -> Plan
     program = _Program(np.where(possible, np.inf, 0.0), stage)
     rows = np.flatnonzero(remote & possible)
     weight = size / sites.up_bytes_per_s[source[rows]]
-    program.network(source[rows], rows, weight, count)  # (2)
+    none = np.zeros(count)
+    program.at_most(none, source[rows], rows, weight, _NETWORK)  # (2)
     weight = size / sites.down_bytes_per_s[target[rows]]
-    program.network(target[rows], rows, weight, count)  # (3)
+    program.at_most(none, target[rows], rows, weight, _NETWORK)  # (3)
     rows = np.flatnonzero(possible)
-    program.compute(target[rows], rows, stage.work_s / sites.slots[target[rows]], count)  # (4)
+    weight = stage.work_s / sites.slots[target[rows]]
+    program.at_most(none, target[rows], rows, weight, _COMPUTE)  # (4)
     every = np.arange(count * count)
-    program.equal(source, every, np.ones(len(every)), stage.held_bytes / size)  # (5)
+    program.equal(stage.held_bytes / size, source, every)  # (5)
     if wanted is not None:
-        program.at_most(target, every, np.ones(len(every)), wanted.most)
-        program.at_most(target, every, -np.ones(len(every)), -wanted.least)
-    moved = remote.astype(float)
-    found = program.solve(moved, stage.budget_bytes / size)
+        program.at_most(wanted.most, target, every, np.ones(len(every)))
+        program.at_most(-wanted.least, target, every, -np.ones(len(every)))
+    found = program.solve(remote.astype(float), stage.budget_bytes / size)
     if found is None:
         return None
-    return _maps_plan(sites, stage, found[0].reshape(count, count), found[1])
+    moved, in_budget = found[0].reshape(count, count), found[1]
+    away = (moved - np.diag(np.diag(moved))) * size
+    spent_s = placement.network_s(away.sum(axis=1), away.sum(axis=0), sites)
+    shares = moved.sum(axis=0)
+    compute_s = placement.compute_s(shares, stage, sites)
+    return Plan(shares, spent_s, compute_s, float(away.sum()), in_budget)
 
 
 def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
@@ -57,15 +66,15 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     program = _Program(np.where((sites.slots > 0) & comes, np.inf, 0.0), stage)
     leaves = sites.up_bytes_per_s > 0
     program.lower[~leaves & (held > 0)] = 1.0  # no byte may leave: all reduces run there
-    rows = np.flatnonzero(leaves)
-    times = held[rows] / sites.up_bytes_per_s[rows]
-    program.network(rows, rows, -times, len(every), -_spread(rows, times, len(every)))  # (7)
+    none, rows = np.zeros(len(every)), np.flatnonzero(leaves)
+    times = divided(held, sites.up_bytes_per_s)
+    program.at_most(-times, rows, rows, -times[rows], _NETWORK)  # (7)
     rows = np.flatnonzero(sites.down_bytes_per_s > 0)
     times = (size - held[rows]) / sites.down_bytes_per_s[rows]
-    program.network(rows, rows, times, len(every))  # (8)
+    program.at_most(none, rows, rows, times, _NETWORK)  # (8)
     rows = np.flatnonzero(sites.slots > 0)
-    program.compute(rows, rows, stage.work_s / sites.slots[rows], len(every))  # (9)
-    program.equal(np.zeros(len(every), int), every, np.ones(len(every)), np.ones(1))  # (10)
+    program.at_most(none, rows, rows, stage.work_s / sites.slots[rows], _COMPUTE)  # (9)
+    program.equal(np.ones(1), np.zeros(len(every), int), every)  # (10)
     found = program.solve(-held / size, (stage.budget_bytes - size) / size)
     if found is None:
         return None
@@ -75,7 +84,6 @@ def place_reduces(sites: Sites, stage: Stage) -> Plan | None:
     return Plan(shares, spent_s, placement.compute_s(shares, stage, sites), wan_bytes, in_budget)
 
 
-# Inside ----------------------------------------------------------------------------------------
 class _Program:
     """min T_net + T_compute; the variables are shares, then these two."""
 
@@ -87,26 +95,22 @@ class _Program:
         self._limits: list[Floats] = []
         self._equal: tuple[Any, Floats] | None = None
 
-    def network(
-        self, row: Any, column: Any, times_s: Floats, rows: int, limit: Floats | None = None
+    def at_most(
+        self, limit: Floats, row: Any, column: Any, weights: Floats, time: int | None = None
     ) -> None:
-        """T_net >= the sum of ``times_s`` x shares in each row, less ``-limit``."""
-        self._times(row, column, times_s, rows, self._count, limit)
-
-    def compute(self, row: Any, column: Any, times_s: Floats, rows: int) -> None:
-        """T_compute >= the sum of ``times_s`` x shares in each row."""
-        self._times(row, column, times_s, rows, self._count + 1, None)
-
-    def at_most(self, row: Any, column: Any, weights: Floats, limit: Floats) -> None:
-        """The weighted sum of shares in each row is at most ``limit``."""
+        """The weighted sum of shares in each row, less a time, is at most ``limit``."""
+        if time is not None:
+            rows = np.arange(len(limit))
+            row, column = np.append(row, rows), np.append(column, self._count + time + 0 * rows)
+            weights = np.append(weights, np.full(len(rows), -1.0))
         shape = (len(limit), self._count + 2)
         self._above.append(sparse.coo_array((weights, (row, column)), shape))
         self._limits.append(limit)
 
-    def equal(self, row: Any, column: Any, weights: Floats, to: Floats) -> None:
-        """The weighted sum of shares in each row is ``to``."""
+    def equal(self, to: Floats, row: Any, column: Any) -> None:
+        """The sum of shares in each row is ``to``."""
         shape = (len(to), self._count + 2)
-        self._equal = sparse.coo_array((weights, (row, column)), shape), to
+        self._equal = sparse.coo_array((np.ones(len(row)), (row, column)), shape), to
 
     def solve(self, wan: Floats, budget: float) -> tuple[Floats, bool] | None:
         """The shares, and whether ``wan`` x shares is within the budget; None if impossible."""
@@ -131,13 +135,8 @@ class _Program:
 
     def _minimise(self, costs: Floats) -> tuple[Floats, float] | None:
         assert self._equal is not None
-        bounds = np.stack(
-            (
-                np.concatenate((self.lower, [0, self._task_s])),
-                np.concatenate((self._upper, [np.inf] * 2)),
-            ),
-            axis=1,
-        )
+        lower = np.append(self.lower, [0.0, self._task_s])
+        bounds = np.column_stack((lower, np.append(self._upper, [np.inf, np.inf])))
         if (bounds[:, 0] > bounds[:, 1]).any():
             return None
         tolerances = {f"{kind}_feasibility_tolerance": _TOLERANCE for kind in ("primal", "dual")}
@@ -152,28 +151,3 @@ class _Program:
             options=tolerances,
         )
         return (found.x, float(found.fun)) if found.status == 0 else None
-
-    def _times(
-        self, row: Any, column: Any, times_s: Floats, rows: int, time: int, limit: Floats | None
-    ) -> None:
-        every = np.arange(rows)
-        values = np.concatenate((times_s, np.full(rows, -1.0)))
-        place = np.concatenate((row, every)), np.concatenate((column, np.full(rows, time)))
-        self._above.append(sparse.coo_array((values, place), (rows, self._count + 2)))
-        self._limits.append(np.zeros(rows) if limit is None else limit)
-
-
-def _maps_plan(sites: Sites, stage: Stage, moved: Floats, in_budget: bool) -> Plan:
-    """The plan of a matrix m_xy."""
-    away = (moved - np.diag(np.diag(moved))) * stage.size_bytes
-    spent_s = placement.network_s(away.sum(axis=1), away.sum(axis=0), sites)
-    shares = moved.sum(axis=0)
-    compute_s = placement.compute_s(shares, stage, sites)
-    return Plan(shares, spent_s, compute_s, float(away.sum()), in_budget)
-
-
-def _spread(rows: Any, values: Floats, count: int) -> Floats:
-    """[count], with ``values`` in these rows and 0 elsewhere."""
-    spread = np.zeros(count)
-    spread[rows] = values
-    return spread

@@ -1,9 +1,10 @@
-"""What is to be placed, and how: the paper's map stage (3.1) and reduce stage (3.2).
+"""Where a stage's tasks should run: the paper's map stage (3.1) and reduce stage (3.2).
 
 Both ask for the share a_x of a stage's tasks that runs at each site x, so that T_net + T_compute is
 least.  The core of the network is free of congestion, so T_net is that of the busiest uplink or
 downlink; computing goes in waves, T_compute = K max a_x / S_x with K = (seconds of a task) x
-(number of tasks).
+(number of tasks).  Here are the two problems, plans in whole tasks, and new assignments that change
+a few sites only (4.2); ``general`` and ``exact`` solve the problems.
 
 * No stage computes for less than one task takes: parts of waves count above one wave only.  [The
   paper's programs count them below, too, "with a sufficiently large number of tasks"; a stage of
@@ -25,15 +26,7 @@ from typing import Protocol
 import numpy as np
 
 from railyard.netemu.model.arrays import Floats, Numbers
-
-
-@dataclass(frozen=True)
-class Sites:
-    """What each site has; three arrays [sites]."""
-
-    slots: Floats  #: S_x; 0 = no task can run there
-    up_bytes_per_s: Floats  #: U_x; 0 = nothing leaves
-    down_bytes_per_s: Floats  #: V_x; 0 = nothing comes
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 
 
 @dataclass(frozen=True)
@@ -107,6 +100,13 @@ def sent_by_reduces_bytes(stage: Stage, shares: Floats) -> float:
     return float((stage.held_bytes * (1.0 - shares)).sum())
 
 
+def divided(these: Floats | float, by: Floats | Numbers, none: Floats | float = 0.0) -> Floats:
+    """``these`` / ``by``, and ``none`` where ``by`` is 0 [sites]."""
+    found: Floats = np.full(len(by), none)
+    np.divide(these, by, out=found, where=by > 0)
+    return found
+
+
 def network_s(sent: Floats, fetched: Floats, sites: Sites) -> float:
     """Seconds of the busiest link, for bytes that leave and reach each site [sites]."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,9 +124,7 @@ def compute_s(shares: Floats, stage: Stage, sites: Sites) -> float:
     return max(stage.task_s, float(stage.work_s * loads.max()))
 
 
-# Whole tasks: how many of a plan run at each site, and which of them read from where.
-
-
+# Whole tasks --------------------------------------------------------------------------------------
 #: A number that is whole but for rounding; solvers are better than this by far.
 _WHOLE = 1e-7
 
@@ -167,13 +165,10 @@ def _spread(numbers: Numbers) -> Numbers:
     return sites[np.argsort(places, kind="stable")]
 
 
-# A new assignment of tasks that changes a few sites only (4.2).
-#
+# A new assignment that changes a few sites only (4.2) --------------------------------------------
 # Telling all sites of a new assignment costs messages, so when a site loses slots or bandwidth, at
 # most k sites change.  f is the number of tasks assigned to each site, f* what would be ideal now;
 # f' has the same sum as both and should be near f*: Q = sqrt(sum (f'_i - f*_i)^2).
-
-
 def changed_at(before: Numbers, ideal: Numbers, k_sites: int) -> Numbers:
     """f' [sites], with at most ``k_sites`` numbers other than in ``before``: senders and receivers.
 

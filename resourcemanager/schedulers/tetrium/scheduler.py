@@ -1,7 +1,20 @@
-"""When the next scheduling instance is (4.1, and 5's batching of slots).
+"""Tetrium: at each scheduling instance, which jobs get how many slots at which sites.
 
-At once when tasks become ready or capacity has changed; when slots are freed, after ``batch`` of a
-recent task's duration, so that slots at several sites are free by then.
+Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018: here is section
+4.1 with 5's batches of slots, and 4.4, fairness against response time.  Of the others, 3.1, 3.2,
+4.2 and 4.3 are in ``placement``, 3.3 and 5's local slots in ``sitetasks``, 3.4 in ``stageplans``.
+A site is a rack.
+
+Left open there, chosen here:
+
+* A stage is planned with all slots of the sites, and as many of its tasks start as slots are free:
+  planned with the free ones only (``slots`` = "free", to the letter), nearly every plan is made for
+  a few sites where a slot happens to be free, and data leaves all others.  The assignment that a
+  loss of capacity leads to holds for what is left of the stage.
+* T of a job is that of its open stages together.
+* In 4.4, S* are all slots, and what a job holds counts.  Of the few that one instance has to give,
+  parts of less than a slot are all that there is: epsilon would change nothing.  Jobs that lack
+  some go first, so that what they leave goes to the others.
 """
 
 from __future__ import annotations
@@ -21,7 +34,6 @@ from railyard.cluster.units import format_count
 from railyard.netemu.model.arrays import Numbers
 from railyard.netemu.model.network import LinkState
 from railyard.resourcemanager.interface.decisions import Decision, Pass, Place
-from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import OrderPolicy, Policy, TaskPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import (
@@ -41,61 +53,70 @@ from railyard.resourcemanager.schedulers.tetrium.stageplans import LOSSES_S, Sta
 _RECENT = 50
 
 
+# Scheduling instances (4.1, 5) -------------------------------------------------------------------
 class Instances(Policy):
-    """The jobs that want slots, and when to look at them next."""
+    """The jobs that want slots, their stages' plans, and when to look at them next.
+
+    At once when tasks become ready or capacity has changed; when slots are freed, after ``batch``
+    of a recent task's duration, so that slots at several sites are free by then.
+    """
+
+    Config = TetriumConfig
+    section = TetriumConfig.section
+    uses_forecasts = True
+    uses_network = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._batch = config.batch
-        self.wanting: dict[JobId, JobView] = {}
+        self._config = config
+        self._sites = SiteView(cluster)
+        self._plans = StagePlans(config, cluster, self._sites)
+        self.parts = (self._plans,)
+        self._wanting: dict[JobId, JobView] = {}
         self._due_s: float | None = None  #: when the next instance is
         self._recent_s: deque[float] = deque(maxlen=_RECENT)  #: durations of tasks
 
-    def begins(self) -> bool:
+    def _begins(self) -> bool:
         """Whether an instance is due; it counts as begun then."""
-        if self._due_s is None or self.cluster.now_s < self._due_s or not self.wanting:
+        if self._due_s is None or self.cluster.now_s < self._due_s or not self._wanting:
             return False
         self._due_s = None
         return True
 
-    def at_once(self) -> None:
+    def _at_once(self) -> None:
         """Let the next instance be now."""
-        self.at_most_in(0.0)
+        self._at_most_in(0.0)
 
-    def at_most_in(self, seconds: float) -> None:
+    def _at_most_in(self, seconds: float) -> None:
         due_s = self.cluster.now_s + seconds
         self._due_s = due_s if self._due_s is None else min(self._due_s, due_s)
 
     # What happens --------------------------------------------------------------------------------
     def wake_s(self) -> float | None:
-        due_s = self._due_s if self.wanting else None
+        due_s = self._due_s if self._wanting else None
         return due_s if due_s is not None and due_s > self.cluster.now_s else None
 
     def job_wants(self, job: JobView) -> None:
-        self.wanting[job.id] = job
-        self.at_once()
+        self._wanting[job.id] = job
+        self._at_once()
 
     def job_rests(self, job: JobView) -> None:
-        self.wanting.pop(job.id, None)
+        self._wanting.pop(job.id, None)
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         if attempt.ended_s is not None:
             self._recent_s.append(attempt.ended_s - attempt.launched_s)
         recent_s = fmean(self._recent_s) if self._recent_s else 0.0
-        self.at_most_in(self._batch * recent_s)
+        self._at_most_in(self._config.batch * recent_s)
 
     def node_joined(self, node: SlotView) -> None:
-        self.at_once()
+        self._at_once()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
-        self.at_once()
+        self._at_once()
 
 
-# Whose turn it is: the job with the fewest remaining stages, then with the least time left (4.1).
-#
-# Left open there, chosen here: T of a job is that of its open stages together.
-
-
+# Whose turn it is (4.1) ---------------------------------------------------------------------------
 def by_remaining_time(
     jobs: Iterable[JobView], plans: StagePlans, free: Numbers, remaining: Remaining = "stages"
 ) -> Iterator[JobView]:
@@ -119,54 +140,33 @@ def by_remaining_time(
         yield from sorted(equal, key=lambda job: (times_s[job.id], job.submitted_s))
 
 
-class RemainingTimeOrder(OrderPolicy):
+class RemainingTimeOrder(Instances, OrderPolicy):
     """Answers "order", for tasks that others choose; sorted anew at each scheduling instance."""
-
-    Config = TetriumConfig
-    section = TetriumConfig.section
-    uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._remaining = config.remaining
-        self._sites = SiteView(cluster)
-        estimates = Estimates(cluster)
-        self._plans = StagePlans(config, cluster, self._sites, estimates)
-        self._instances = Instances(config, cluster)
-        self.parts = (estimates, self._plans, self._instances)
         self._place: dict[JobId, int] = {}  #: of each job in the order
 
     def reconsider(self) -> Iterable[JobView]:
-        if self._instances.begins():
-            wanting = self._instances.wanting.values()
+        if self._begins():
+            wanting = self._wanting.values()
             free = self._sites.free()
-            ordered = by_remaining_time(wanting, self._plans, free, self._remaining)
+            ordered = by_remaining_time(wanting, self._plans, free, self._config.remaining)
             self._place = {job.id: place for place, job in enumerate(ordered)}
         return ()
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
-        jobs = self._instances.wanting.values() if among is None else among
+        jobs = self._wanting.values() if among is None else among
         return sorted(jobs, key=lambda job: self._place.get(job.id, len(self._place)))
 
     def why(self, job: JobView) -> str:
         return f"{format_count(self._place.get(job.id, len(self._place)), 'job')} ahead"
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
-        self._sites.look_at_links()
+        self._sites.refresh_links()
 
 
-# Fairness against response time: how many slots each job may have (4.4).
-#
-# Every job is to have (1 - epsilon) of its fair part p of the slots, in proportion to its tasks
-# that are left.  A job that is served may take all but what the jobs not served yet lack. [As
-# printed, the cap is the sum of the others' parts, and (1 - epsilon) is missing where they are
-# defined: with epsilon = 1 nobody would get a slot.] Left open there, chosen here: S* are all
-# slots, and what a job holds counts.  Of the few that one instance has to give, parts of less than
-# a slot are all that there is: epsilon would change nothing. Jobs that lack some go first, so that
-# what they leave goes to the others.
-
-
+# Fairness (4.4) -----------------------------------------------------------------------------------
 #: Parts of slots are sums of fractions.
 _ROUNDING = 1e-9
 
@@ -179,7 +179,13 @@ class Claim(NamedTuple):
 
 
 class FairParts:
-    """The caps of one scheduling instance."""
+    """How many slots each job may have, at one scheduling instance.
+
+    Every job is to have (1 - epsilon) of its fair part p of the slots, in proportion to its tasks
+    that are left.  A job that is served may take all but what the jobs not served yet lack.  [As
+    printed, the cap is the sum of the others' parts, and (1 - epsilon) is missing where they are
+    defined: with epsilon = 1 nobody would get a slot.]
+    """
 
     def __init__(
         self, epsilon: float, slots: int, held: int, claims: Mapping[JobId, Claim]
@@ -190,65 +196,43 @@ class FairParts:
         lacks = {job: (each.held + each.pending) * part - each.held for job, each in claims.items()}
         #: slots that jobs lack which are yet to be served
         self.lacking = {job: slots for job, slots in lacks.items() if slots > _ROUNDING}
-        self._kept = sum(self.lacking.values())
+        self._lacking_slots = sum(self.lacking.values())
 
     def cap(self, job: JobId, free: int) -> int:
         """q: how many of the free slots this job, which is served now, may have; rounded up."""
-        self._kept -= self.lacking.pop(job, 0.0)
-        return max(0, ceil(free - self._kept - _ROUNDING))
+        self._lacking_slots -= self.lacking.pop(job, 0.0)
+        return max(0, ceil(free - self._lacking_slots - _ROUNDING))
 
 
-# Tetrium: at each scheduling instance, which jobs get how many slots at which sites.
-#
-# Source: Hung et al., "Wide-Area Analytics with Multiple Resources", EuroSys 2018, section 4.1.  Of
-# the others, 3.1 and 3.2 are in ``placement``, 3.3 and 5's local slots in ``sitetasks``, 4.1's
-# order of jobs in ``remainingtime``, 4.2 and 4.3 in ``stageplans``, 4.4 in ``sharing``, 5's batches
-# in ``instances``.  A site is a rack. Left open there, chosen here: a stage is planned with all
-# slots of the sites, and as many of its tasks start as slots are free: planned with the free ones
-# only (``slots`` = "free", to the letter), nearly every plan is made for a few sites where a slot
-# happens to be free, and data leaves all others.  The assignment that a loss of capacity leads to
-# holds for what is left of the stage.
-
-
+# The scheduler ------------------------------------------------------------------------------------
 #: {site: the tasks that start there}
 _Launches = dict[int, deque[TaskView]]
 
 
-class TetriumTasks(TaskPolicy):
+class TetriumTasks(Instances, TaskPolicy):
     """Answers "tasks": at each instance, those that a job's plans have for the slots that are free.
 
     Each job's are planned as if it got all of these slots; who gets them is the order's to say.
     """
 
-    Config = TetriumConfig
-    section = TetriumConfig.section
-    uses_forecasts = True
-    uses_network = True
-
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
-        self._config = config
-        self._sites = SiteView(cluster)
-        estimates = Estimates(cluster)
-        self._plans = StagePlans(config, cluster, self._sites, estimates)
-        self._instances = Instances(config, cluster)
-        self.parts = (estimates, self._plans, self._instances)
         #: what may start of each job, until the next event
         self._launches: dict[JobId, _Launches] = {}
 
     # The scheduling instance (4.1) ---------------------------------------------------------------
     def reconsider(self) -> Iterable[JobView]:
         self._launches = {}
-        if not self._instances.begins():
+        if not self._begins():
             return ()
         free = self._sites.free()
         if free.any():
             self._schedule(free)
-        return [self._instances.wanting[job] for job in self._launches]
+        return [self._wanting[job] for job in self._launches]
 
     def _schedule(self, free: Numbers) -> None:
         """Choose tasks for the free slots [sites]."""
-        for job in self._instances.wanting.values():
+        for job in self._wanting.values():
             self._choose(job, free.copy(), int(free.sum()))
 
     def _choose(self, job: JobView, free: Numbers, cap: int) -> None:
@@ -287,20 +271,21 @@ class TetriumTasks(TaskPolicy):
         self._capacity_lost()
 
     def slots_changed(self, node: SlotView, before: int) -> None:
+        super().slots_changed(node, before)
         if node.slots < before:
             self._capacity_lost()
 
     def links_observed(self, changed: Mapping[str, LinkState]) -> None:
-        lost, gained = self._sites.look_at_links()
+        lost, gained = self._sites.refresh_links()
         if lost:
             self._capacity_lost()
         elif gained:  # what was cut off may be read again
-            self._instances.at_once()
+            self._at_once()
 
     def _capacity_lost(self) -> None:
         """Stages that were assigned to sites are assigned anew, at ``k_sites`` of them."""
         self._plans.reassign()
-        self._instances.at_most_in(LOSSES_S)
+        self._at_most_in(LOSSES_S)
 
 
 class Tetrium(OrderPolicy, TetriumTasks):
@@ -308,7 +293,7 @@ class Tetrium(OrderPolicy, TetriumTasks):
 
     def _schedule(self, free: Numbers) -> None:
         """Give slots to the job with the least remaining time, then the next, as there are any."""
-        wanting, epsilon = self._instances.wanting, self._config.epsilon
+        wanting, epsilon = self._wanting, self._config.epsilon
         claims = {job.id: Claim(job.held, _pending(job)) for job in wanting.values()}
         parts = FairParts(epsilon, self.cluster.slots, self.cluster.held, claims)
         lacking = [wanting[job] for job in parts.lacking]
@@ -323,11 +308,11 @@ class Tetrium(OrderPolicy, TetriumTasks):
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         site = self._sites.number[slot.rack]
-        asked = self._instances.wanting if among is None else {job.id: job for job in among}
+        asked = self._wanting if among is None else {job.id: job for job in among}
         return [asked[job] for job, at in self._launches.items() if at.get(site) and job in asked]
 
     def why(self, job: JobView) -> str:
-        if job.id not in self._instances.wanting:
+        if job.id not in self._wanting:
             return "no task is ready for a slot"
         if job.id in self._launches:
             return "it got slots at this instance"

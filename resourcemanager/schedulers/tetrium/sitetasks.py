@@ -1,4 +1,10 @@
-"""Settings "tetrium.*"."""
+"""A stage's pending tasks by site, and which of them go first (3.3, and 5's share of local slots).
+
+The paper has one replica of all data.  Left open there, chosen here: maps whose input is at several
+sites are spread over these so that the busiest site has as few for each slot as replicas allow.
+They count anew as slots and maps change: what is left of a stage may run wherever it has a replica,
+without reading over links.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,7 @@ from railyard.cluster.ids import NodeId
 from railyard.netemu.model.arrays import Floats, Numbers
 from railyard.resourcemanager.interface.views import StageView, TaskView
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
-from railyard.resourcemanager.schedulers.tetrium.placement import tasks_between
+from railyard.resourcemanager.schedulers.tetrium.placement import divided, tasks_between
 
 MapOrder = Literal["remote-first", "local-first"]
 Remaining = Literal["stages", "time"]
@@ -59,16 +65,14 @@ class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         require(0 <= self.batch <= 10, f"{self.section}.batch", self.batch, "a number in [0, 10]")
 
 
-# At which site each pending map counts: one that holds its input.
-#
-# The paper has one replica of all data.  Left open there, chosen here: maps whose input is at
-# several sites are spread over these so that the busiest site has as few for each slot as replicas
-# allow. They count anew as slots and maps change: what is left of a stage may run wherever it has a
-# replica, without reading over links.
+#: {site: the tasks that start there}
+Launches = dict[int, list[TaskView]]
+#: {site of several nodes: {node: its free slots}}
+FreeNodes = Mapping[int, Mapping[NodeId, int]]
 
 
-class InputSites:
-    """The pending maps of a stage, by site."""
+class MapTasks:
+    """The pending maps of a stage, each at a site that holds its input."""
 
     def __init__(self, stage: StageView, sites: SiteView) -> None:
         #: [sites + 1] the numbers of the maps that count there; the last: input at no site, or none
@@ -90,13 +94,8 @@ class InputSites:
         """Number of maps."""
         return len(self._site)
 
-    @property
-    def has_replicas(self) -> bool:
-        """Whether any map has input at several sites."""
-        return bool(self._replicas)
-
-    def remove(self, task: TaskView) -> bool:
-        """Returns whether the map was here."""
+    def launched(self, task: TaskView) -> bool:
+        """A map runs now; False if it was put back since these were listed, and is not here."""
         if task.index not in self._site:
             return False
         self._take(task.index)
@@ -109,7 +108,7 @@ class InputSites:
 
         O(sites^2) if nothing is to be moved, and as much for each map that is.
         """
-        if self._slots is not None and (self._slots == slots).all():
+        if not self._replicas or (self._slots is not None and (self._slots == slots).all()):
             return
         while (way := self._way_to_more_slots(slots)) is not None:
             for site, other in pairwise(way):
@@ -167,6 +166,56 @@ class InputSites:
         site = self._site[index]
         return (other for other in self._replicas.get(index, ()) if other != site)
 
+    def choose(
+        self,
+        planned: Numbers,
+        given: Numbers,
+        links: Floats,
+        config: TetriumConfig,
+        nodes: FreeNodes | None = None,
+    ) -> Launches:
+        """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
+
+        Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
+        Of local ones, those first that have their input at free ``nodes``.
+        """
+        held = np.array([len(maps) for maps in self.at])
+        between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
+        nearest = {site: self._nearest_first(site, free) for site, free in (nodes or {}).items()}
+        tasks = [iter(nearest.get(site) or list(found)) for site, found in enumerate(self.at)]
+        sources = np.argsort(np.append(links, np.inf), kind="stable")
+        found: Launches = {}
+        for site in np.flatnonzero(given):
+            local, slots = int(between[site, site]), int(given[site])
+            remote = int(between[:, site].sum()) - local
+            if config.map_order == "remote-first":
+                kept = min(local, ceil(config.local_share * slots))
+                away = min(remote, slots - kept)
+            else:
+                away = max(0, slots - local)
+            here = [self._tasks[index] for index in islice(tasks[site], slots - away)]
+            there = [
+                self._tasks[index]
+                for source in islice(_in_turn(between[:, site], sources, int(site)), away)
+                for index in islice(tasks[source], 1)
+            ]
+            first, then = (there, here) if config.map_order == "remote-first" else (here, there)
+            found[int(site)] = first + then
+        return found
+
+    def _nearest_first(self, site: int, free: Mapping[NodeId, int]) -> list[int]:
+        """The maps that count at a site, first as many as nodes there have input and free slots."""
+        left, first, then = dict(free), [], []
+        for index in self.at[site]:
+            nodes = self._tasks[index].input.nodes
+            node = next((node for node in nodes if left.get(node)), None)
+            if node is None:
+                then.append(index)
+            else:
+                left[node] -= 1
+                first.append(index)
+        return first + then
+
 
 def _reaching(end: int, sources: Mapping[int, list[int]], following: dict[int, int]) -> list[int]:
     """Sites from which maps can move to ``end``, but for those that have a way; notes theirs."""
@@ -189,101 +238,7 @@ def _way(begin: int, end: int, following: Mapping[int, int]) -> list[int]:
 
 def _per_slot(count: Floats, slots: Numbers) -> Floats:
     """Maps for each slot; inf where there are maps and no slots."""
-    none = np.where(count > 0, np.inf, 0.0)
-    return np.divide(count, slots, out=none, where=slots > 0)
-
-
-# A stage's pending tasks by site, and which of them go first (3.3, and 5's share of local slots).
-#
-# Maps are kept by a site that holds their input.  Reduces are kept in the order in which they
-# start.
-
-
-#: {site: the tasks that start there}
-Launches = dict[int, list[TaskView]]
-#: {site of several nodes: {node: its free slots}}
-FreeNodes = Mapping[int, Mapping[NodeId, int]]
-
-
-class MapTasks:
-    """The pending tasks of a stage that reads files."""
-
-    def __init__(self, stage: StageView, sites: SiteView) -> None:
-        self.stage = stage
-        self._inputs = InputSites(stage, sites)
-
-    @property
-    def held_bytes(self) -> Floats:
-        """Input of pending tasks [sites]."""
-        return self._inputs.held_bytes
-
-    @property
-    def has_replicas(self) -> bool:
-        """Whether there are tasks with input at several sites."""
-        return self._inputs.has_replicas
-
-    def spread(self, slots: Numbers) -> None:
-        """Let tasks with input at several sites count where the most slots are for each."""
-        self._inputs.spread(slots)
-
-    def is_current(self) -> bool:
-        """Whether all pending tasks are here, and no others."""
-        return len(self._inputs) == self.stage.pending.count
-
-    def launched(self, task: TaskView) -> bool:
-        """A task runs now; False if it was put back since these were listed, and is not here."""
-        return self._inputs.remove(task)
-
-    def choose(
-        self,
-        planned: Numbers,
-        given: Numbers,
-        links: Floats,
-        config: TetriumConfig,
-        nodes: FreeNodes | None = None,
-    ) -> Launches:
-        """The tasks for ``given`` slots, if all of the stage run as ``planned``; both [sites].
-
-        Remote ones first: from the site with the slowest uplink (``links``), one from each in turn.
-        Of local ones, those first that have their input at free ``nodes``.
-        """
-        at = self._inputs.at
-        held = np.array([len(tasks) for tasks in at])
-        between = tasks_between(held, np.append(planned, 0))  # nothing runs at no site
-        nearest = {site: self._nearest_first(site, free) for site, free in (nodes or {}).items()}
-        tasks = [iter(nearest.get(site) or list(found)) for site, found in enumerate(at)]
-        sources = np.argsort(np.append(links, np.inf), kind="stable")
-        found: Launches = {}
-        for site in np.flatnonzero(given):
-            local, slots = int(between[site, site]), int(given[site])
-            remote = int(between[:, site].sum()) - local
-            if config.map_order == "remote-first":
-                kept = min(local, ceil(config.local_share * slots))
-                away = min(remote, slots - kept)
-            else:
-                away = max(0, slots - local)
-            here = [self.stage.tasks[index] for index in islice(tasks[site], slots - away)]
-            there = [
-                self.stage.tasks[index]
-                for source in islice(_in_turn(between[:, site], sources, int(site)), away)
-                for index in islice(tasks[source], 1)
-            ]
-            first, then = (there, here) if config.map_order == "remote-first" else (here, there)
-            found[int(site)] = first + then
-        return found
-
-    def _nearest_first(self, site: int, free: Mapping[NodeId, int]) -> list[int]:
-        """The maps that count at a site, first as many as nodes there have input and free slots."""
-        left, first, then = dict(free), [], []
-        for index in self._inputs.at[site]:
-            nodes = self.stage.tasks[index].input.nodes
-            node = next((node for node in nodes if left.get(node)), None)
-            if node is None:
-                then.append(index)
-            else:
-                left[node] -= 1
-                first.append(index)
-        return first + then
+    return divided(count, slots, np.where(count > 0, np.inf, 0.0))
 
 
 def _in_turn(numbers: Numbers, sources: Numbers, site: int) -> Iterator[int]:

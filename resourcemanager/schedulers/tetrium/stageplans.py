@@ -1,4 +1,8 @@
-"""A job of maps and reduces, planned forward or in reverse (3.4)."""
+"""What Tetrium knows of each stage that runs: where its tasks should run, and which go now.
+
+A stage that reads others is planned once these are complete: stage by stage, as Spark does.  A job
+of maps and reduces may be planned in reverse, too (3.4).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from math import inf
 import numpy as np
 
 from railyard.cluster.ids import StageId
-from railyard.netemu.model.arrays import Floats, Numbers
+from railyard.netemu.model.arrays import Numbers
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.policies import Policy
 from railyard.resourcemanager.interface.views import (
@@ -19,15 +23,15 @@ from railyard.resourcemanager.interface.views import (
     SlotView,
     StageView,
 )
-from railyard.resourcemanager.schedulers.shared.sites import SiteView
+from railyard.resourcemanager.schedulers.shared.sites import Sites, SiteView
 from railyard.resourcemanager.schedulers.tetrium import placement
 from railyard.resourcemanager.schedulers.tetrium.placement import (
     Bounds,
     Plan,
-    Sites,
     Solver,
     Stage,
     changed_at,
+    divided,
     whole_tasks,
 )
 from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
@@ -38,6 +42,7 @@ from railyard.resourcemanager.schedulers.tetrium.sitetasks import (
 )
 
 
+# Forward and reverse plans (3.4) ----------------------------------------------------------------
 @dataclass(frozen=True)
 class JobPlan:
     """Where a job's maps and reduces run."""
@@ -85,18 +90,16 @@ def output_wanted(sites: Sites, shuffle_bytes: float) -> Bounds | None:
     if total <= 0:
         return None
     reduces = sites.slots / total
-    leave_s = _seconds((1.0 - reduces) * shuffle_bytes, sites.up_bytes_per_s)
-    come_s = _seconds(reduces * shuffle_bytes, sites.down_bytes_per_s)
+    # how long each link takes: 0 for nothing, inf where it passes nothing
+    leave, come = (1.0 - reduces) * shuffle_bytes, reduces * shuffle_bytes
+    leave_s = divided(leave, sites.up_bytes_per_s, np.where(leave > 0, np.inf, 0.0))
+    come_s = divided(come, sites.down_bytes_per_s, np.where(come > 0, np.inf, 0.0))
     time_s = exact.fastest_shuffle_s(leave_s, come_s)
     if time_s is None:
         return None
-    return Bounds(1.0 - exact.share_passed(time_s, come_s), exact.share_passed(time_s, leave_s))
-
-
-def _seconds(size_bytes: Floats, bytes_per_s: Floats) -> Floats:
-    """How long a link takes; 0 for nothing, inf where it passes nothing."""
-    none = np.where(size_bytes > 0, np.inf, 0.0)
-    return np.divide(size_bytes, bytes_per_s, out=none, where=bytes_per_s > 0)
+    # what share passes a link in that time
+    least, most = (np.minimum(divided(time_s, whole_s, 1.0), 1.0) for whole_s in (come_s, leave_s))
+    return Bounds(1.0 - least, most)
 
 
 def _with_reduces(
@@ -109,11 +112,7 @@ def _with_reduces(
     return None if placed is None else JobPlan(maps, placed)
 
 
-# What Tetrium knows of each stage that runs: where its tasks should run, and which go now.
-#
-# A stage that reads others is planned once these are complete: stage by stage, as Spark does.
-
-
+# The stages that run ------------------------------------------------------------------------------
 #: Sites rarely lose slots and links in one moment, and links are looked at each second: losses
 #: within this time are one, and ``k_sites`` change for all of them.
 LOSSES_S = 1.0
@@ -135,13 +134,12 @@ class _Known:
 class StagePlans(Policy):
     """Plans of stages, for the slots that are free."""
 
-    def __init__(
-        self, config: TetriumConfig, cluster: ClusterView, sites: SiteView, estimates: Estimates
-    ) -> None:
+    def __init__(self, config: TetriumConfig, cluster: ClusterView, sites: SiteView) -> None:
         super().__init__(config, cluster)
         self._config = config
         self._sites = sites
-        self._estimates = estimates
+        self._estimates = Estimates(cluster)
+        self.parts = (self._estimates,)
         self._solver = solver_called(config.solver)
         self._known: dict[StageId, _Known] = {}
         #: {stage to be assigned anew, as capacity was lost: when}
@@ -288,10 +286,9 @@ class StagePlans(Policy):
             factor = 1.0 + error * self.cluster.random.uniform(-1, 1) if error else 1.0
             known = self._known[stage.id] = _Known(factor)
         if not stage.reads:
-            if known.maps is None or not known.maps.is_current():
+            if known.maps is None or len(known.maps) != stage.pending.count:
                 known.maps = MapTasks(stage, self._sites)
-            if known.maps.has_replicas:
-                known.maps.spread(self._sites.slots(stage.job.avoid))
+            known.maps.spread(self._sites.slots(stage.job.avoid))
         elif not known.order and all(source.complete for source in stage.reads):
             known.order = reduces_in_order(stage, self._config, self.cluster.random)
         return known
@@ -305,15 +302,15 @@ class StagePlans(Policy):
             known.maps = None
 
     def node_joined(self, node: SlotView) -> None:
-        self._look_again()
+        self._inputs_moved()
 
     def node_lost(self, node: SlotView) -> None:
-        self._look_again()
+        self._inputs_moved()
 
     def input_moved(self, path: str, block: int) -> None:
-        self._look_again()
+        self._inputs_moved()
 
-    def _look_again(self) -> None:
+    def _inputs_moved(self) -> None:
         """Where input lies has changed."""
         for known in self._known.values():
             known.maps = None

@@ -18,8 +18,9 @@ from railyard.resourcemanager.driving.eventlog import EventLog, replay
 from railyard.resourcemanager.interface.events import StagePlan, TaskInput
 from railyard.resourcemanager.interface.forecast import forecast_of
 from railyard.resourcemanager.schedulers import iridium
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import exact
-from railyard.resourcemanager.schedulers.tetrium.placement import Sites, Stage
+from railyard.resourcemanager.schedulers.tetrium.placement import Stage
 from railyard.simulator.simulation import Simulation
 from tests.harness import tiny_cluster
 

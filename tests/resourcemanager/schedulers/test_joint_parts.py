@@ -22,7 +22,7 @@ from railyard.resourcemanager.schedulers.joint.controller import (
     Predecessors,
 )
 from railyard.resourcemanager.schedulers.joint.scheduler import Dispatcher
-from railyard.resourcemanager.schedulers.joint.servers import Servers
+from railyard.resourcemanager.schedulers.joint.servers import QueuedTask, Servers
 from railyard.resourcemanager.schedulers.joint.switches import Switches
 from tests.harness import tiny_cluster
 
@@ -78,7 +78,9 @@ def busy(servers: Servers, server: int, work_s: float) -> None:
     name = f"other.m{servers._allocated}"
     stage = SimpleNamespace(id="other.m")
     task: Any = SimpleNamespace(id=name, stage=stage, state="pending")
-    servers.allocate(task, server, "scheduled", 0.0, work_s)
+    servers.allocate(
+        QueuedTask(task=task, server=server, state="scheduled", starts_s=0.0, execution_s=work_s)
+    )
 
 
 def at_once() -> float:
@@ -142,12 +144,12 @@ def test_a_flow_is_promised_the_least_free_bandwidth_of_its_path():
     switches, _, _ = parts(TREE)
     first = switches.promise(0, 1)  # r0.tor, agg0, r1.tor: 2 GB/s of agg0
     assert first.bytes_per_s == 2 * GB
-    assert switches.free_from(0).tolist() == [1 * GB, 0, 0, 0]
-    assert switches.free_from(2).tolist() == [0, 0, 3 * GB, 2 * GB]
+    assert switches.free()[0].tolist() == [1 * GB, 0, 0, 0]
+    assert switches.free()[2].tolist() == [0, 0, 3 * GB, 2 * GB]
     within = switches.promise(0, 0)
     assert within.bytes_per_s == 1 * GB
     switches.give_back(first)
-    assert switches.free_from(0).tolist() == [2 * GB, 2 * GB, 2 * GB, 2 * GB]
+    assert switches.free()[0].tolist() == [2 * GB, 2 * GB, 2 * GB, 2 * GB]
 
 
 def test_what_was_published_since_is_not_given_back():
@@ -155,14 +157,14 @@ def test_what_was_published_since_is_not_given_back():
     first = switches.promise(0, 1)
     set_free(switches, TREE, agg0=0.0)  # it counts the flow by now; the others are as promised
     switches.give_back(first)
-    assert switches.free_from(0).tolist() == [3 * GB, 0, 0, 0]
+    assert switches.free()[0].tolist() == [3 * GB, 0, 0, 0]
 
 
 def test_racks_links_and_nodes_own_are_limits_without_a_tree():
     switches, _, _ = parts(CORE)
-    assert switches.free_from(0).tolist() == [1 * GB] * 3
+    assert switches.free()[0].tolist() == [1 * GB] * 3
     set_free(switches, CORE, r1_down=0.25 * GB)
-    assert switches.free_from(0).tolist() == [1 * GB, 0.25 * GB, 1 * GB]
+    assert switches.free()[0].tolist() == [1 * GB, 0.25 * GB, 1 * GB]
     assert mean_capacity(cluster(CORE).links.values()) == 2 * GB
 
 
@@ -194,8 +196,8 @@ def test_nothing_is_found_where_all_is_out_of_reach():
     set_free(switches, TREE, root=0.0)
     far = Predecessors(np.array([0, 6]), np.zeros(2))
     sizes = np.array([GB, GB])
-    assert earliest.of_several(far, sizes, servers.usable(), 0.0, earliest.free) is None
-    whole = earliest.of_several(far, sizes, servers.usable(), 0.0, earliest.capacities)
+    assert earliest.of_several(far, sizes, servers.usable(), 0.0, switches.free()) is None
+    whole = earliest.of_several(far, sizes, servers.usable(), 0.0, switches.capacities())
     assert whole == (0, 0.5)
 
 
@@ -254,7 +256,7 @@ def test_as_a_look_at_every_server_finds_it(problem: Any):
     wanted = None if start_s(best) == inf else (best, pytest.approx(start_s(best)))
     of = Predecessors(np.array([t[0] for t in tasks]), np.array([t[1] for t in tasks]))
     sizes = np.array([t[2] for t in tasks])
-    assert earliest.of_several(of, sizes, servers.usable(), 0.0, earliest.free) == wanted
+    assert earliest.of_several(of, sizes, servers.usable(), 0.0, switches.free()) == wanted
     if len(tasks) == 1 and not tasks[0][1]:
         assert earliest.of_one([tasks[0][0]], tasks[0][2], servers.usable(), 0.0) == wanted
 
@@ -294,7 +296,8 @@ def test_a_blocked_task_holds_its_server_from_when_its_data_is_there(
 ):
     _, servers, _ = parts(CORE)
     task: Any = SimpleNamespace(id="j0.r0", stage=SimpleNamespace(id="j0.r"), state="pending")
-    blocked = servers.allocate(task, 0, "scheduled", 10.0, 5.0)
+    blocked = QueuedTask(task=task, server=0, state="scheduled", starts_s=10.0, execution_s=5.0)
+    servers.allocate(blocked)
     assert servers.starts_s(arrives_s, 0.0, execution_s)[0] == starts_s
     servers.make_ready(blocked)
     assert servers.starts_s(arrives_s, 0.0, execution_s)[0] == max(arrives_s, 5.0)

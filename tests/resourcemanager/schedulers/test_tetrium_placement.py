@@ -18,9 +18,9 @@ from railyard.benchmarks.placement._problems import (
     random_change,
     random_problem,
 )
+from railyard.resourcemanager.schedulers.shared.sites import Sites
 from railyard.resourcemanager.schedulers.tetrium import exact, general, stageplans
 from railyard.resourcemanager.schedulers.tetrium.placement import (
-    Sites,
     Stage,
     changed_at,
     compute_s,
@@ -31,7 +31,7 @@ from railyard.resourcemanager.schedulers.tetrium.placement import (
     tasks_between,
     whole_tasks,
 )
-from railyard.resourcemanager.schedulers.tetrium.sitetasks import InputSites
+from railyard.resourcemanager.schedulers.tetrium.sitetasks import MapTasks
 
 GB = 1e9
 #: Fig. 4
@@ -350,7 +350,7 @@ def inputs(replicas, sites):
         for index, nodes in enumerate(replicas)
     ]
     stage = SimpleNamespace(tasks=tasks, pending=range(len(tasks)))
-    return stage, InputSites(stage, StandInSites(sites))
+    return stage, MapTasks(stage, StandInSites(sites))
 
 
 def counts(found):
@@ -384,15 +384,15 @@ def test_maps_count_anew_as_slots_and_maps_change():
     found.spread(np.array([2, 1]))
     assert counts(found) == [4, 2, 0]
     for index in list(found.at[0]):
-        assert found.remove(stage.tasks[index])
+        assert found.launched(stage.tasks[index])
     found.spread(np.array([2, 1]))
     assert counts(found) == [1, 1, 0]
-    assert not found.remove(stage.tasks[0]), "it has gone"
+    assert not found.launched(stage.tasks[0]), "it has gone"
 
 
 def test_one_replica_or_none_at_all_stay_where_they_are():
     _, found = inputs([(1,), (1,), ()], 2)
-    assert not found.has_replicas
+    assert counts(found) == [0, 2, 1]
     found.spread(np.array([1, 0]))
     assert counts(found) == [0, 2, 1]
 
