@@ -27,7 +27,6 @@ from railyard.api.results import Run, run_of
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import NotDone, Refused, UsageError
 from railyard.cluster.files import Durability
-from railyard.cluster.processes import user_name
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
@@ -37,9 +36,9 @@ from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterS
 from railyard.runs.clusters import StartedCluster, connected, own_cluster, stop_running
 from railyard.runs.files import copy_in, copy_out, planned_racks
 from railyard.runs.home import current_folder
-from railyard.runs.requests import ClusterRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.summary import Outcome
-from railyard.runs.work import RunRequest, Work, require_well, run_on, work_for
+from railyard.runs.work import Work, require_well, run_on, work_for
 from railyard.terminal.notices import heard_by
 from railyard.terminal.progress import progress_view
 
@@ -99,17 +98,18 @@ class Cluster:
         sense.
         """
         with arguments.called(progress=False):
-            config = ClusterRequest(
-                topology=None if topology is None else str(topology),
+            request = arguments.request_of(
+                (),
+                topology=topology,
                 scheduler=scheduler,
                 flow_scheduler=flow_scheduler,
-                network=arguments.text_pairs(network),
-                scheduler_options=arguments.pairs(settings),
-                seed=arguments.seed_of(seed),
+                network=network,
+                settings=settings,
+                seed=seed,
                 transport=transport,
                 durability=durability,
-            ).config()
-            self.config: ClusterConfig = msgspec.structs.replace(config, http=_port(http))
+            )
+            self.config: ClusterConfig = msgspec.structs.replace(request.config(), http=_port(http))
         self._folder: RunFolder | None = None
         self._is_own = True
         self._open = ExitStack()
@@ -220,18 +220,18 @@ class Cluster:
         folder = self._running()
         with arguments.called(progress=progress):
             words, own = self._words(jobs)
-            request = RunRequest(
-                jobs=words,
-                inputs=arguments.inputs_of(inputs),
+            request = arguments.request_of(
+                words,
+                inputs=inputs,
                 output=output,
-                size_bytes=arguments.size_of(size),
-                reduces=arguments.count_of("reduces", reduces),
-                params=arguments.text_pairs(own | dict(params or {})),
-                user=user_name() if user is None else user,
+                size=size,
+                reduces=reduces,
+                params=own | dict(params or {}),
+                user=user,
                 queue=queue,
-                seed=None if seed is None else arguments.seed_of(seed),
-                fetch_to=arguments.new_folder(get, "get"),
-                results=arguments.new_folder(out),
+                seed=seed,
+                get=get,
+                out=out,
             )
             work = work_for(request, self.config, folder)
         said: list[str] = []

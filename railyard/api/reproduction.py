@@ -104,10 +104,10 @@ def reproduce(
         request = ReproduceRequest(
             paper=paper,
             figures=figures,
-            seeds=arguments.seeds_of(seeds),
+            wanted_seeds=arguments.seeds_of(seeds),
             quick=quick,
-            changed=arguments.text_pairs(settings),
-            results=arguments.new_folder(out),
+            changed=arguments.text_pairs("settings", settings or {}),
+            results=None if out is None else arguments.new_folder("out", out),
         )
         done = reproduced(request)
         if request.results is not None:
@@ -177,7 +177,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
 
 def _seeds(request: ReproduceRequest, chosen: Paper, figure: str) -> range:
     """The seeds of a figure.  A number of them begins with the first that the paper reports."""
-    if isinstance(request.seeds, range):
-        return request.seeds
+    if isinstance(request.wanted_seeds, range):
+        return request.wanted_seeds
     usual = chosen.seeds_of(request.quick, figure)
-    return range(usual.start, usual.start + (request.seeds or len(usual)))
+    return range(usual.start, usual.start + (request.wanted_seeds or len(usual)))

@@ -22,13 +22,10 @@ from railyard.jobs.workloads.mixes import Defaults
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
 from railyard.runs.config import (
-    cluster_config,
-    pairs_of,
-    warn_of_idle_priorities,
     warn_of_missing_circuits,
 )
 from railyard.runs.folder import EVENTS, NetworkRecord, save_results
-from railyard.runs.requests import SimulateRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.room import require_memory_for
 from railyard.runs.workloads import (
     is_simulators,
@@ -184,19 +181,12 @@ class VirtualWatch:
 # Simulating jobs: one workload under one scheduler, on simulated nodes.
 
 
-def simulate_jobs(request: SimulateRequest) -> Simulated:
+def simulate_jobs(request: RunRequest) -> Simulated:
     """Run a workload to its end; raises ``UsageError`` for a request that makes no sense."""
-    pair = pairs_of(request.schedulers or ("fair",), request.flow_schedulers)[0]
-    config = cluster_config(
-        request.place,
-        pair=pair,
-        options=request.scheduler_options,
-        seed=request.seed,
-    )
+    config = request.config()
     jobs = _workload(request, config.topology)
     jobs = replace(jobs, jobs=jobs.jobs[: request.first])
     warn_of_missing_circuits(config.topology, [config.flow_scheduler])
-    warn_of_idle_priorities([pair])
     run = VirtualRun(
         config=config,
         workload=jobs,
@@ -212,7 +202,7 @@ def simulate_jobs(request: SimulateRequest) -> Simulated:
     return simulate(run, _shown)
 
 
-def _workload(request: SimulateRequest, topology: Topology) -> Workload:
+def _workload(request: RunRequest, topology: Topology) -> Workload:
     """The jobs that were asked for."""
     word, size_bytes = request.words[0], request.input_bytes
     is_single = len(request.words) == 1
@@ -222,13 +212,13 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
         return sample_workload(word, size_bytes, block_bytes, reduces)
     if is_single and is_simulators(word):
         require_no_sizes(request, word)
-        return simulators_workload(word, topology, request.seed)
+        return simulators_workload(word, topology, request.first_seed)
     for each in request.words:
         require_known(each)
         if is_simulators(each):
             raise UsageError(f"{each}: is a whole workload: need nothing beside it")
     defaults = Defaults(size_bytes=size_bytes, reduces=request.reduces, inputs=request.inputs)
-    return measured_jobs(request.words, defaults, topology, request.seed)
+    return measured_jobs(request.words, defaults, topology, request.first_seed)
 
 
 @contextmanager

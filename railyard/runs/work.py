@@ -14,7 +14,6 @@ from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import ClusterFailed, PeerError, PeerLost, RailyardError, UsageError
 from railyard.cluster.messaging.reactor import now_s
 from railyard.cluster.messaging.wire import Refusal
-from railyard.cluster.processes import user_name
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.dfs.paths import join_path, parse_path
@@ -44,7 +43,7 @@ from railyard.runs.clusters import Session, connected, own_session
 from railyard.runs.files import UpStore, copy_out, fetched_inputs
 from railyard.runs.folder import NetworkRecord, save_emulation, save_logs
 from railyard.runs.outputfile import NotWritten
-from railyard.runs.requests import ClusterRequest, JobsRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.room import (
     require_memory,
     require_room,
@@ -61,42 +60,7 @@ from railyard.runs.summary import (
 )
 from railyard.runs.workloads import planned, survived
 from railyard.runs.workplace import MixRun, Submitter, Workplace, send_forecasts
-from railyard.terminal.options import (
-    TextPairs,
-    argument,
-    name,
-    new_folder,
-    option,
-    strict_option,
-    text_pairs,
-)
 from railyard.terminal.progress import View
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRequest(ClusterRequest, JobsRequest):
-    """Arguments and options of ``railyard run``."""
-
-    jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
-    output: str | None = option(
-        "--output", metavar="PATH", help="Folder of the block store for the output."
-    )
-    fetch_to: Path | None = option(
-        "--get", metavar="DIR", callback=new_folder, help="Fetch the output to a new folder."
-    )
-    params: TextPairs = option(
-        "--param",
-        callback=text_pairs,
-        multiple=True,
-        help="A parameter of the job, such as min_letters=12.  Repeatable.",
-    )
-    user: str = option(
-        "--user", default=user_name, callback=name, help="Owner of the job; default: you."
-    )
-    queue: str = option(
-        "--queue", default="default", callback=name, help="Its queue or pool; default: default."
-    )
-    strict: bool = strict_option()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +82,7 @@ def prepare(
 
     Raises ``UsageError`` for an invalid request, ``InputError`` for unreadable input.
     """
-    [job] = request.jobs
+    [job] = request.words
     sample = find(job)
     folder = f"/runs/{sample.name}-{secrets.token_hex(3)}"
     texts = expanded(request.inputs, None if store is None else store.matching)
@@ -155,7 +119,7 @@ def incoming_bytes(request: RunRequest, topology: Topology) -> int:
 
     Raises as ``prepare`` does.
     """
-    find(request.jobs[0])
+    find(request.words[0])
     if request.inputs and request.size_bytes is not None:
         raise UsageError("--size: --input says what to read: need one of the two")
     if not request.inputs:
@@ -391,7 +355,7 @@ def work_for(request: RunRequest, config: ClusterConfig, up: RunFolder | None) -
     Raises ``UsageError`` for a request that makes no sense, before anything is done.
     """
     seed = config.seed if request.seed is None else request.seed
-    make = _single if is_single(request.jobs) else _several
+    make = _single if is_single(request.words) else _several
     return make(request, config, seed, up)
 
 
@@ -407,10 +371,10 @@ def require_well(ran: Ran, name: str) -> None:
 
 def _single(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolder | None) -> Work:
     topology = config.topology
-    require_room(up, topology, request.jobs[0], *[incoming_bytes(request, topology)] * 2)
+    require_room(up, topology, request.words[0], *[incoming_bytes(request, topology)] * 2)
     store = None if up is None else UpStore(up, config)
     plan = partial(prepare, request, topology, seed, store)
-    prepared = survived(user_files(request.jobs), plan)
+    prepared = survived(user_files(request.words), plan)
     reserves = recipe_named(config.scheduler).reserves
     require_memory(topology, prepared.name, prepared.tasks, up, reserves=reserves)
     return SingleJob(prepared, Submitter(request.user, request.queue), request.fetch_to)
@@ -429,7 +393,7 @@ def _several(request: RunRequest, config: ClusterConfig, seed: int, up: RunFolde
         params=request.params,
         inputs=request.inputs,
     )
-    mix = read_mix(request.jobs, defaults, seed)
+    mix = read_mix(request.words, defaults, seed)
     reserves = recipe_named(config.scheduler).reserves
     require_room_for_mix(up, mix, config.topology, reserves=reserves)
     store = None if up is None else UpStore(up, config)

@@ -29,7 +29,7 @@ from railyard.jobs.workloads.mixes import (
 )
 from railyard.jobs.workloads.model import Workload
 from railyard.runs.files import fetched_inputs
-from railyard.runs.requests import JobsRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.room import require_memory_to_make, require_room_to_measure
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def require_known(word: str) -> None:
     raise unknown_workload(name, [MIX, *CATALOG, *FAMILIES])
 
 
-def require_no_sizes(request: JobsRequest, word: str) -> None:
+def require_no_sizes(request: RunRequest, word: str) -> None:
     """Raise ``UsageError`` for sizes that a workload of the simulator's has itself."""
     given = {
         "--size": request.size_bytes,

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -20,25 +20,43 @@ from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.messages import GetSafeMode, GetUsage, SafeModeStatus, Usage
-from railyard.gateway.address import gateway_lines, listen
+from railyard.gateway.address import LOOPBACK, gateway_lines, listen
 from railyard.gateway.http.guard import origins_of
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs.clusters import Session, daemons_of, leave_running, running_session, stop_running
 from railyard.runs.files import STANDARD_STREAM
 from railyard.runs.home import current_folder, dead_current_folder, forget
 from railyard.runs.outputfile import write_json
-from railyard.runs.requests import ClusterRequest
+from railyard.runs.requests import CLUSTER, PLACE, RunRequest
 from railyard.terminal import interrupts
-from railyard.terminal.options import Command, HttpAddress, command, http_address, option
+from railyard.terminal.options import Command, command, option
 from railyard.terminal.tables import Cell, Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+class HttpAddress(NamedTuple):
+    """Where to answer HTTP; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+
+def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpAddress | None:
+    """An address: of this machine alone unless a host is named; None for "none"."""
+    if value in ("auto", "none"):
+        return HttpAddress(LOOPBACK, 0) if value == "auto" else None
+    host, _colon, port = value.rpartition(":")
+    if not (port.isdecimal() and port.isascii() and 0 < int(port) < 2**16):
+        right = "auto, none, or a port from 1 to 65535, as in 8088 or 192.168.1.5:8088"
+        raise UsageError(f"{option.opts[0]} {value}: need {right}")
+    return HttpAddress(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port))
+
+
 @dataclass(frozen=True, kw_only=True)
-class UpRequest(ClusterRequest):
-    """Options of ``railyard up``."""
+class UpRequest(RunRequest):
+    """A cluster that is left running, with a gateway."""
 
     http: HttpAddress | None = option(
         "--http",
@@ -58,7 +76,7 @@ class UpRequest(ClusterRequest):
     )
 
 
-@command(UpRequest)
+@command(UpRequest, f"http http_origins {CLUSTER} {PLACE}")
 def up(request: UpRequest) -> None:
     """Start a cluster and leave it running."""
     begun_s = time.monotonic()

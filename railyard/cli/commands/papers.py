@@ -1,4 +1,4 @@
-"""``railyard reproduce``: a paper's experiments, beside what the paper says of them."""
+"""``railyard reproduce`` and ``validation``: papers' experiments beside what papers say of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.units import format_duration
 from railyard.runs.outputfile import write_json, write_text
 from railyard.runs.requests import ReproduceRequest
-from railyard.terminal.options import argument, command, option, writable_file
+from railyard.terminal.options import argument, command, new_folder, option, writable_file
 
 if TYPE_CHECKING:
     from railyard.experiments.validation import Row
 
 
-@command(ReproduceRequest)
+@command(
+    ReproduceRequest,
+    "paper figures wanted_seeds quick cases changed json_file results on",
+    results=option(
+        "--out",
+        metavar="DIR",
+        callback=new_folder,
+        help="Write numbers and summaries of all runs to a new folder.",
+    ),
+)
 def reproduce(request: ReproduceRequest) -> None:
     """Run a paper's experiments in virtual time and print each number beside the paper's.
 
@@ -41,9 +50,6 @@ def reproduce(request: ReproduceRequest) -> None:
     if request.results is not None:
         done.save(request.results)
     require_figures(done.summaries())
-
-
-# ``railyard validation``: the papers' headlines beside recorded numbers of ours, as one page.
 
 
 @dataclass(frozen=True, kw_only=True)
