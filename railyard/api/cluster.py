@@ -25,7 +25,7 @@ from railyard.api import arguments
 from railyard.api.arguments import job_word, name_and_params
 from railyard.api.results import Run, run_of
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import NotDone, Refused, UsageError
+from railyard.cluster.errors import UsageError
 from railyard.cluster.files import Durability
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
@@ -34,7 +34,7 @@ from railyard.jobs.model import Job
 from railyard.report.runpage import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs.clusters import StartedCluster, connected, own_cluster, stop_running
-from railyard.runs.files import copy_in, copy_out, planned_racks
+from railyard.runs.files import copy_out, store_file, store_of
 from railyard.runs.home import current_folder
 from railyard.runs.requests import RunRequest
 from railyard.runs.summary import Outcome
@@ -284,10 +284,8 @@ class Cluster:
         file = Path(local).absolute()
         if not file.is_file():
             raise UsageError(f"{local}: no such file: need one to store")
-        with connected(self._running(), self.config) as session, _understood():
-            store = DfsClient(session.transport, self.config.topology)
-            racks = planned_racks(session, path, file.stat().st_size)
-            return copy_in(store, str(file), path, overwrite=overwrite, racks=racks).stored_length
+        with connected(self._running(), self.config) as session:
+            return store_file(session, str(file), path, overwrite=overwrite).stored_length
 
     def get(self, path: str, local: str | Path) -> int:
         """Copy a file or folder of the block store to a new local path; returns its real bytes."""
@@ -341,8 +339,8 @@ class Cluster:
 
     @contextmanager
     def _store(self) -> Iterator[DfsClient]:
-        with connected(self._running(), self.config) as session, _understood():
-            yield DfsClient(session.transport, self.config.topology, node=None, network=None)
+        with connected(self._running(), self.config) as session, store_of(session) as store:
+            yield store
 
     def _running(self) -> RunFolder:
         if self._folder is None:
@@ -378,14 +376,3 @@ def _port(http: object) -> int | None:
         raise UsageError(f'http = {http!r}: need "auto", "none" or a port, 1 to 65535')
     listen(LOOPBACK, http).close()  # says so at once if it is taken
     return http
-
-
-@contextmanager
-def _understood() -> Iterator[None]:
-    """A request that the block store refuses is its user's mistake."""
-    try:
-        yield
-    except NotDone:
-        raise
-    except Refused as refused:
-        raise UsageError(str(refused)) from None

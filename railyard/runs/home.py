@@ -18,7 +18,6 @@ from pathlib import Path
 
 from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.machine import unusable
-from railyard.cluster.processes import kill_members
 from railyard.cluster.runfolder import PREFIX, RunFolder
 
 _NAME = "clusters"
@@ -235,6 +234,8 @@ def _end(folder: RunFolder) -> None:
     cluster = folder.id
     if cluster is None:
         return
+    from railyard.cluster.processes import kill_members  # and ZeroMQ
+
     left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
     if left or not wait_until_dead(folder, _UNLOCK_TIMEOUT_S):
         who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"

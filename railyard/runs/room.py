@@ -8,18 +8,19 @@ known before, and is taken to be as much as the input.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.machine import Exhausted, free_bytes, free_memory_bytes
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import split_changes
 from railyard.cluster.units import format_count, format_number, format_size, whole_number
-from railyard.jobs.inputs import read_inputs
-from railyard.jobs.samples.catalog import find
-from railyard.jobs.workloads.catalog import workload
-from railyard.jobs.workloads.mixes import Mix, MixJob
-from railyard.jobs.workloads.model import Workload
 from railyard.runs.home import home
+
+if TYPE_CHECKING:
+    from railyard.jobs.workloads.mixes import Mix, MixJob
+    from railyard.jobs.workloads.model import Workload
 
 #: ResourceManager, NameNode, network emulator and supervisor: 37 MiB.
 _CENTRAL_BYTES = 40 * 10**6
@@ -88,6 +89,8 @@ def require_memory_for(made: Workload, runs: int = 1) -> None:
 
 def require_memory_to_make(text: str, seed: int) -> None:
     """The same for a workload of very many jobs, by what a few of them would take."""
+    from railyard.jobs.workloads.catalog import workload
+
     base, changes = split_changes(text)
     many = whole_number(dict(changes).get("jobs", ""))
     if many is None or many <= _JOBS_MAX:
@@ -151,6 +154,8 @@ def require_room_for_mix(
     up: RunFolder | None, mix: Mix, topology: Topology, *, reserves: bool = False
 ) -> None:
     """Raise if disk or memory cannot hold several jobs; inputs that are equal are made once."""
+    from railyard.jobs.samples.catalog import find
+
     for name in dict.fromkeys(job.job for job in mix.jobs):
         find(name)  # a wrong name is reported first
     sized = [(job, _input_bytes(job, topology)) for job in mix.jobs]
@@ -177,6 +182,8 @@ def _copies(topology: Topology) -> int:
 
 def _input_bytes(job: MixJob, topology: Topology) -> int:
     """Stored bytes of a job's input that is generated or copied."""
+    from railyard.jobs.inputs import read_inputs
+
     if job.inputs:
         return sum(read_inputs(job.inputs, "/").sizes)
     return job.size_bytes // topology.scale

@@ -1,4 +1,4 @@
-"""``railyard up``: start a cluster and leave it running for the commands that follow."""
+"""``railyard up``, ``down`` and ``status``: a cluster that is left running, and what it does."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.messages import GetSafeMode, GetUsage, SafeModeStatus, Usage
 from railyard.gateway.address import LOOPBACK, gateway_lines, listen
-from railyard.gateway.http.guard import origins_of
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs.clusters import Session, daemons_of, leave_running, running_session, stop_running
-from railyard.runs.files import STANDARD_STREAM
 from railyard.runs.home import current_folder, dead_current_folder, forget
 from railyard.runs.outputfile import write_json
 from railyard.runs.requests import CLUSTER, PLACE, RunRequest
@@ -54,6 +52,12 @@ def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpA
     return HttpAddress(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port))
 
 
+def _origins(_: click.Context, option: click.Parameter, typed: str) -> tuple[str, ...]:
+    from railyard.gateway.http.guard import origins_of  # and aiohttp
+
+    return origins_of(option.opts[0], typed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpRequest(RunRequest):
     """A cluster that is left running, with a gateway."""
@@ -70,7 +74,7 @@ class UpRequest(RunRequest):
         "--http-origins",
         metavar="ORIGIN[,ORIGIN]",
         default="",
-        callback=lambda _, option, typed: origins_of(option.opts[0], typed),
+        callback=_origins,
         help="Sites whose pages may read what the gateway answers, such as http://localhost:3000; "
         "default: none.",
     )
@@ -100,9 +104,6 @@ def up(request: UpRequest) -> None:
         click.echo(line)
 
 
-# ``railyard down``: stop the cluster that was left running.
-
-
 @click.command(cls=Command)
 def down() -> None:
     """Stop the cluster that is up, and remove its folder with all its files."""
@@ -116,9 +117,6 @@ def down() -> None:
         raise UsageError("no cluster is up: railyard up starts one")
     forget(dead)
     click.echo("it had ended already; its folder is removed")
-
-
-# ``railyard status``: daemons, nodes, jobs and files of the cluster that is up.
 
 
 _ANSWER_TIMEOUT_S = 3.0
@@ -264,7 +262,7 @@ def _as_json(session: Session, state: _State) -> dict[str, Any]:
 
 
 def _write(said: dict[str, Any], file: str) -> None:
-    if file == STANDARD_STREAM:
+    if file == "-":
         click.echo(json.dumps(said, indent=2))
     else:
         write_json(said, Path(file))
