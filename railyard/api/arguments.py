@@ -32,7 +32,7 @@ from railyard.cluster.inputfile import build
 from railyard.cluster.units import parse_size
 from railyard.jobs.model import Job, params_of
 from railyard.runs.requests import RunRequest
-from railyard.terminal.notices import heard_by
+from railyard.terminal.notices import notices_to
 from railyard.terminal.options import TextPairs
 
 #: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
@@ -54,7 +54,7 @@ def called(*, progress: bool) -> Iterator[None]:
     """
     said: list[str] = []
     try:
-        with heard_by(said.append, wants_progress=progress):
+        with notices_to(said.append, wants_progress=progress):
             yield
     finally:
         warn(said, stacklevel=5)  # beyond contextlib and our own function

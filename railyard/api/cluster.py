@@ -39,7 +39,7 @@ from railyard.runs.home import current_folder
 from railyard.runs.requests import RunRequest
 from railyard.runs.summary import Outcome
 from railyard.runs.work import Work, require_well, run_on, work_for
-from railyard.terminal.notices import heard_by
+from railyard.terminal.notices import notices_to
 from railyard.terminal.progress import progress_view
 
 #: Jobs that are submitted and not yet waited for: each has a thread that follows it.
@@ -324,7 +324,7 @@ class Cluster:
     def _carry_out(self, work: Work, request: RunRequest, said: list[str], progress: bool) -> Run:
         """In a thread of its own, with links of its own."""
         with (
-            heard_by(said.append, wants_progress=progress),
+            notices_to(said.append, wants_progress=progress),
             progress_view() as view,
             connected(self._running(), self.config) as session,
         ):
