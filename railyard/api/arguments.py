@@ -47,22 +47,22 @@ class Advice(UserWarning):
 
 
 @contextmanager
-def called(*, progress: bool) -> Iterator[None]:
-    """A call from Python: it prints nothing but progress, and that only if it is asked to.
+def notices_as_warnings(*, progress: bool) -> Iterator[None]:
+    """A call from Python: it prints nothing, but progress if that is wanted.
 
     Notices become warnings at the place of the call.
     """
-    said: list[str] = []
+    notices: list[str] = []
     try:
-        with notices_to(said.append, wants_progress=progress):
+        with notices_to(notices.append, wants_progress=progress):
             yield
     finally:
-        warn(said, stacklevel=5)  # beyond contextlib and our own function
+        warn(notices, stacklevel=5)  # beyond contextlib and our own function
 
 
-def warn(said: Iterable[str], stacklevel: int) -> None:
+def warn(notices: Iterable[str], stacklevel: int) -> None:
     """Turn notices into warnings, each once."""
-    for words in dict.fromkeys(said):
+    for words in dict.fromkeys(notices):
         warnings.warn(words, Advice, stacklevel=stacklevel)
 
 

@@ -49,10 +49,10 @@ _SUBMITTED_MAX = 64
 class Submitted:
     """Jobs under way on a cluster."""
 
-    def __init__(self, name: str, future: Future[Run], said: list[str]) -> None:
+    def __init__(self, name: str, future: Future[Run], notices: list[str]) -> None:
         self.name = name  #: of the workload
         self._future = future
-        self._said = said
+        self._notices = notices
 
     @property
     def done(self) -> bool:
@@ -68,8 +68,8 @@ class Submitted:
         try:
             return self._future.result(timeout_s)
         finally:
-            arguments.warn(self._said, stacklevel=3)
-            self._said.clear()
+            arguments.warn(self._notices, stacklevel=3)
+            self._notices.clear()
 
     def __repr__(self) -> str:
         return f"<Submitted {self.name}: {'ended' if self.done else 'under way'}>"
@@ -97,7 +97,7 @@ class Cluster:
         are those of ``railyard up``.  Raises ``UsageError`` for what does not exist or makes no
         sense.
         """
-        with arguments.called(progress=False):
+        with arguments.notices_as_warnings(progress=False):
             request = arguments.request_of(
                 (),
                 topology=topology,
@@ -218,7 +218,7 @@ class Cluster:
         Raises ``UsageError`` for what does not exist or makes no sense.
         """
         folder = self._running()
-        with arguments.called(progress=progress):
+        with arguments.notices_as_warnings(progress=progress):
             words, own = self._words(jobs)
             request = arguments.request_of(
                 words,
@@ -234,9 +234,9 @@ class Cluster:
                 out=out,
             )
             work = work_for(request, self.config, folder)
-        said: list[str] = []
-        future = self._threads.submit(self._carry_out, work, request, said, progress)
-        submitted = Submitted(work.name, future, said)
+        notices: list[str] = []
+        future = self._threads.submit(self._carry_out, work, request, notices, progress)
+        submitted = Submitted(work.name, future, notices)
         self._submitted.append(submitted)
         return submitted
 
@@ -313,7 +313,7 @@ class Cluster:
     def _words(
         self, jobs: Sequence[str | Path | Job | type[Job]]
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The words for jobs; and the parameters of a single one, which has more to be said of."""
+        """The words for jobs; and the parameters of a single one, which can have any."""
         if not jobs:
             raise UsageError("jobs: need at least one, such as terasort")
         if len(jobs) == 1:
@@ -321,10 +321,12 @@ class Cluster:
             return (name,), params
         return tuple(job_word(job, self._sources) for job in jobs), {}
 
-    def _carry_out(self, work: Work, request: RunRequest, said: list[str], progress: bool) -> Run:
+    def _carry_out(
+        self, work: Work, request: RunRequest, notices: list[str], progress: bool
+    ) -> Run:
         """In a thread of its own, with links of its own."""
         with (
-            notices_to(said.append, wants_progress=progress),
+            notices_to(notices.append, wants_progress=progress),
             progress_view() as view,
             connected(self._running(), self.config) as session,
         ):
@@ -334,7 +336,7 @@ class Cluster:
         require_well(ran, work.name)
         output = ran.outcome.output if isinstance(ran.outcome, Outcome) else None
         if "figures_error" in ran.summary:
-            said.append(ran.summary["figures_error"])
+            notices.append(ran.summary["figures_error"])
         return run_of(ran.summary, request.results, output)
 
     @contextmanager

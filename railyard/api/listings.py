@@ -96,12 +96,9 @@ def _scheduler(recipe: Recipe) -> SchedulerInfo:
     )
 
 
-# What schedulers' settings are by default, and what they do, as the comments in their code say.
-
-
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a scheduler."""
+    """A setting of a scheduler; its meaning is what the comment in its code says."""
 
     name: str  #: "corral.imbalance"
     default: str

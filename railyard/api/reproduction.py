@@ -118,7 +118,7 @@ def reproduce(
 
     Raises ``UsageError`` for a paper or a figure that there is not.
     """
-    with arguments.called(progress=progress):
+    with arguments.notices_as_warnings(progress=progress):
         request = ReproduceRequest(
             paper=paper,
             figures=figures,

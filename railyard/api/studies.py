@@ -63,9 +63,9 @@ def simulate(
 
     Raises ``UsageError`` for what does not exist or makes no sense.
     """
-    with arguments.called(progress=progress), job_words(jobs) as asked_for:
+    with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
         request = arguments.request_of(
-            asked_for.words,
+            jobs_as_words.words,
             scheduler=scheduler,
             flow_scheduler=flow_scheduler,
             topology=topology,
@@ -82,7 +82,7 @@ def simulate(
             out=out,
         )
         done, _ = simulated(request)
-        workload = asked_for.plain(done.summary["workload"])
+        workload = jobs_as_words.plain(done.summary["workload"])
         run = run_of(done.summary | {"workload": workload}, request.results)
         _say_what_broke([run])
     return run
@@ -122,9 +122,9 @@ def compare(
     """
     if clock not in CLOCKS:
         raise UsageError(f"clock = {clock}: need one of {', '.join(CLOCKS)}")
-    with arguments.called(progress=progress), job_words(jobs) as asked_for:
+    with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
         request = arguments.request_of(
-            asked_for.words,
+            jobs_as_words.words,
             schedulers=schedulers,
             clocks=CLOCKS[clock],
             flow_schedulers=flow_schedulers,
@@ -142,7 +142,7 @@ def compare(
         )
         if not any(request.schedulers):
             raise UsageError("schedulers: there is none: need names, such as fair and corral")
-        comparison = compared(request).called(asked_for.plain)
+        comparison = compared(request).called(jobs_as_words.plain)
         if comparison.folder is not None:
             comparison.write_page()
         _say_what_broke(comparison.runs)

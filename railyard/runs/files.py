@@ -41,6 +41,10 @@ STANDARD_STREAM = "-"
 _PIECE_BYTES = 4 * 2**20
 #: Of a path: one in a deep tree says nothing by its length.
 _SHOWN_LETTERS_MAX = 200
+#: Returns a mix that reads local files in place of those in the block store.
+Localized = Callable[[Mix], Mix]
+#: For the first replica, the second, ...: racks for it; empty or missing = the store's own rule.
+Racks = tuple[tuple[RackId, ...], ...]
 
 
 class NotCopied(Exhausted):
@@ -155,13 +159,6 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[bytes]:
         raise NotCopied(f"{name}: cannot be read to its end: {error.strerror}") from None
 
 
-# Where a job's input goes: asked of the scheduler's data policy before a byte of it is written.
-
-
-#: For the first replica, the second, ...: racks for it; empty or missing = the store's own rule.
-Racks = tuple[tuple[RackId, ...], ...]
-
-
 def planned_racks(
     session: Session,
     path: str,
@@ -207,10 +204,6 @@ def store_file(
         return copy_in(
             store, local, path, overwrite=overwrite, replication=replication, racks=racks
         )
-
-
-#: Returns a mix that reads local files in place of those in the block store.
-Localized = Callable[[Mix], Mix]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One run in virtual time, and its folder, with the same files as an emulated run's.
+"""Jobs in virtual time: a workload under one scheduler, and a folder as an emulated run has it.
 
 Everything a run is made of is in ``VirtualRun``, which can be sent to another process or machine.
 """
@@ -21,9 +21,7 @@ from railyard.jobs.workloads.catalog import is_sample, sample_workload
 from railyard.jobs.workloads.mixes import Defaults
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
-from railyard.runs.config import (
-    warn_of_missing_circuits,
-)
+from railyard.runs.config import warn_of_missing_circuits
 from railyard.runs.folder import EVENTS, NetworkRecord, save_results
 from railyard.runs.requests import RunRequest
 from railyard.runs.room import require_memory_for
@@ -108,7 +106,7 @@ def simulate(
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             begun_s = time.process_time()
-            simulation.run(_both(watch, None if network is None else network.look))
+            simulation.run(_both(watch, None if network is None else network.sample))
             cpu_s = time.process_time() - begun_s
     finally:
         if log is not None:
@@ -158,27 +156,24 @@ class VirtualWatch:
         self._record = NetworkRecord(simulation.config)
         self._changes_seen = 0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """To be called after every event."""
         if self._record.has_circuits:
             fabric = self._simulation.network.fabric
             self._changes_seen, changes = fabric.circuit_changes(self._changes_seen)
             self._record.take_circuits(changes)
         if self._record.wants(self._simulation.heap.now_s):
-            self._look_at_links()
+            self._take_links()
 
     def finish(self) -> NetworkRecord:
         """The record, once all is over."""
-        self._look_at_links()
+        self._take_links()
         return self._record
 
-    def _look_at_links(self) -> None:
+    def _take_links(self) -> None:
         fabric = self._simulation.network.fabric
         carried, now = fabric.bytes_by_link(), fabric.changed_capacities()
         self._record.take_links(self._simulation.heap.now_s, carried, now)
-
-
-# Simulating jobs: one workload under one scheduler, on simulated nodes.
 
 
 def simulate_jobs(request: RunRequest) -> Simulated:

@@ -508,8 +508,8 @@ class NetworkWatch:
         self._network_offset_s = before.now_s - (asked_s + now_s()) / 2
         self._changes_seen = before.seen
         self._is_asking = False  #: for changes of circuits
-        self._look()
-        session.reactor.call_every(self.record.log.period_s, self._look)
+        self._sample()
+        session.reactor.call_every(self.record.log.period_s, self._sample)
 
     def finish(self) -> None:
         """Take a last sample.  Raises ``PeerLost`` if the network does not come back."""
@@ -520,7 +520,7 @@ class NetworkWatch:
                 break
         self._take_links(self._link.ask(GetNetworkStats(), NetworkStats))
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         self._link.request(GetNetworkStats(), NetworkStats, self._on_links)
         if self.record.has_circuits and not self._is_asking:
             self._ask_for_changes()

@@ -1,7 +1,7 @@
-"""Imports users' modules in a process of its own first.
+"""The jobs that a request names: a workload of the simulator, or real jobs, planned or measured.
 
-A module may end the process that imports it (``os._exit``, a crash of a C library); the command
-then still reports it.
+Users' modules are imported in a process of its own first: a module may end the process that imports
+it (``os._exit``, a crash of a C library), and the command still reports it.
 """
 
 from __future__ import annotations
@@ -80,9 +80,6 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
         how = how_it_ended(status)
         right = "a module that can be imported"
         raise UsageError(f"{names}: ends the process that imports it ({how}): need {right}")
-
-
-# The jobs that a request names: a workload of the simulator, or real jobs.
 
 
 def is_simulators(word: str) -> bool:

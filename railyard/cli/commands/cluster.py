@@ -120,7 +120,7 @@ def down() -> None:
 
 
 _ANSWER_TIMEOUT_S = 3.0
-#: Between two looks of --watch.
+#: From one view of --watch to the next.
 _WATCH_PERIOD_S = 1.0
 
 _DAEMONS = (
@@ -162,7 +162,7 @@ class _State:
     def of(self, row: dict[str, Any]) -> Text:
         """The state of the daemon of a process."""
         deaths = [death for death in self.deaths if death["name"] == row["name"]]
-        return _state(self.described.get(row["name"]), deaths, row["pid"])
+        return _daemon_state(self.described.get(row["name"]), deaths, row["pid"])
 
 
 @click.command(cls=Command)
@@ -181,25 +181,25 @@ def status(file: str | None, watch: bool) -> None:
         raise UsageError("--watch: shows tables: need no --json beside it")
     with running_session() as session:
         if file is not None:
-            _write(_as_json(session, _look(session)), file)
+            _write(_as_json(session, _state_of(session)), file)
         elif watch:
             with suppress(interrupts.Interrupted):  # that is how it ends
                 _watch(session)
         else:
-            _show(session, _look(session), plain_console(highlight=False))
+            _show(session, _state_of(session), plain_console(highlight=False))
 
 
 def _watch(session: Session) -> None:
     console = plain_console(highlight=False)
     while True:
-        state = _look(session)
+        state = _state_of(session)
         if console.is_terminal:
             console.clear()
         _show(session, state, console)
         session.reactor.run_until(lambda: False, _WATCH_PERIOD_S)
 
 
-def _look(session: Session) -> _State:
+def _state_of(session: Session) -> _State:
     rows, deaths = daemons_of(session.folder), session.folder.deaths()
     dead = {row["pid"] for row in deaths}
     described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
@@ -295,7 +295,7 @@ def _daemons(state: _State) -> list[list[Cell]]:
     return table
 
 
-def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
+def _daemon_state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
     """The state of a daemon that runs, or ran last, as process ``pid``."""
     if deaths and deaths[-1]["pid"] == pid:
         return cell(f"died: {deaths[-1]['how']}; {deaths[-1]['next']}", "red")

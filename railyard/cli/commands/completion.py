@@ -1,8 +1,8 @@
 """``railyard completion``: scripts that let shells complete commands, options and values.
 
-Finding all words takes all commands and schedulers, a second or two of CPU time.  So they are kept
-in a file of the home, until a file of Railyard's or an installed package changes.  Whatever finds
-them is imported within functions: a word that is completed from the file does without it.
+Finding all words takes all commands and schedulers, a second or two of CPU time.  So they are
+cached in a file of the home, until a file of Railyard's or an installed package changes.  Whatever
+finds them is imported within functions: a word that is completed from the file does without it.
 """
 
 from __future__ import annotations
@@ -200,28 +200,28 @@ def _matching(
             yield CompletionItem(before + value, help=text or None)
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _Cache(msgspec.Struct, frozen=True):
     """The file."""
 
     of: str  #: what it was made of
     words: Words
 
 
-def kept_words() -> Words:
+def cached_words() -> Words:
     """The words, found anew only if something has changed."""
     from railyard.runs.home import home
 
     file, of = home() / _FILE, _fingerprint()
     with suppress(OSError, msgspec.MsgspecError):
         if not file.is_symlink() and file.stat().st_uid == os.geteuid():
-            kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
-            if kept.of == of:
-                return kept.words
+            cached = msgspec.json.decode(file.read_bytes(), type=_Cache)
+            if cached.of == of:
+                return cached.words
     words = find_words()
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")
-        new.write_bytes(msgspec.json.encode(_Kept(of, words)))
+        new.write_bytes(msgspec.json.encode(_Cache(of, words)))
         new.replace(file)
     return words
 
@@ -374,7 +374,7 @@ class _Ours(ShellComplete):
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
 
-        return complete(kept_words(), args, incomplete)
+        return complete(cached_words(), args, incomplete)
 
 
 class _Bash(_Ours, BashComplete):
@@ -408,8 +408,8 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         found = super().get_completions(args, incomplete)
         breaks = set(os.environ.get("COMP_BREAKS", "")) & set(":=@")
-        kept = max((incomplete.rfind(letter) + 1 for letter in breaks), default=0)
-        return [CompletionItem(item.value[kept:], type=item.type) for item in found]
+        cached = max((incomplete.rfind(letter) + 1 for letter in breaks), default=0)
+        return [CompletionItem(item.value[cached:], type=item.type) for item in found]
 
 
 class _Zsh(_Ours, ZshComplete):
@@ -449,7 +449,7 @@ def completion(shell: str) -> None:
 
     Its first lines say where to put it.
     """
-    kept_words()  # so that the first key is answered at once
+    cached_words()  # so that the first key is answered at once
     script = _of(shell).source().strip()
     first = "#compdef railyard\n" if shell == "zsh" else ""
     how = (

@@ -1,7 +1,8 @@
-"""A plan beside a run of its jobs: how well the response functions predicted it.
+"""``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
 
-A job's end is compared as its time from arrival to completion, which in a plan has the time of jobs
-before it on its racks, and the penalty for data out of balance, in it.
+Standard output has a summary of the plan; the plan itself is a TOML file.  Beside a run, a job's
+end is compared as its time from arrival to completion, which in a plan has the time of jobs before
+it on its racks, and the penalty for data out of balance, in it.
 """
 
 from __future__ import annotations
@@ -75,11 +76,6 @@ def beside_run(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
         "later": sum(job["planned_s"] > job["actual_s"] for job in jobs) / count,
         "jobs": jobs,
     }
-
-
-# ``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
-#
-# Standard output has a summary of the plan; the plan itself is a TOML file.
 
 
 def _options() -> type[PlanOptions]:
