@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from railyard.benchmarks._common.bothclocks import LARGE_BLOCKS, Quantity, compare
 from railyard.benchmarks._common.rows import Row
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -34,7 +34,7 @@ QUANTITIES = (
 
 def run(quick: bool = False) -> list[Row]:
     """Measure with three seeds each; ``quick`` takes one."""
-    request = RunsRequest(
+    request = RunRequest(
         words=JOBS,
         schedulers=SCHEDULERS,
         flow_schedulers=("maxmin",),

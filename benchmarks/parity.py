@@ -35,7 +35,7 @@ from railyard.benchmarks._common.rows import Row
 from railyard.experiments.comparison import VARIANCE
 from railyard.netemu.schedulers import FLOW_SCHEDULERS
 from railyard.runs.figures import Summary
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: Largest difference, in %.
 BOUND = 5.0
@@ -76,7 +76,7 @@ def run(quick: bool = False) -> list[Row]:
 def _measure(
     name: str, words: tuple[str, ...], scheduler: str, flows: str, seeds: int
 ) -> list[Row]:
-    request = RunsRequest(
+    request = RunRequest(
         words=words,
         schedulers=(scheduler,),
         flow_schedulers=(flows,),

@@ -31,7 +31,7 @@ from railyard.benchmarks._common.maplaunches import MapLaunch, map_launches
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.experiments.comparison import Comparison
 from railyard.runs.folder import EVENTS
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -49,7 +49,7 @@ SITE, LOSS_S = "r3", 5.5
 
 def run(quick: bool = False) -> list[Row]:
     """Measure with one seed; ``quick`` takes two schedulers."""
-    request = RunsRequest(
+    request = RunRequest(
         words=JOBS,
         schedulers=SCHEDULERS[:: len(SCHEDULERS) - 1] if quick else SCHEDULERS,
         topology=TOPOLOGY,
@@ -61,7 +61,7 @@ def run(quick: bool = False) -> list[Row]:
     return rows + [_with_loss(replace(virtual, schedulers=(name,))) for name in request.schedulers]
 
 
-def _with_loss(request: RunsRequest) -> Row:
+def _with_loss(request: RunRequest) -> Row:
     """One scheduler's mean response time if a site loses half of its slots and bandwidth."""
     what = (f"slots:{SITE}n0", f"link:{SITE}.up", f"link:{SITE}.down")
     faults = ",".join(f"{each}*0.5@{LOSS_S:g}s" for each in what)
@@ -77,7 +77,7 @@ def _with_loss(request: RunsRequest) -> Row:
     )
 
 
-def _simulated(request: RunsRequest) -> tuple[float, list[MapLaunch]]:
+def _simulated(request: RunRequest) -> tuple[float, list[MapLaunch]]:
     """Mean response time in seconds, and where maps were launched."""
     with tempfile.TemporaryDirectory(prefix="railyard-") as scratch:
         folder = Path(scratch) / "runs"

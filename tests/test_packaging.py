@@ -22,7 +22,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
-PARTS = sorted(path.name for path in (ROOT / "railyard").iterdir() if path.is_symlink())
+HOUSE = [path for path in (ROOT / "railyard").iterdir() if path.is_dir()]
+#: links that only a checkout has
+LEFT_OUT = {"benchmarks", "oracles"}
+PARTS = sorted({path.name for path in HOUSE} - LEFT_OUT - {"__pycache__"})
+WHEEL_BYTES_MAX = 3_000_000
 DECOY_SETUP = f"""
 [project]
 name = "decoy"
@@ -110,11 +114,28 @@ def test_a_wheel_has_one_top_level_name_and_all_files(installed):
     with zipfile.ZipFile(installed.wheel) as wheel:
         names = set(wheel.namelist())
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"railyard"}
+    parts = [name if (ROOT / name).is_dir() else f"railyard/{name}" for name in PARTS]
     tracked = subprocess.run(
-        ["git", "ls-files", *PARTS], cwd=ROOT, check=True, capture_output=True, text=True
+        ["git", "ls-files", *parts], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    shell = {name for name in tracked if "." not in Path(name).name}
-    assert {f"railyard/{name}" for name in set(tracked) - shell} <= names
+    wanted = {f"railyard/{name.removeprefix('railyard/')}" for name in tracked}
+    assert wanted <= names
+    assert not {name.split("/")[1] for name in names} & LEFT_OUT
+    assert installed.wheel.stat().st_size <= WHEEL_BYTES_MAX
+
+
+def test_benchmarks_are_run_in_a_checkout(installed):
+    done = subprocess.run(
+        [installed.environment / "bin" / "railyard", "bench"],
+        cwd=installed.elsewhere,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "railyard: bench: an installed package has no benchmarks: they run in a checkout\n"
+    )
 
 
 def test_a_users_job_runs_from_any_folder(installed):

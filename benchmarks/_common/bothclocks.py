@@ -26,7 +26,7 @@ from railyard.resourcemanager.driving.eventlog import read_log
 from railyard.runs.config import own_options, typed_pair
 from railyard.runs.figures import Summary
 from railyard.runs.folder import EVENTS
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: A topology with long tasks: what the machine itself needs for one is then little of its time.
 LARGE_BLOCKS = Path(__file__).with_name("hybrid-8x4-1GB.toml")
@@ -76,7 +76,7 @@ class Runs:
         return note if self.verified else f"{note}; NOT VERIFIED"
 
 
-def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
+def on_both_clocks(request: RunRequest, variance: float = VARIANCE) -> Runs:
     """Emulate what is asked for, one scheduler with one flow scheduler; simulate the same.
 
     ``variance``: sigma of the simulations' computing times.  Settings of other schedulers are left
@@ -97,7 +97,7 @@ def on_both_clocks(request: RunsRequest, variance: float = VARIANCE) -> Runs:
     return Runs(emulated=emulated, simulated=simulated)
 
 
-def compare(request: RunsRequest, quantities: Sequence[Quantity], bound: float) -> list[Row]:
+def compare(request: RunRequest, quantities: Sequence[Quantity], bound: float) -> list[Row]:
     """Each scheduler's figures; notes have their ratios to the first scheduler's, on each clock.
 
     A figure that simulations of one seed scatter by more than ``bound`` % is chance, as where a
@@ -152,7 +152,7 @@ def _waited_share(run: Summary) -> float:
     return sum(job["machine_s"] for job in run["jobs"]) / held_s if held_s else 0.0
 
 
-def _emulated(request: RunsRequest, seed: int, events: Path) -> Emulated:
+def _emulated(request: RunRequest, seed: int, events: Path) -> Emulated:
     """What to simulate of an emulated run."""
     config, _ = read_log(events)
     mix = read_mix(request.words, Defaults(size_bytes=request.input_bytes), seed)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from railyard.benchmarks._common.bothclocks import Quantity, compare
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.joint._place import SMALLER
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -51,7 +51,7 @@ QUANTITIES = (
 
 def run(quick: bool = False) -> list[Row]:
     """Measure with one seed; ``quick`` takes two methods."""
-    request = RunsRequest(
+    request = RunRequest(
         words=JOBS,
         schedulers=METHODS[:3:2] if quick else METHODS,
         topology=TOPOLOGY,

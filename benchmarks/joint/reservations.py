@@ -30,7 +30,7 @@ from railyard.experiments.comparison import Comparison
 from railyard.resourcemanager.driving.eventlog import Step, replay
 from railyard.runs.figures import Summary
 from railyard.runs.folder import EVENTS
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 TOPOLOGY = f"{SMALLER},storage.block=100MB,compute.map_rate=8MB/s,compute.reduce_rate=8MB/s"
 #: At least so many at once.
@@ -84,7 +84,7 @@ class _Watch:
 def run(quick: bool = False) -> list[Row]:
     """Run the jobs once; ``quick`` has fewer reservations."""
     wanted = QUICK if quick else RESERVATIONS
-    request = RunsRequest(
+    request = RunRequest(
         words=(f"terasort,size=500MB,reduces={wanted * 3 // 5},times=2",),
         schedulers=("joint",),
         topology=TOPOLOGY,

@@ -27,7 +27,7 @@ _LEFT_TIMEOUT_S = 5.0
 def request(job: str, kinds: str, seed: int) -> ChaosRequest:
     """The request of one of the jobs, and of faults of these kinds."""
     return ChaosRequest(
-        jobs=(job,), topology=str(_TOPOLOGY), size_bytes=_SIZE_BYTES, kinds=kinds, seed=seed
+        words=(job,), topology=str(_TOPOLOGY), size_bytes=_SIZE_BYTES, kinds=kinds, seed=seed
     )
 
 
@@ -46,7 +46,7 @@ def on_a_cluster(
     with own_session(requests[0].cluster(kinds)) as session:
         cluster = session.folder.id
         assert cluster is not None, "it was just made"
-        each = [without_faults(session, one.run(), Silent()) for one in requests]
+        each = [without_faults(session, one, Silent()) for one in requests]
         begun(session)
         report = run_under_faults(session, each, plan, lambda one: _say(line_of(one)), seed)
     deadline_s = time.monotonic() + _LEFT_TIMEOUT_S

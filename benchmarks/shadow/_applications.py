@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from railyard.benchmarks._common.bothclocks import Quantity, compare
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 
 #: Largest difference between the clocks, in %.
 BOUND = 10.0
@@ -54,7 +54,7 @@ class Application(NamedTuple):
 
 def measure(one: Application, quick: bool) -> list[Row]:
     """An application's rows with one seed, which bear its name; ``quick`` has two schedulers."""
-    request = RunsRequest(
+    request = RunRequest(
         words=(f"{one.job},size={one.size},reduces=4,skew_ratio=4",),
         schedulers=SCHEDULERS[: 2 if quick else None],
         topology=f"{PLACE},storage.block={one.block},compute.map_rate={one.map_rate}",

@@ -1,6 +1,11 @@
-"""What a function is asked for, as the requests that commands make of their options.
+"""Arguments of functions that people call, as the requests that commands make of their options.
 
-``None`` is what was not said.  Mistakes raise ``UsageError``, with one line, as on a command line.
+Mistakes raise ``UsageError``, with one line, as on a command line.
+
+A job of one's own is a class, an object of it, a file or a name.  A class in a module is that
+module's file.  One that was defined in a notebook, or in the script that runs, cannot be: running
+it once more would run the whole study.  Its source is written to a file of its own, with what it
+uses of the names around it.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import sys
 import tempfile
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -26,8 +31,9 @@ from railyard.cluster.errors import UsageError, printable, require, shown_value
 from railyard.cluster.inputfile import build
 from railyard.cluster.units import parse_size
 from railyard.jobs.model import Job, params_of
-from railyard.terminal.notices import heard_by
-from railyard.terminal.options import Settings, TextPairs
+from railyard.runs.requests import RunRequest
+from railyard.terminal.notices import notices_to
+from railyard.terminal.options import TextPairs
 
 #: A file, folder or pattern, several, or {name of an input: any of these}; "dfs:/PATH" is of the
 #: block store.
@@ -41,47 +47,56 @@ class Advice(UserWarning):
 
 
 @contextmanager
-def called(*, progress: bool) -> Iterator[None]:
-    """A call from Python: it prints nothing but progress, and that only if it is asked to.
+def notices_as_warnings(*, progress: bool) -> Iterator[None]:
+    """A call from Python: it prints nothing, but progress if that is wanted.
 
     Notices become warnings at the place of the call.
     """
-    said: list[str] = []
+    notices: list[str] = []
     try:
-        with heard_by(said.append, wants_progress=progress):
+        with notices_to(notices.append, wants_progress=progress):
             yield
     finally:
-        warn(said, stacklevel=5)  # beyond contextlib and our own function
+        warn(notices, stacklevel=5)  # beyond contextlib and our own function
 
 
-def warn(said: Iterable[str], stacklevel: int) -> None:
+def warn(notices: Iterable[str], stacklevel: int) -> None:
     """Turn notices into warnings, each once."""
-    for words in dict.fromkeys(said):
+    for words in dict.fromkeys(notices):
         warnings.warn(words, Advice, stacklevel=stacklevel)
 
 
-def names(given: str | Iterable[str]) -> tuple[str, ...]:
+def request_of(words: Sequence[str], **given: Any) -> RunRequest:
+    """The request of a call for these jobs, of its arguments; None is what was not said.
+
+    Raises ``UsageError`` for values that make no sense.
+    """
+    fields = {}
+    for name, value in given.items():
+        if value is not None:
+            field, read = _READ.get(name, (name, None))
+            fields[field] = value if read is None else read(name, value)
+    return RunRequest(words=tuple(words), **fields)
+
+
+def names(_: str, given: str | Iterable[str]) -> tuple[str, ...]:
     """Names of schedulers; text has commas between them."""
     every = given.split(",") if isinstance(given, str) else given
     return tuple(name.strip() for name in every)
 
 
-def text_pairs(settings: Mapping[str, Any] | None) -> TextPairs:
+def text_pairs(_: str, settings: Mapping[str, Any]) -> TextPairs:
     """Settings whose values are read as in a topology's file: {"uplink": "1Gbps", "ocs": "off"}."""
-    return tuple((key, _text(value)) for key, value in (settings or {}).items())
+    return tuple((key, _text(value)) for key, value in settings.items())
 
 
-def pairs(settings: Mapping[str, Any] | None) -> Settings:
-    """Settings of schedulers: {"delay.node_wait_s": 3}."""
-    return tuple((settings or {}).items())
+def _behaviour(name: str, settings: Mapping[str, Any]) -> Any:
+    from railyard.simulator.behaviour import Behaviour
+
+    return build(dict(settings), Behaviour, name) if settings else None
 
 
-def built(settings: Mapping[str, Any] | None, kind: type[Any], name: str) -> Any:
-    """An object of these settings; None without any.  ``UsageError`` for unknown ones."""
-    return build(dict(settings), kind, name) if settings else None
-
-
-def inputs_of(given: AnyInput) -> tuple[str, ...]:
+def _inputs(_: str, given: AnyInput) -> tuple[str, ...]:
     """Inputs as ``--input`` has them: "FILE", or "NAME=FILE"."""
     if isinstance(given, Mapping):
         return tuple(f"{name}={each}" for name, files in given.items() for each in _each(files))
@@ -92,37 +107,28 @@ def _each(files: str | Path | Iterable[str | Path]) -> list[str]:
     return [str(files)] if isinstance(files, str | Path) else [str(each) for each in files]
 
 
-def size_of(size: str | int | None) -> int | None:
-    """A size in bytes; it may be text such as "10GB"."""
-    return None if size is None else parse_size(size)
-
-
-def seed_of(seed: int) -> int:
-    """A seed; ``UsageError`` unless it is a whole number that there is."""
+def _seed(name: str, seed: int) -> int:
     is_number = isinstance(seed, int) and not isinstance(seed, bool)
-    require(is_number and 0 <= seed <= _SEED_MAX, "seed", seed, "a whole number from 0 on")
+    require(is_number and 0 <= seed <= _SEED_MAX, name, seed, "a whole number from 0 on")
     return seed
 
 
-def count_of(name: str, count: int | None) -> int | None:
-    """A number of seeds, jobs or reduces; ``UsageError`` unless it is at least 1."""
+def _count(name: str, count: int) -> int:
     is_number = isinstance(count, int) and not isinstance(count, bool) and count >= 1
-    require(count is None or is_number, name, count, "a whole number from 1 on")
+    require(is_number, name, count, "a whole number from 1 on")
     return count
 
 
 def seeds_of(seeds: int | range | None) -> int | range | None:
     """A number of seeds, or which they are; ``UsageError`` for anything else."""
     if not isinstance(seeds, range):
-        return count_of("seeds", seeds)
+        return None if seeds is None else _count("seeds", seeds)
     require(seeds.step == 1 and 0 < seeds.start < seeds.stop, "seeds", seeds, "as range(4, 11)")
     return seeds
 
 
-def new_folder(out: str | Path | None, name: str = "out") -> Path | None:
+def new_folder(name: str, out: str | Path) -> Path:
     """The path of a folder that is to be made; ``UsageError`` if it cannot be."""
-    if out is None:
-        return None
     path = Path(out)
     if path.exists() or not path.absolute().parent.is_dir():
         raise UsageError(f"{name} = {out}: need a new folder in a folder that exists")
@@ -131,15 +137,30 @@ def new_folder(out: str | Path | None, name: str = "out") -> Path | None:
     return path
 
 
+#: argument -> (field of the request, how its value is read); others are fields as they are
+_READ: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
+    "scheduler": ("schedulers", lambda _, name: (name,)),
+    "flow_scheduler": ("flow_schedulers", lambda _, name: (name,)),
+    "schedulers": ("schedulers", names),
+    "flow_schedulers": ("flow_schedulers", names),
+    "settings": ("scheduler_options", lambda _, settings: tuple(settings.items())),
+    "topology": ("topology", lambda _, name: str(name)),
+    "network": ("network", text_pairs),
+    "params": ("params", text_pairs),
+    "inputs": ("inputs", _inputs),
+    "size": ("size_bytes", lambda _, size: parse_size(size)),
+    "reduces": ("reduces", _count),
+    "first": ("first", _count),
+    "seed": ("seed", _seed),
+    "seeds": ("seeds", _count),
+    "behaviour": ("behaviour", _behaviour),
+    "out": ("results", new_folder),
+    "get": ("fetch_to", new_folder),
+}
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# Jobs of one's own as the words that name them: a class, an object of it, a file or a name.
-#
-# A class in a module is that module's file.  One that was defined in a notebook, or in the script
-# that runs, cannot be: running it once more would run the whole study.  Its source is written to a
-# file of its own, with what it uses of the names around it.
 
 
 _MAIN = "__main__"

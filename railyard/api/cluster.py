@@ -25,9 +25,8 @@ from railyard.api import arguments
 from railyard.api.arguments import job_word, name_and_params
 from railyard.api.results import Run, run_of
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import NotDone, Refused, UsageError
+from railyard.cluster.errors import UsageError
 from railyard.cluster.files import Durability
-from railyard.cluster.processes import user_name
 from railyard.cluster.runfolder import RunFolder
 from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
@@ -35,12 +34,12 @@ from railyard.jobs.model import Job
 from railyard.report.runpage import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs.clusters import StartedCluster, connected, own_cluster, stop_running
-from railyard.runs.files import copy_in, copy_out, planned_racks
+from railyard.runs.files import copy_out, store_file, store_of
 from railyard.runs.home import current_folder
-from railyard.runs.requests import ClusterRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.summary import Outcome
-from railyard.runs.work import RunRequest, Work, require_well, run_on, work_for
-from railyard.terminal.notices import heard_by
+from railyard.runs.work import Work, require_well, run_on, work_for
+from railyard.terminal.notices import notices_to
 from railyard.terminal.progress import progress_view
 
 #: Jobs that are submitted and not yet waited for: each has a thread that follows it.
@@ -50,10 +49,10 @@ _SUBMITTED_MAX = 64
 class Submitted:
     """Jobs under way on a cluster."""
 
-    def __init__(self, name: str, future: Future[Run], said: list[str]) -> None:
+    def __init__(self, name: str, future: Future[Run], notices: list[str]) -> None:
         self.name = name  #: of the workload
         self._future = future
-        self._said = said
+        self._notices = notices
 
     @property
     def done(self) -> bool:
@@ -69,8 +68,8 @@ class Submitted:
         try:
             return self._future.result(timeout_s)
         finally:
-            arguments.warn(self._said, stacklevel=3)
-            self._said.clear()
+            arguments.warn(self._notices, stacklevel=3)
+            self._notices.clear()
 
     def __repr__(self) -> str:
         return f"<Submitted {self.name}: {'ended' if self.done else 'under way'}>"
@@ -98,18 +97,19 @@ class Cluster:
         are those of ``railyard up``.  Raises ``UsageError`` for what does not exist or makes no
         sense.
         """
-        with arguments.called(progress=False):
-            config = ClusterRequest(
-                topology=None if topology is None else str(topology),
+        with arguments.notices_as_warnings(progress=False):
+            request = arguments.request_of(
+                (),
+                topology=topology,
                 scheduler=scheduler,
                 flow_scheduler=flow_scheduler,
-                network=arguments.text_pairs(network),
-                scheduler_options=arguments.pairs(settings),
-                seed=arguments.seed_of(seed),
+                network=network,
+                settings=settings,
+                seed=seed,
                 transport=transport,
                 durability=durability,
-            ).config()
-            self.config: ClusterConfig = msgspec.structs.replace(config, http=_port(http))
+            )
+            self.config: ClusterConfig = msgspec.structs.replace(request.config(), http=_port(http))
         self._folder: RunFolder | None = None
         self._is_own = True
         self._open = ExitStack()
@@ -218,25 +218,25 @@ class Cluster:
         Raises ``UsageError`` for what does not exist or makes no sense.
         """
         folder = self._running()
-        with arguments.called(progress=progress):
+        with arguments.notices_as_warnings(progress=progress):
             words, own = self._words(jobs)
-            request = RunRequest(
-                jobs=words,
-                inputs=arguments.inputs_of(inputs),
+            request = arguments.request_of(
+                words,
+                inputs=inputs,
                 output=output,
-                size_bytes=arguments.size_of(size),
-                reduces=arguments.count_of("reduces", reduces),
-                params=arguments.text_pairs(own | dict(params or {})),
-                user=user_name() if user is None else user,
+                size=size,
+                reduces=reduces,
+                params=own | dict(params or {}),
+                user=user,
                 queue=queue,
-                seed=None if seed is None else arguments.seed_of(seed),
-                fetch_to=arguments.new_folder(get, "get"),
-                results=arguments.new_folder(out),
+                seed=seed,
+                get=get,
+                out=out,
             )
             work = work_for(request, self.config, folder)
-        said: list[str] = []
-        future = self._threads.submit(self._carry_out, work, request, said, progress)
-        submitted = Submitted(work.name, future, said)
+        notices: list[str] = []
+        future = self._threads.submit(self._carry_out, work, request, notices, progress)
+        submitted = Submitted(work.name, future, notices)
         self._submitted.append(submitted)
         return submitted
 
@@ -284,10 +284,8 @@ class Cluster:
         file = Path(local).absolute()
         if not file.is_file():
             raise UsageError(f"{local}: no such file: need one to store")
-        with connected(self._running(), self.config) as session, _understood():
-            store = DfsClient(session.transport, self.config.topology)
-            racks = planned_racks(session, path, file.stat().st_size)
-            return copy_in(store, str(file), path, overwrite=overwrite, racks=racks).stored_length
+        with connected(self._running(), self.config) as session:
+            return store_file(session, str(file), path, overwrite=overwrite).stored_length
 
     def get(self, path: str, local: str | Path) -> int:
         """Copy a file or folder of the block store to a new local path; returns its real bytes."""
@@ -315,7 +313,7 @@ class Cluster:
     def _words(
         self, jobs: Sequence[str | Path | Job | type[Job]]
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The words for jobs; and the parameters of a single one, which has more to be said of."""
+        """The words for jobs; and the parameters of a single one, which can have any."""
         if not jobs:
             raise UsageError("jobs: need at least one, such as terasort")
         if len(jobs) == 1:
@@ -323,10 +321,12 @@ class Cluster:
             return (name,), params
         return tuple(job_word(job, self._sources) for job in jobs), {}
 
-    def _carry_out(self, work: Work, request: RunRequest, said: list[str], progress: bool) -> Run:
+    def _carry_out(
+        self, work: Work, request: RunRequest, notices: list[str], progress: bool
+    ) -> Run:
         """In a thread of its own, with links of its own."""
         with (
-            heard_by(said.append, wants_progress=progress),
+            notices_to(notices.append, wants_progress=progress),
             progress_view() as view,
             connected(self._running(), self.config) as session,
         ):
@@ -336,13 +336,13 @@ class Cluster:
         require_well(ran, work.name)
         output = ran.outcome.output if isinstance(ran.outcome, Outcome) else None
         if "figures_error" in ran.summary:
-            said.append(ran.summary["figures_error"])
+            notices.append(ran.summary["figures_error"])
         return run_of(ran.summary, request.results, output)
 
     @contextmanager
     def _store(self) -> Iterator[DfsClient]:
-        with connected(self._running(), self.config) as session, _understood():
-            yield DfsClient(session.transport, self.config.topology, node=None, network=None)
+        with connected(self._running(), self.config) as session, store_of(session) as store:
+            yield store
 
     def _running(self) -> RunFolder:
         if self._folder is None:
@@ -378,14 +378,3 @@ def _port(http: object) -> int | None:
         raise UsageError(f'http = {http!r}: need "auto", "none" or a port, 1 to 65535')
     listen(LOOPBACK, http).close()  # says so at once if it is taken
     return http
-
-
-@contextmanager
-def _understood() -> Iterator[None]:
-    """A request that the block store refuses is its user's mistake."""
-    try:
-        yield
-    except NotDone:
-        raise
-    except Refused as refused:
-        raise UsageError(str(refused)) from None

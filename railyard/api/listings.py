@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from railyard.api.notebooks import data_frame, html_table
 from railyard.cluster.acceptance import meanings
 from railyard.cluster.topology import load_topology, topology_names
 from railyard.cluster.units import format_number
@@ -54,14 +55,12 @@ class Listing(dict[str, Any]):
 
         Raises ``UsageError`` if pandas is not installed.
         """
-        from railyard.api.records import listing_frame
-
-        return listing_frame(self.values())
+        return data_frame(map(msgspec.structs.asdict, self.values()))
 
     def _repr_html_(self) -> str:
-        from railyard.api.records import listing_as_html
-
-        return listing_as_html(self)
+        rows = [list(msgspec.structs.asdict(one).values()) for one in self.values()]
+        names = next(iter(self.values())).__struct_fields__ if self else ()
+        return html_table(rows, names) if rows else "none"
 
 
 def topologies() -> Listing:
@@ -97,12 +96,9 @@ def _scheduler(recipe: Recipe) -> SchedulerInfo:
     )
 
 
-# What schedulers' settings are by default, and what they do, as the comments in their code say.
-
-
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a scheduler."""
+    """A setting of a scheduler; its meaning is what the comment in its code says."""
 
     name: str  #: "corral.imbalance"
     default: str

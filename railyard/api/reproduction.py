@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from railyard.api import arguments
-from railyard.api.records import as_preformatted, lines_frame, printed
+from railyard.api.notebooks import data_frame, preformatted, printed
 from railyard.cluster.errors import unknown_name
 from railyard.experiments.figures import Figure, Paper, Setup
 from railyard.experiments.papers import paper as paper_named
@@ -59,7 +59,25 @@ class Reproduction:
         the paper's range, ``off_by`` is how far the mean lies outside of it.  Raises ``UsageError``
         if pandas is not installed.
         """
-        return lines_frame(self.numbers["figures"])
+        return data_frame(
+            {
+                "figure": name,
+                "case": line["case"],
+                "subject": line["subject"],
+                "measure": f"less {line['measure']}" if line["lessens"] else line["measure"],
+                "unit": line["unit"],
+                "ours": line["mean"],
+                "ci95_half_width": line["ci95_half_width"],
+                "published_least": (line["published"] or {}).get("least"),
+                "published_most": (line["published"] or {}).get("most"),
+                "off_by": line["off_by"],
+                "own": line["own"],
+                "base": line["base"],
+                "coarse": line["coarse"],
+            }
+            for name, figure in self.numbers["figures"].items()
+            for line in figure["lines"]
+        )
 
     def save(self, folder: Path) -> None:
         """Write all numbers, and the summary of each run, to a new folder."""
@@ -78,7 +96,7 @@ class Reproduction:
         return f"<Reproduction of {self.paper}: {', '.join(self.figures)}>"
 
     def _repr_html_(self) -> str:
-        return as_preformatted(str(self))
+        return preformatted(str(self))
 
 
 def reproduce(
@@ -100,14 +118,14 @@ def reproduce(
 
     Raises ``UsageError`` for a paper or a figure that there is not.
     """
-    with arguments.called(progress=progress):
+    with arguments.notices_as_warnings(progress=progress):
         request = ReproduceRequest(
             paper=paper,
             figures=figures,
-            seeds=arguments.seeds_of(seeds),
+            wanted_seeds=arguments.seeds_of(seeds),
             quick=quick,
-            changed=arguments.text_pairs(settings),
-            results=arguments.new_folder(out),
+            changed=arguments.text_pairs("settings", settings or {}),
+            results=None if out is None else arguments.new_folder("out", out),
         )
         done = reproduced(request)
         if request.results is not None:
@@ -177,7 +195,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
 
 def _seeds(request: ReproduceRequest, chosen: Paper, figure: str) -> range:
     """The seeds of a figure.  A number of them begins with the first that the paper reports."""
-    if isinstance(request.seeds, range):
-        return request.seeds
+    if isinstance(request.wanted_seeds, range):
+        return request.wanted_seeds
     usual = chosen.seeds_of(request.quick, figure)
-    return range(usual.start, usual.start + (request.seeds or len(usual)))
+    return range(usual.start, usual.start + (request.wanted_seeds or len(usual)))

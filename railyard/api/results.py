@@ -1,4 +1,9 @@
-"""Pictures for notebooks and files, drawn as those of a comparison's page."""
+"""What runs and comparisons return: their figures as typed objects, tables and pictures.
+
+A run is ``summary.json`` with names and types (docs/summary.md).  Bytes are the model's, times are
+seconds of the model's clock.  None is what is not known, such as the time of a shuffle that there
+was none of.  Keys that are not named here are in ``Run.summary``.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from railyard.api import records
-from railyard.api.records import (
-    RunRecord,
-    as_preformatted,
-    comparison_as_text,
-    jobs_frame,
-    run_as_html,
-)
+from railyard.api.notebooks import data_frame, html_table, preformatted, printed
 from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.units import format_count, format_duration, format_size
 from railyard.experiments.contenders import CLOCK_WORDS, Row, label_rows
-from railyard.experiments.statements import Statement, statements
+from railyard.experiments.statements import Statement, as_json, statement_as_json, statements
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.report.pictures import (
     Curve,
@@ -35,15 +34,25 @@ from railyard.report.pictures import (
 )
 from railyard.report.recordedrun import Results
 from railyard.report.timeline import draw_run
-from railyard.runs.figures import METRICS
+from railyard.runs.figures import METRICS, is_trusted
 from railyard.runs.outputfile import naming, write_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-
 _KINDS = ("png", "svg")
+#: What says which run a row is of.
+_KEYS = ("scheduler", "flow_scheduler", "clock", "seed")
+_NUMBERS = (
+    "slot_utilization",
+    "compute_utilization",
+    "network_utilization",
+    "link_skew",
+    "verified",
+    "trusted",
+)
+_CLOCKS = {"wall": "emulated", "virtual": "simulated"}
 
 
 @dataclass(frozen=True)
@@ -71,77 +80,253 @@ class Picture:
         return render(self.draw, LIGHT, "png")
 
 
-def timeline_of(run: RunRecord) -> Picture:
-    """A run over time: its jobs; with its files slots, circuits and links, too."""
-    results = Results(run.folder, run.summary)
-    return Picture(partial(draw_run, results, run.makespan_s or 1.0))
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean, percentiles and maximum of a quantity; None if there are no values."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    max: float | None = None
 
 
-def cdf_of(run: RunRecord) -> Picture:
-    """Distributions of a run's job and coflow completion times."""
-    label = f"{run.scheduler}, {CLOCK_WORDS[run.clock]}"
-    done = [job for job in run.jobs if job.ok]
-    jobs, coflows = (
-        Curve(
-            label=label,
-            colour=0,
-            dashed=False,
-            times_s=sorted(time_s for time_s in times if time_s is not None),
-        )
-        for times in ([job.jct_s for job in done], [job.cct_s for job in done])
-    )
-    return Picture(partial(draw_cdf, panels_of([jobs], [coflows])))
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that were read and fetched, by distance, and those between racks by way."""
+
+    local: int  #: stayed on their node
+    rack: int  #: within a rack
+    cross_rack: int  #: between racks
+    eps: int = 0  #: of ``cross_rack``, by packets
+    ocs: int = 0  #: by optical circuits
+    wan: int = 0  #: between sites
 
 
-def completion_of(rows: Sequence[Row]) -> Picture:
-    """Distributions of completion times, a curve for each contender."""
-    labels = label_rows(rows)
-    return Picture(completion(rows, labels, colours_of(rows, labels)))
+class Locality(msgspec.Struct, frozen=True, kw_only=True):
+    """Map attempts by where their input was."""
+
+    node: int
+    rack: int
+    remote: int
 
 
-def bars_of(rows: Sequence[Row], key: str) -> Picture:
-    """One metric of each contender as bars; ``UsageError`` for a metric that there is not."""
-    metrics = {metric.key: metric for metric in METRICS}
-    if key not in metrics:
-        raise unknown_name("metric", key, metrics)
-    labels = label_rows(rows)
-    colours = colours_of(rows, labels)
-    draw = partial(draw_bars, rows, metrics[key], labels, colours, statements(rows))
-    return Picture(draw)
+class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts there were."""
+
+    launched: int
+    succeeded: int
+    failed: int
+    killed: int
+    copies: int  #: second attempts of running tasks
+    copies_chosen: int  #: of these, those whose output counts
 
 
-# The results of a run: its figures, as a data frame and as pictures.
+class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """How well the machine kept up with an emulated run."""
+
+    grant_lag_ms_p99: float  #: 99 % of the network's grants came at most so late
+    cpu_saturated: float  #: share of the time with open flows in which all CPUs were busy
+    network_away_s: float = 0.0  #: for how long the network was being restarted
+    silent_daemons: int = 0  #: how often a NodeManager was silent for long, and was waited for
+    #: `mean` and `max` per attempt that succeeded: from the arrival of its order to its first word
+    launch_s: dict[str, float] = {}
+    #: `mean` and `max` per attempt that succeeded: its waits for permits to compute after that
+    permit_s: dict[str, float] = {}
 
 
-class Run(RunRecord, frozen=True, kw_only=True):
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine did during an emulated run, with all its programs."""
+
+    cpus: int
+    load_max: float  #: largest load average over a minute
+    memory_bytes_max: int  #: real bytes by which free memory was less than before, at most
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of an emulated run."""
+
+    role: str  #: such as `NodeManager` or `Attempt`
+    name: str
+    pid: int
+
+
+class Death(msgspec.Struct, frozen=True, kw_only=True):
+    """A daemon that died during an emulated run."""
+
+    role: str
+    name: str
+    pid: int
+    how: str  #: such as `signal 9`
+    next: str  #: what followed
+
+
+class CoarseRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a simulation was made coarser, as it would have had too many tasks."""
+
+    output_block_bytes: int  #: of written files
+    progress_s: float  #: from one report of an attempt's progress to the next
+    tasks_in_one: int  #: so many blocks, at most, were read by one task
+    off: dict[str, float]  #: shares by which mean times were off at most, in 19 of 20 workloads
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of a run."""
+
+    id: str  #: "j3"
+    name: str  #: "terasort-2"
+    submitted_s: float
+    finished_s: float | None
+    jct_s: float | None  #: job completion time: from submission to end
+    cct_s: float | None  #: coflow completion time: of its longest shuffle
+    input_bytes: int
+    shuffle_bytes: int
+    cross_rack_shuffle_bytes: int
+    shuffle_skew: float | None  #: of its shuffle over the racks' links; 1: even
+    output_bytes: int
+    maps: int
+    reduces: int
+    slot_s: float  #: for which its attempts held slots
+    computed_s: float  #: for which those that succeeded computed
+    reduce_s: float | None  #: mean of a reduce
+    ok: bool | None  #: None: it has not ended
+    reason: str = ""  #: why it failed, if it did
+    #: waits of its attempts for the machine, added up; of an emulated run
+    machine_s: float | None = None
+    counters: dict[str, int] = {}  #: what its tasks counted, each task once
+    steps: tuple[str, ...] = ()  #: ids of its steps, if it ran in several
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one or several jobs under a scheduler, on either clock."""
+
+    scheduler: str
+    flow_scheduler: str
+    topology: str
+    workload: str
+    clock: str  #: "wall": real processes; "virtual": simulated
+    seed: int
+    scale: int  #: bytes of the model per real byte
+    makespan_s: float  #: from the first job's submission to the last one's end
+    jct_s: Spread  #: of jobs that succeeded
+    cct_s: Spread  #: of coflows
+    shuffle_skew: Spread
+    bytes: Moved
+    locality: Locality
+    tasks: Attempts
+    link_skew: float | None = None  #: bytes of the busiest link between racks over the least busy
+    slot_utilization: float  #: share of slots x time that attempts held
+    compute_utilization: float | None = None  #: share of slots x time in which they computed
+    network_utilization: float | None = None  #: share of the capacity between racks
+    #: the policies' own figures: {policy: {name: value}}
+    figures: dict[str, dict[str, float]] = {}
+    figures_error: str | None = None  #: which policy broke when it was asked for its figures
+    #: of each layer of a tree of switches, the share of its capacity x makespan that was used
+    layer_utilization: dict[str, float] = {}
+    scheduling_s: dict[str, float] = {}  #: CPU time of decisions: `total` and `max`
+    cpu_s: float | None = None  #: CPU time of a simulation, where it was one of several
+    coarse: CoarseRun | None = None  #: None: exact, or emulated
+    fidelity: Fidelity | None = None  #: None: simulated
+    machine: Machine | None = None  #: likewise
+    processes: tuple[Process, ...] = ()  #: of an emulated run
+    deaths: tuple[Death, ...] = ()  #: likewise
+    verified: bool | None = None  #: whether the output is right; None: it could not be checked
+    jobs: tuple[JobResult, ...]
+    output: str | None = None  #: folder of the block store, of a single job on a ``Cluster``
+    folder: Path | None = None  #: with all files of the run; None: none were asked for
+    summary: dict[str, Any]  #: everything, as in ``summary.json``
+
+    @property
+    def ok(self) -> bool:
+        """Whether all jobs succeeded, and no output is wrong."""
+        return self.verified is not False and all(job.ok for job in self.jobs)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the machine kept up, so that times can be trusted; always if simulated."""
+        return is_trusted(self.summary)
 
     def to_pandas(self) -> DataFrame:
         """A row for each job: its fields, after ``scheduler``, ``clock`` and ``seed``.
 
         Raises ``UsageError`` if pandas is not installed.
         """
-        return jobs_frame([self])
+        return data_frame(self.job_rows())
+
+    def job_rows(self) -> list[dict[str, Any]]:
+        """A row for each job, with what says which run it is of."""
+        return [self._keys() | msgspec.structs.asdict(job) for job in self.jobs]
+
+    def row(self) -> dict[str, Any]:
+        """The run's own figures: spreads as "jct_s_mean", bytes as "bytes_rack"."""
+        parts = {
+            name: getattr(self, name)
+            for name in ("jct_s", "cct_s", "shuffle_skew", "bytes", "locality", "tasks")
+        }
+        return (
+            self._keys()
+            | {"makespan_s": self.makespan_s}
+            | {
+                f"{name}_{part}": value
+                for name, one in parts.items()
+                for part, value in msgspec.structs.asdict(one).items()
+            }
+            | {name: getattr(self, name) for name in _NUMBERS}
+        )
+
+    def _keys(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _KEYS}
 
     def timeline(self) -> Picture:
         """Jobs over time; with ``out=`` also slots, circuits and links."""
-        return timeline_of(self)
+        results = Results(self.folder, self.summary)
+        return Picture(partial(draw_run, results, self.makespan_s or 1.0))
 
     def cdf(self) -> Picture:
         """Distributions of job and coflow completion times."""
-        return cdf_of(self)
+        label = f"{self.scheduler}, {CLOCK_WORDS[self.clock]}"
+        done = [job for job in self.jobs if job.ok]
+        jobs, coflows = (
+            Curve(
+                label=label,
+                colour=0,
+                dashed=False,
+                times_s=sorted(time_s for time_s in times if time_s is not None),
+            )
+            for times in ([job.jct_s for job in done], [job.cct_s for job in done])
+        )
+        return Picture(partial(draw_cdf, panels_of([jobs], [coflows])))
 
     def _repr_html_(self) -> str:
-        return run_as_html(self)
+        failed = sum(not job.ok for job in self.jobs)
+        jobs = format_count(len(self.jobs), "job") + (f", {failed} failed" if failed else "")
+        if self.verified:
+            jobs += ", output verified"
+        elif self.verified is False and not failed:
+            jobs += ", output WRONG"
+        where = f"{self.workload} on {self.topology}, {_CLOCKS[self.clock]}, seed {self.seed}"
+        rows = {
+            "workload": where,
+            "scheduler": f"{self.scheduler} + {self.flow_scheduler}",
+            "jobs": jobs,
+            "makespan": format_duration(self.makespan_s),
+            "job time": _times(self.jct_s),
+            "shuffle": _times(self.cct_s),
+            "between racks": format_size(self.bytes.cross_rack),
+        }
+        if not self.trusted:
+            rows["times"] = "not to be trusted: the machine was too busy"
+        return html_table(rows.items())
+
+
+def _times(spread: Spread) -> str:
+    if spread.mean is None or spread.p95 is None:
+        return "-"
+    return f"mean {format_duration(spread.mean)}, p95 {format_duration(spread.p95)}"
 
 
 def run_of(summary: dict[str, Any], folder: Path | None = None, output: str | None = None) -> Run:
     """The run that a summary describes; ``folder`` has its files."""
     known = {**summary, "summary": summary, "folder": folder, "output": output}
     return msgspec.convert(known, Run)
-
-
-# The result of a comparison: its runs, and what is said of them.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -193,7 +378,8 @@ class Comparison:
             for row in self.rows
             if scheduler in (labels[row.contender], row.contender.scheduler)
         }
-        for run, contender in zip(self.runs, self._contenders(), strict=True):
+        contenders = [row.contender for row in self.rows for _ in row.runs]
+        for run, contender in zip(self.runs, contenders, strict=True):
             if contender in wanted and clock in (None, run.clock) and seed in (None, run.seed):
                 return run
         there = ", ".join(
@@ -207,23 +393,35 @@ class Comparison:
         Raises ``UsageError`` if pandas is not installed.
         """
         if of == "jobs":
-            return records.jobs_frame(self.runs)
+            return data_frame([row for run in self.runs for row in run.job_rows()])
         if of == "statements":
-            return records.statements_frame(self.statements)
+            return data_frame(
+                [
+                    {name: getattr(one.who, name) for name in _KEYS[:3]} | statement_as_json(one)
+                    for one in self.statements
+                ]
+            )
         if of == "runs":
-            return records.runs_frame(self.runs)
+            return data_frame([run.row() for run in self.runs])
         raise UsageError(f"to_pandas of {of}: need runs, jobs or statements")
 
     def cdf(self) -> Picture:
         """Distributions of job and coflow completion times: a curve for each contender."""
-        return completion_of(self.rows)
+        labels = label_rows(self.rows)
+        return Picture(completion(self.rows, labels, colours_of(self.rows, labels)))
 
     def bars(self, metric: str = "jct_s.mean") -> Picture:
         """One metric of each contender, such as "makespan_s", "cct_s.p95", "cross_rack_bytes".
 
         Raises ``UsageError`` for a metric that there is not.
         """
-        return bars_of(self.rows, metric)
+        metrics = {metric.key: metric for metric in METRICS}
+        if metric not in metrics:
+            raise unknown_name("metric", metric, metrics)
+        labels = label_rows(self.rows)
+        colours = colours_of(self.rows, labels)
+        said = statements(self.rows)
+        return Picture(partial(draw_bars, self.rows, metrics[metric], labels, colours, said))
 
     def write_page(self) -> Path:
         """Draw and write the page of ``railyard compare --out``; returns its path.
@@ -239,18 +437,15 @@ class Comparison:
 
     def save_json(self, file: str | Path) -> None:
         """Write what ``railyard compare --json`` does; raises ``NotWritten``."""
-        from railyard.experiments.statements import as_json
-
         write_json(as_json(self.rows), Path(file))
 
-    def _contenders(self) -> list[Any]:
-        return [row.contender for row in self.rows for _ in row.runs]
-
     def __str__(self) -> str:
-        return comparison_as_text(self.rows, self.title)
+        from railyard.experiments.comparisontable import show
+
+        return printed(lambda: show(self.rows, self.title))
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.title}: {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        return as_preformatted(str(self))
+        return preformatted(str(self))

@@ -18,9 +18,8 @@ from railyard.experiments.comparison import Comparison as Comparing
 from railyard.jobs.model import Job
 from railyard.report.runpage import finish_folder
 from railyard.runs.files import fetched_inputs
-from railyard.runs.requests import CLOCKS, CompareRequest, RunsRequest, SimulateRequest
+from railyard.runs.requests import CLOCKS, FEW_SEEDS, RunRequest
 from railyard.runs.simulation import Simulated, simulate_jobs
-from railyard.simulator.behaviour import Behaviour
 from railyard.terminal.notices import notice
 
 #: A job: a name with options ("terasort,size=2GB,times=3"), a file, or a class or object of one.
@@ -64,26 +63,26 @@ def simulate(
 
     Raises ``UsageError`` for what does not exist or makes no sense.
     """
-    with arguments.called(progress=progress), job_words(jobs) as asked_for:
-        request = SimulateRequest(
-            words=asked_for.words,
-            schedulers=(scheduler,),
-            flow_schedulers=() if flow_scheduler is None else (flow_scheduler,),
-            topology=None if topology is None else str(topology),
-            network=arguments.text_pairs(network),
-            inputs=arguments.inputs_of(inputs),
-            size_bytes=arguments.size_of(size),
-            reduces=arguments.count_of("reduces", reduces),
-            seed=arguments.seed_of(seed),
-            scheduler_options=arguments.pairs(settings),
-            behaviour=arguments.built(behaviour, Behaviour, "behaviour"),
+    with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
+        request = arguments.request_of(
+            jobs_as_words.words,
+            scheduler=scheduler,
+            flow_scheduler=flow_scheduler,
+            topology=topology,
+            network=network,
+            inputs=inputs,
+            size=size,
+            reduces=reduces,
+            seed=seed,
+            settings=settings,
+            behaviour=behaviour,
             faults=faults,
-            first=arguments.count_of("first", first),
+            first=first,
             exact=exact,
-            results=arguments.new_folder(out),
+            out=out,
         )
         done, _ = simulated(request)
-        workload = asked_for.plain(done.summary["workload"])
+        workload = jobs_as_words.plain(done.summary["workload"])
         run = run_of(done.summary | {"workload": workload}, request.results)
         _say_what_broke([run])
     return run
@@ -123,34 +122,34 @@ def compare(
     """
     if clock not in CLOCKS:
         raise UsageError(f"clock = {clock}: need one of {', '.join(CLOCKS)}")
-    among = arguments.names(schedulers)
-    if not any(among):
-        raise UsageError("schedulers: there is none: need names, such as fair and corral")
-    with arguments.called(progress=progress), job_words(jobs) as asked_for:
-        request = CompareRequest(
-            words=asked_for.words,
-            schedulers=among,
+    with arguments.notices_as_warnings(progress=progress), job_words(jobs) as jobs_as_words:
+        request = arguments.request_of(
+            jobs_as_words.words,
+            schedulers=schedulers,
             clocks=CLOCKS[clock],
-            flow_schedulers=arguments.names(flow_schedulers),
-            topology=None if topology is None else str(topology),
-            network=arguments.text_pairs(network),
-            inputs=arguments.inputs_of(inputs),
-            size_bytes=arguments.size_of(size),
-            reduces=arguments.count_of("reduces", reduces),
-            seed=arguments.seed_of(seed),
-            seeds=arguments.count_of("seeds", seeds),
-            scheduler_options=arguments.pairs(settings),
+            flow_schedulers=flow_schedulers,
+            topology=topology,
+            network=network,
+            inputs=inputs,
+            size=size,
+            reduces=reduces,
+            seed=seed,
+            seeds=seeds,
+            settings=settings,
             exact=exact,
-            results=arguments.new_folder(out),
+            simulated=FEW_SEEDS,
+            out=out,
         )
-        comparison = compared(request).called(asked_for.plain)
+        if not any(request.schedulers):
+            raise UsageError("schedulers: there is none: need names, such as fair and corral")
+        comparison = compared(request).called(jobs_as_words.plain)
         if comparison.folder is not None:
             comparison.write_page()
         _say_what_broke(comparison.runs)
     return comparison
 
 
-def simulated(request: SimulateRequest) -> tuple[Simulated, Run]:
+def simulated(request: RunRequest) -> tuple[Simulated, Run]:
     """Carry out a simulation: its last state, and its results."""
     done = simulate_jobs(request)
     if request.results is not None:
@@ -158,8 +157,16 @@ def simulated(request: SimulateRequest) -> tuple[Simulated, Run]:
     return done, run_of(done.summary, request.results)
 
 
-def compared(request: RunsRequest) -> Comparison:
-    """Carry out a comparison."""
+def compared(request: RunRequest) -> Comparison:
+    """Carry out a comparison; ``UsageError`` for an option that would change nothing."""
+    idle = {
+        "--exact": (request.exact, "virtual"),
+        "--strict": (request.strict, "wall"),
+        "--durability": (request.durability is not None, "wall"),
+    }
+    for name, (given, clock) in idle.items():
+        if given and clock not in request.clocks:
+            raise UsageError(f"{name}: changes nothing here: need --clock {clock} or both")
     with fetched_inputs() as localized:
         comparing = Comparing(request, localized)
         rows = comparing.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import click
 import msgspec
@@ -10,9 +10,8 @@ import msgspec
 from railyard.chaos.plan import GROUPS, KINDS, kinds_named, possible_kinds
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
-from railyard.runs.requests import ClusterRequest, InputRequest
-from railyard.runs.work import RunRequest
-from railyard.terminal.options import COUNT, TextPairs, argument, option, text_pairs
+from railyard.runs.requests import RunRequest
+from railyard.terminal.options import COUNT, option
 
 #: A shorter time gives no daemon the time to come back.
 _EVERY_S_MIN = 0.05
@@ -20,10 +19,9 @@ _EVERY_S_MAX = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChaosRequest(ClusterRequest, InputRequest):
+class ChaosRequest(RunRequest):
     """Arguments and options of ``railyard chaos``."""
 
-    jobs: tuple[str, ...] = argument(nargs=-1, required=True, metavar="JOB...")
     kills: int = option(
         "--kills", type=COUNT, default=20, help="Faults of all kinds together; default: 20."
     )
@@ -40,12 +38,6 @@ class ChaosRequest(ClusterRequest, InputRequest):
         default="all",
         help=f"Of {', '.join((*GROUPS, *KINDS))}; kill: all that begin so. Default: all.",
     )
-    params: TextPairs = option(
-        "--param",
-        callback=text_pairs,
-        multiple=True,
-        help="A parameter of the job, such as min_letters=12.  Repeatable.",
-    )
 
     def chosen_kinds(self) -> tuple[str, ...]:
         """The kinds of faults.  Raises ``UsageError`` for those that cannot be."""
@@ -58,8 +50,3 @@ class ChaosRequest(ClusterRequest, InputRequest):
         config = self.config()
         port = 0 if "kill-gateway" in kinds else None  # 0: any that is free
         return msgspec.structs.replace(config, http=port)
-
-    def run(self) -> RunRequest:
-        """The same job for ``railyard run``."""
-        names = {one.name for one in fields(RunRequest)} & {one.name for one in fields(self)}
-        return RunRequest(**{name: getattr(self, name) for name in names - {"json_file"}})

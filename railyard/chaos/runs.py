@@ -26,7 +26,8 @@ from railyard.dfs.client import DfsClient
 from railyard.dfs.reader import BlockUnavailable
 from railyard.resourcemanager.process.messages import AttemptReport, GetJobTasks, JobTasks
 from railyard.runs.clusters import Session, connected
-from railyard.runs.work import RunRequest, Work, work_for
+from railyard.runs.requests import RunRequest
+from railyard.runs.work import Work, work_for
 from railyard.terminal.progress import Silent, View
 
 T = TypeVar("T")
@@ -270,7 +271,7 @@ def without_faults(session: Session, request: RunRequest, view: View) -> Kind:
     run = run_once(session.folder, session.config, make, view)
     if run.failure:
         raise RailyardError(f"without any fault: {run.failure}")
-    return Kind(name=" ".join(request.jobs), make=make, without=run)
+    return Kind(name=" ".join(request.words), make=make, without=run)
 
 
 def run_under_faults(

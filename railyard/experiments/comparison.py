@@ -38,7 +38,7 @@ from railyard.runs.config import (
 from railyard.runs.figures import Summary
 from railyard.runs.files import Localized
 from railyard.runs.folder import EVENTS
-from railyard.runs.requests import RunsRequest, Workers
+from railyard.runs.requests import RunRequest, Workers
 from railyard.runs.room import require_memory_for, require_room_for_mix
 from railyard.runs.simulation import VirtualRun, run_virtually, say_what_is_coarse
 from railyard.runs.sweep import sweep
@@ -190,7 +190,7 @@ class Comparison:
     ``localized`` fetches what jobs read of a block store: emulated runs have clusters of their own.
     """
 
-    def __init__(self, request: RunsRequest, localized: Localized = lambda mix: mix) -> None:
+    def __init__(self, request: RunRequest, localized: Localized = lambda mix: mix) -> None:
         self._request = request
         self._topology = request.place
         self._scratch = Path()  #: folder for files of emulated runs that are not kept

@@ -11,7 +11,7 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from railyard.api.records import RunRecord
+from railyard.api.results import Run
 from railyard.cluster.acceptance import meanings
 from railyard.netemu.record import CircuitUse
 from railyard.reference.markdown import WRITTEN, code, plain, table
@@ -84,7 +84,7 @@ TRACE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("", "C", "counters: the rate of each link; circuits", "`Gbps`; `lit` and `dark`"),
     ("", "M", "the names of processes and threads", "`name`"),
 )
-#: Of ``RunRecord``, what is not in the file.
+#: Of ``Run``, what is not in the file.
 _NOT_IN_SUMMARY = ("folder", "output", "summary")
 _UNITS = {
     "bytes_per_s": "bytes/s",
@@ -115,7 +115,7 @@ def files_page() -> str:
         ),
         f"## {SUMMARY}\n",
         "[summary.json](../summary.md) says how its figures are to be read.\n",
-        *_with_parts(RunRecord),
+        *_with_parts(Run),
         f"## {EVENTS}\n\n{_EVENTS}",
         *(f"### {code(kind.tag())}\n\n{_said(kind)}\n\n{_rows(kind)}" for kind in events),
         f"## {NETWORK}\n\n{_NETWORK}\n{_rows(CircuitUse)}",

@@ -1,8 +1,11 @@
-"""Starting a cluster, and stopping it again whatever happens in between.
+"""Clusters of real processes: started, stopped whatever happens in between, and sessions with them.
 
 The cluster's supervisor is a process of its own session: Ctrl-C on a terminal does not reach it.
 It ends when the lifeline, a pipe that this process holds open, closes: also when this process is
 killed.  A cluster that is left running has no lifeline.
+
+While a command waits, its session reads the run folder ten times a second, so that it reports which
+daemon died, not just a request without an answer.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from railyard.cluster.topology import Topology
 from railyard.runs import home as clusters
 from railyard.runs.room import require_memory
 from railyard.terminal import interrupts
-from railyard.terminal.interrupts import check, deferred
+from railyard.terminal.interrupts import deferred
 
 #: Roles of daemons that a cluster can't do without.
 CENTRAL = ("ResourceManager", "NameNode", "NetworkEmulator")
@@ -55,6 +58,9 @@ _RACKS_MAX = 1000
 #: Open files of a daemon: by itself, and for each rack that talks to it.
 _DESCRIPTORS = 64
 _DESCRIPTORS_A_RACK = 4
+_WATCH_PERIOD_S = 0.1
+#: How long after a lost connection the supervisor may take to say which daemon died.
+_DEATH_NOTICE_S = 1.5
 
 
 class StartedCluster:
@@ -98,6 +104,8 @@ class StartedCluster:
             theirs, self._lifeline = os.pipe()
             command.append(str(theirs))
             inherited.append(theirs)
+        assert self.folder.id is not None, "the folder was made for it"
+        one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # daemons do not need a thread pool each
         with (
             open(self.folder.supervisor_events, "wb") as events,
             open(self.folder.log("supervisor"), "ab") as log,
@@ -108,17 +116,10 @@ class StartedCluster:
                 stdout=events,
                 stderr=log,
                 cwd=Path(railyard.__file__).parent.parent,  # so that the very same code is imported
-                env=self._environment(),
+                env=marked(os.environ | one_thread, self.folder.id),
                 pass_fds=inherited,
                 start_new_session=True,
             )
-
-    def _environment(self) -> dict[str, str]:
-        """The environment of the supervisor and of all processes below it."""
-        cluster = self.folder.id
-        assert cluster is not None, "the folder was made for it"
-        one_thread = {"OPENBLAS_NUM_THREADS": "1"}  # daemons do not need a thread pool each
-        return marked(os.environ | one_thread, cluster)
 
     def wait_until_ready(self) -> None:
         """Wait until all daemons are registered; raises ``ClusterFailed``."""
@@ -135,7 +136,7 @@ class StartedCluster:
                 raise ClusterFailed(self._start_failure("its supervisor ended"))
             if time.monotonic() > deadline_s:
                 raise ClusterFailed(self._start_failure("it takes too long"))
-            check()
+            interrupts.check()
             time.sleep(0.01)
 
     def stop(self) -> None:
@@ -261,17 +262,6 @@ def log_tail(folder: RunFolder, name: str) -> str:
     return f"\n  the end of the log of {name}:\n    {shown}"
 
 
-# A command's session with a cluster; when the cluster ends, it fails and says why.
-#
-# While the command waits, it looks at the run folder ten times a second, so that it reports which
-# daemon died, not just a request without an answer.
-
-
-_WATCH_PERIOD_S = 0.1
-#: How long after a lost connection the supervisor may take to say which daemon died.
-_DEATH_NOTICE_S = 1.5
-
-
 class Session:
     """Links to a cluster's daemons; notices when one of them dies."""
 
@@ -319,16 +309,12 @@ class Session:
         for death in deaths[self._deaths_seen :]:
             self._deaths_seen += 1
             if death["role"] in CENTRAL and death["next"] != STARTED_AGAIN:
-                raise ClusterFailed(describe_death(self.folder, death))
+                who = f"the {death['role']} (process {death['pid']}) died: {death['how']}"
+                log = log_tail(self.folder, death["name"])
+                raise ClusterFailed(f"{who}; the cluster can't go on without it{log}")
             self.on_death(death)
         if clusters.wait_until_dead(self.folder, 0):
             raise ClusterFailed(_how_it_stopped(self.folder))
-
-
-def describe_death(folder: RunFolder, death: dict[str, Any]) -> str:
-    """Who died and how, with the end of its log."""
-    who = f"the {death['role']} (process {death['pid']}) died: {death['how']}"
-    return f"{who}; the cluster can't go on without it{log_tail(folder, death['name'])}"
 
 
 def _how_it_stopped(folder: RunFolder) -> str:

@@ -1,7 +1,12 @@
-"""A scheduler and the flow scheduler that it runs with, as people type them: "delay + sjf".
+"""A cluster's configuration, of names and settings as people type them, which are checked here.
 
-Without "+ sjf" it is the one of --flow-scheduler, or else the one that the recipe names.
-The plus has spaces around it, since names may have one: "aalo+weighted".
+A scheduler is typed with its flow scheduler, "delay + sjf".  Without "+ sjf" it is the one of
+--flow-scheduler, or else the one that the recipe names.  The plus has spaces around it, since names
+may have one: "aalo+weighted".
+
+A workload's "grain=12" merges twelve tasks into one; the topology becomes as coarse.  A rack keeps
+its slots x rate, its NICs and its link to the core: it has fewer and larger machines, each with
+fewer and faster slots.  See ``jobs.workloads.transforms`` for the tasks.
 """
 
 from __future__ import annotations
@@ -18,12 +23,15 @@ from railyard.cluster.topologyfile import SHORT, split_changes
 from railyard.cluster.units import format_count
 from railyard.netemu.schedulers import flow_scheduler, flow_schedulers
 from railyard.netemu.schedulers.base import Serves
-from railyard.resourcemanager.driving.coredriver import core_for
+from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.interface.recipe import Option, Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.terminal.notices import notice
 from railyard.terminal.options import Settings, TextPairs
 
+V = TypeVar("V")
+#: Schedulers that an error names as those with a setting.
+_OWNERS_MAX = 3
 _PLUS = re.compile(r"\s\+(?:\s|$)|^\+\s")
 
 
@@ -100,14 +108,6 @@ def _own_of(scheduler: str) -> str:
     return name
 
 
-# Makes a cluster's configuration of names and settings, and checks that these exist.
-
-
-V = TypeVar("V")
-#: Schedulers that an error names as those with a setting.
-_OWNERS_MAX = 3
-
-
 def cluster_config(
     topology: Topology,
     *,
@@ -137,7 +137,8 @@ def cluster_config(
         restart=restart or "on-failure",
         scheduler_options=_settings_of(topology, recipe) | dict(options),
     )
-    core_for(config)  # makes the policies, which refuse what they cannot work with
+    # Makes the policies, which refuse what they cannot work with.
+    ClusterState(topology, recipe, config.scheduler_options, seed)
     return config
 
 
@@ -209,12 +210,6 @@ def warn_of_idle_priorities(pairs: Iterable[Pair]) -> None:
 
 def _sections(recipe: Recipe) -> set[str]:
     return {name.partition(".")[0] for name in option_names(recipe)}
-
-
-# A topology as coarse as the tasks of a workload: "grain=12" merges twelve tasks into one.
-#
-# A rack keeps its slots x rate, its NICs and its link to the core: it has fewer and larger
-# machines, each with fewer and faster slots.  See ``jobs.workloads.transforms`` for the tasks.
 
 
 #: Whoever changes any of these has made the topology as coarse as it should be.

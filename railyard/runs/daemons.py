@@ -25,43 +25,30 @@ STANDBYS = {"ResourceManager": lambda folder: is_worth_a_standby(folder.events)}
 
 def daemons(config: ClusterConfig) -> list[DaemonSpec]:
     """The daemons of a cluster, in the order in which they are started."""
-    topology = config.topology
-    central = {
-        "NetworkEmulator": ("network", railyard.netemu.emulator.process.main),
-        "NameNode": ("namenode", railyard.dfs.namenode.process.main),
-        "ResourceManager": ("resourcemanager", railyard.resourcemanager.process.main.main),
-    }
-    of_a_rack = {
-        "DataNode": railyard.dfs.datanode.process.main,
-        "NodeManager": railyard.nodemanager.process.main,
-    }
-    return (
-        [
-            DaemonSpec(
-                role=role,
-                name=name,
-                main=main,
-                critical=True,
-                wants_standby=STANDBYS.get(role),
-            )
-            for role, (name, main) in central.items()
-        ]
-        + [
-            DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
-            for rack in topology.rack_list()
-            for role, main in of_a_rack.items()
-        ]
-        + [
-            DaemonSpec(
-                role="Gateway",
-                name="gateway",
-                main=_gateway,
-                critical=False,
-                module="railyard.gateway.process",
-            )
-            for _ in (() if config.http is None else (config.http,))
-        ]
+    central = (
+        ("NetworkEmulator", "network", railyard.netemu.emulator.process.main),
+        ("NameNode", "namenode", railyard.dfs.namenode.process.main),
+        ("ResourceManager", "resourcemanager", railyard.resourcemanager.process.main.main),
     )
+    of_a_rack = (
+        ("DataNode", railyard.dfs.datanode.process.main),
+        ("NodeManager", railyard.nodemanager.process.main),
+    )
+    specs = [
+        DaemonSpec(role=role, name=name, main=main, critical=True, wants_standby=STANDBYS.get(role))
+        for role, name, main in central
+    ]
+    specs += [
+        DaemonSpec(role=role, name=f"{role.lower()}-{rack.id}", main=main, critical=False)
+        for rack in config.topology.rack_list()
+        for role, main in of_a_rack
+    ]
+    if config.http is not None:
+        module = "railyard.gateway.process"
+        specs.append(
+            DaemonSpec(role="Gateway", name="gateway", main=_gateway, critical=False, module=module)
+        )
+    return specs
 
 
 def _gateway(daemon: Daemon) -> None:

@@ -1,4 +1,8 @@
-"""Copies files between the local file system and the block store."""
+"""Files of the local file system and of the block store: copies, and inputs that are there.
+
+What does not run on the cluster that is up reads local copies of its files: simulations,
+comparisons on clusters of their own, measuring.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from typing import BinaryIO
 import msgspec
 
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import Refused, UsageError, printable
+from railyard.cluster.errors import NotDone, Refused, UsageError, printable
 from railyard.cluster.ids import RackId
 from railyard.cluster.machine import Exhausted, cause_of, free_bytes
 from railyard.cluster.runfolder import RunFolder
@@ -29,6 +33,7 @@ from railyard.resourcemanager.interface.forecast import Forecast
 from railyard.resourcemanager.process.messages import DataPlan, PlanData
 from railyard.runs.clusters import Session, connected
 from railyard.runs.home import current_folder
+from railyard.runs.room import require_room_for_file
 from railyard.terminal.interrupts import deferred
 
 #: In place of a local path: standard input or output.
@@ -36,6 +41,10 @@ STANDARD_STREAM = "-"
 _PIECE_BYTES = 4 * 2**20
 #: Of a path: one in a deep tree says nothing by its length.
 _SHOWN_LETTERS_MAX = 200
+#: Returns a mix that reads local files in place of those in the block store.
+Localized = Callable[[Mix], Mix]
+#: For the first replica, the second, ...: racks for it; empty or missing = the store's own rule.
+Racks = tuple[tuple[RackId, ...], ...]
 
 
 class NotCopied(Exhausted):
@@ -150,13 +159,6 @@ def _pieces(file: BinaryIO, name: str) -> Iterator[bytes]:
         raise NotCopied(f"{name}: cannot be read to its end: {error.strerror}") from None
 
 
-# Where a job's input goes: asked of the scheduler's data policy before a byte of it is written.
-
-
-#: For the first replica, the second, ...: racks for it; empty or missing = the store's own rule.
-Racks = tuple[tuple[RackId, ...], ...]
-
-
 def planned_racks(
     session: Session,
     path: str,
@@ -174,14 +176,34 @@ def planned_racks(
     return link.ask(asked, DataPlan).racks
 
 
-# Inputs in the block store of the cluster that is up: what there is, and local files of it.
-#
-# These are for what does not run there: simulations, comparisons on clusters of their own,
-# measuring.
+@contextmanager
+def store_of(session: Session) -> Iterator[DfsClient]:
+    """A client of a cluster's block store; what that refuses is its user's mistake.
+
+    Raises ``UsageError`` for it, and ``NotDone`` for what could not be carried out.
+    """
+    try:
+        yield DfsClient(session.transport, session.config.topology)
+    except NotDone:
+        raise
+    except Refused as refused:
+        raise UsageError(str(refused)) from None
 
 
-#: Returns a mix that reads local files in place of those in the block store.
-Localized = Callable[[Mix], Mix]
+def store_file(
+    session: Session, local: str, path: str, *, overwrite: bool = False, replication: int = 0
+) -> FileStatus:
+    """Store a local file, "-" for standard input, where the scheduler wants it; checks the disk."""
+    racks: Racks = ()
+    if Path(local).is_file():
+        size_bytes, topology = Path(local).stat().st_size, session.config.topology
+        racks = planned_racks(session, path, size_bytes)
+        shown = printable(local)
+        require_room_for_file(session.folder, topology, shown, size_bytes, replication)
+    with store_of(session) as store:
+        return copy_in(
+            store, local, path, overwrite=overwrite, replication=replication, racks=racks
+        )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,18 @@
-"""Where run folders are kept: in the folder ``clusters`` of Railyard's home, and nowhere else.
+"""The clusters of this machine: their run folders, which are alive, and which was left running.
 
-The home is $RAILYARD_HOME, which may hold anything else of its user's, or a folder of this user's
-in the system's folder for temporary files.  Nothing in it but ``clusters`` is touched.  In a shared
-place others may have put something there first, so each folder is checked before it is used.
+    clusters/lock         held while a run folder is made or removed
+    clusters/permits      to compute, for all clusters together: see nodemanager/permits.py
+    clusters/current      a link to the run folder of the cluster that was left running
+    clusters/c-.../       run folders: see cluster/runfolder.py
+
+``clusters`` is in Railyard's home: $RAILYARD_HOME, which may hold anything else of its user's, or a
+folder of this user's in the system's folder for temporary files.  Nothing else in it is touched.
+In a shared place others may have put something there first, so each folder is checked before it is
+used.
+
+A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as long
+as it lives: a lock cannot be left behind, as a pid in a file can.  If the supervisor is dead, the
+cluster's other processes are killed before its folder is removed.
 """
 
 from __future__ import annotations
@@ -18,11 +28,15 @@ from pathlib import Path
 
 from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.machine import unusable
-from railyard.cluster.processes import kill_members
 from railyard.cluster.runfolder import PREFIX, RunFolder
 
 _NAME = "clusters"
 _RIGHT = "set RAILYARD_HOME to a folder of your own"
+_CURRENT = "current"
+_ALIVE = "alive"
+_END_TIMEOUT_S = 5.0
+#: A process that ends has lost its environment, by which it is found, a moment before its locks.
+_UNLOCK_TIMEOUT_S = 2.0
 
 
 def clusters_folder() -> Path | None:
@@ -88,25 +102,6 @@ def _check_own(path: Path, others: int = 0o077) -> None:
     if status.st_mode & others:
         mode = f"others have access to it (mode {stat.S_IMODE(status.st_mode):o})"
         raise UsageError(f"{path}: {mode}: chmod 700 it if it is Railyard's, or {_RIGHT}")
-
-
-# The clusters of this machine: which are alive, and which one was left running.
-#
-#     clusters/lock         held while a run folder is made or removed
-#     clusters/permits      to compute, for all clusters together: see nodemanager/permits.py
-#     clusters/current      a link to the run folder of the cluster that was left running
-#     clusters/c-.../       run folders: see cluster/runfolder.py
-#
-# A run folder's ``alive`` file is locked by its cluster's supervisor, and by nobody else, for as
-# long as it lives: a lock cannot be left behind, as a pid in a file can.  If the supervisor is
-# dead, the cluster's other processes are killed before its folder is removed.
-
-
-_CURRENT = "current"
-_ALIVE = "alive"
-_END_TIMEOUT_S = 5.0
-#: A process that ends has lost its environment, by which it is found, a moment before its locks.
-_UNLOCK_TIMEOUT_S = 2.0
 
 
 def new_folder(*, current: bool) -> tuple[RunFolder, int]:
@@ -235,6 +230,8 @@ def _end(folder: RunFolder) -> None:
     cluster = folder.id
     if cluster is None:
         return
+    from railyard.cluster.processes import kill_members  # and ZeroMQ
+
     left = ", ".join(map(str, kill_members(cluster, _END_TIMEOUT_S)))
     if left or not wait_until_dead(folder, _UNLOCK_TIMEOUT_S):
         who = f"process {left}" if left else f"whoever has locked {folder.path / _ALIVE}"

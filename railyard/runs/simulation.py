@@ -1,4 +1,4 @@
-"""One run in virtual time, and its folder, with the same files as an emulated run's.
+"""Jobs in virtual time: a workload under one scheduler, and a folder as an emulated run has it.
 
 Everything a run is made of is in ``VirtualRun``, which can be sent to another process or machine.
 """
@@ -21,14 +21,9 @@ from railyard.jobs.workloads.catalog import SAMPLES, sample_workload
 from railyard.jobs.workloads.mixes import Defaults
 from railyard.jobs.workloads.model import Workload
 from railyard.resourcemanager.driving.eventlog import EventLog
-from railyard.runs.config import (
-    cluster_config,
-    pairs_of,
-    warn_of_idle_priorities,
-    warn_of_missing_circuits,
-)
+from railyard.runs.config import warn_of_missing_circuits
 from railyard.runs.folder import EVENTS, NetworkRecord, save_results
-from railyard.runs.requests import SimulateRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.room import require_memory_for
 from railyard.runs.workloads import (
     is_simulators,
@@ -110,7 +105,7 @@ def simulate(
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             begun_s = time.process_time()
-            simulation.run(_both(watch, None if network is None else network.look))
+            simulation.run(_both(watch, None if network is None else network.sample))
             cpu_s = time.process_time() - begun_s
     finally:
         if log is not None:
@@ -160,42 +155,32 @@ class VirtualWatch:
         self._record = NetworkRecord(simulation.config)
         self._changes_seen = 0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """To be called after every event."""
         if self._record.has_circuits:
             fabric = self._simulation.network.fabric
             self._changes_seen, changes = fabric.circuit_changes(self._changes_seen)
             self._record.take_circuits(changes)
         if self._record.wants(self._simulation.heap.now_s):
-            self._look_at_links()
+            self._take_links()
 
     def finish(self) -> NetworkRecord:
         """The record, once all is over."""
-        self._look_at_links()
+        self._take_links()
         return self._record
 
-    def _look_at_links(self) -> None:
+    def _take_links(self) -> None:
         fabric = self._simulation.network.fabric
         carried, now = fabric.bytes_by_link(), fabric.changed_capacities()
         self._record.take_links(self._simulation.heap.now_s, carried, now)
 
 
-# Simulating jobs: one workload under one scheduler, on simulated nodes.
-
-
-def simulate_jobs(request: SimulateRequest) -> Simulated:
+def simulate_jobs(request: RunRequest) -> Simulated:
     """Run a workload to its end; raises ``UsageError`` for a request that makes no sense."""
-    pair = pairs_of(request.schedulers or ("fair",), request.flow_schedulers)[0]
-    config = cluster_config(
-        request.place,
-        pair=pair,
-        options=request.scheduler_options,
-        seed=request.seed,
-    )
+    config = request.config()
     jobs = _workload(request, config.topology)
     jobs = replace(jobs, jobs=jobs.jobs[: request.first])
     warn_of_missing_circuits(config.topology, [config.flow_scheduler])
-    warn_of_idle_priorities([pair])
     run = VirtualRun(
         config=config,
         workload=jobs,
@@ -211,7 +196,7 @@ def simulate_jobs(request: SimulateRequest) -> Simulated:
     return simulate(run, _shown)
 
 
-def _workload(request: SimulateRequest, topology: Topology) -> Workload:
+def _workload(request: RunRequest, topology: Topology) -> Workload:
     """The jobs that were asked for."""
     word, size_bytes = request.words[0], request.input_bytes
     is_single = len(request.words) == 1
@@ -221,13 +206,13 @@ def _workload(request: SimulateRequest, topology: Topology) -> Workload:
         return sample_workload(word, size_bytes, block_bytes, reduces)
     if is_single and is_simulators(word):
         require_no_sizes(request, word)
-        return simulators_workload(word, topology, request.seed)
+        return simulators_workload(word, topology, request.first_seed)
     for each in request.words:
         require_known(each)
         if is_simulators(each):
             raise UsageError(f"{each}: is a whole workload: need nothing beside it")
     defaults = Defaults(size_bytes=size_bytes, reduces=request.reduces, inputs=request.inputs)
-    return measured_jobs(request.words, defaults, topology, request.seed)
+    return measured_jobs(request.words, defaults, topology, request.first_seed)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Imports users' modules in a process of its own first.
+"""The jobs that a request names: a workload of the simulator, or real jobs, planned or measured.
 
-A module may end the process that imports it (``os._exit``, a crash of a C library); the command
-then still reports it.
+Users' modules are imported in a process of its own first: a module may end the process that imports
+it (``os._exit``, a crash of a C library), and the command still reports it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from railyard.jobs.workloads.mixes import (
 )
 from railyard.jobs.workloads.model import Workload
 from railyard.runs.files import fetched_inputs
-from railyard.runs.requests import JobsRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.room import require_memory_to_make, require_room_to_measure
 
 T = TypeVar("T")
@@ -82,9 +82,6 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
         raise UsageError(f"{names}: ends the process that imports it ({how}): need {right}")
 
 
-# The jobs that a request names: a workload of the simulator, or real jobs.
-
-
 def is_simulators(word: str) -> bool:
     """Whether it is a workload that only the simulator has, such as "corral-w1,jobs=20"."""
     return _name(word) in FAMILIES
@@ -98,7 +95,7 @@ def require_known(word: str) -> None:
     raise unknown_workload(name, [MIX, *CATALOG, *FAMILIES])
 
 
-def require_no_sizes(request: JobsRequest, word: str) -> None:
+def require_no_sizes(request: RunRequest, word: str) -> None:
     """Raise ``UsageError`` for sizes that a workload of the simulator's has itself."""
     given = {
         "--size": request.size_bytes,

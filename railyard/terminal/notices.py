@@ -1,7 +1,7 @@
-"""Who hears what is said besides results: people, on standard error, or a program that calls us.
+"""What is printed besides results: notices, and how far many steps or a simulation are.
 
-A command speaks to people.  A function that was called from Python has its notices heard by its
-caller, and shows progress only if it was asked to.
+A command prints it on standard error.  A function that was called from Python hands its notices to
+its caller, and shows progress only if it was asked to.
 """
 
 from __future__ import annotations
@@ -18,46 +18,57 @@ import click
 from railyard.cluster.units import format_count
 from railyard.terminal import interrupts
 
+_SHOW_EVERY_S = 0.1
+_LINE_EVERY_S = 5.0
 
-class _Hearer(NamedTuple):
-    hear: Callable[[str], None]
+#: To be called often; it checks the clock and interrupts itself.
+Watch = Callable[[], None]
+
+
+class State(NamedTuple):
+    """Progress: so many done of a total."""
+
+    done: int
+    total: int
+    words: str
+
+
+class _Receiver(NamedTuple):
+    receive: Callable[[str], None]
     wants_progress: bool
 
 
-_hearer: ContextVar[_Hearer | None] = ContextVar("hearer", default=None)
+_receiver: ContextVar[_Receiver | None] = ContextVar("receiver", default=None)
 
 
 def notice(words: str) -> None:
-    """Say a line that is no result: on standard error, or to whoever hears it."""
-    hearer = _hearer.get()
-    if hearer is None:
+    """Print a line that is no result on standard error, or hand it to who called us."""
+    receiver = _receiver.get()
+    if receiver is None:
         click.echo(words, err=True)
     else:
-        hearer.hear(words)
+        receiver.receive(words)
 
 
 def wants_progress() -> bool:
     """Whether progress is to be shown."""
-    hearer = _hearer.get()
-    return hearer is None or hearer.wants_progress
+    receiver = _receiver.get()
+    return receiver is None or receiver.wants_progress
 
 
 @contextmanager
-def heard_by(hear: Callable[[str], None], *, wants_progress: bool) -> Iterator[None]:
-    """Have ``hear`` called with each notice while the block runs."""
-    token = _hearer.set(_Hearer(hear, wants_progress))
+def notices_to(receive: Callable[[str], None], *, wants_progress: bool) -> Iterator[None]:
+    """Have ``receive`` called with each notice while the block runs."""
+    token = _receiver.set(_Receiver(receive, wants_progress))
     try:
         yield
     finally:
-        _hearer.reset(token)
-
-
-# How many of many like steps are done: a bar on a terminal, a line for each tenth elsewhere.
+        _receiver.reset(token)
 
 
 @contextmanager
 def steps_done(doing: str, done: str, steps: int, noun: str) -> Iterator[Callable[[], None]]:
-    """A function to call when one of so many steps is done.
+    """A function to call when a step is done: a bar, or a line for each tenth of them.
 
     ``doing`` and ``done`` are words such as "simulating" and "simulated"; ``noun`` is what a step
     is, "run".  A single step has no progress.  All goes to standard error.
@@ -89,27 +100,9 @@ def _lines(word: str, steps: int, noun: str) -> Callable[[], None]:
     return advance
 
 
-# Progress of a simulation: a bar on a terminal, a line every few seconds elsewhere.
-
-
-_SHOW_EVERY_S = 0.1
-_LINE_EVERY_S = 5.0
-
-#: To be called often; it checks the clock and interrupts itself.
-Watch = Callable[[], None]
-
-
-class State(NamedTuple):
-    """Progress: so many done of a total."""
-
-    done: int
-    total: int
-    words: str
-
-
 @contextmanager
 def watching(state: Callable[[], State]) -> Iterator[Watch]:
-    """A function to call while a simulation runs; it shows ``state()`` from time to time."""
+    """A function to call while a simulation runs: a bar of ``state()``, or a line now and then."""
     if not wants_progress():
         yield interrupts.check
         return

@@ -1,71 +1,73 @@
-"""A command's request: one frozen dataclass; its fields are the command's options.
+"""Options of commands: fields of frozen dataclasses, and the callbacks that check their values.
 
-    @dataclass(frozen=True, kw_only=True)
-    class Request:
-        seed: int = option("--seed", type=SEED, default=1, help="Default: 1.")
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    seed: int = option("--seed", type=SEED, default=1, help="Default: 1.")
 
-    @command(Request)
-    def draw(request: Request) -> None:
-        '''Draw a workload.'''
-
-A value is parsed and checked once, by its option's ``type`` or ``callback``, and the result becomes
-the field's value.
+@command(Request)
+def draw(request: Request) -> None:
+    '''Draw a workload.'''
 """
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from railyard.cluster.config import Restart
 from railyard.cluster.errors import COUNT_MAX, UsageError, require_name, require_once, unknown_name
-from railyard.cluster.files import Durability
 from railyard.cluster.units import number_or_text, parse_size
-from railyard.gateway.address import LOOPBACK
 from railyard.jobs.model import REDUCES_MAX
 
 R = TypeVar("R")
 
 _MAKE = "parameter"  #: key of a field's metadata
+_SAME = object()  #: the field's value is the option's default
 
 
-def option(*names: str, default: Any = None, **settings: Any) -> Any:
+def option(*names: str, default: Any = None, value: Any = _SAME, **settings: Any) -> Any:
     """A field that is an option of click's; ``default`` may be a function.
 
-    A required option has no default, one that can be repeated has ().
+    ``value`` is the field's where there is no command line, if that is not ``default``.  A required
+    option has none, one that can be repeated has ().
     """
     if default is not None:
         settings["default"] = default
-    if settings.get("required"):
-        default = MISSING
-    elif settings.get("multiple"):
-        default = ()
-    return _field(default, partial(click.Option, **settings), names)
+    if value is _SAME:
+        value = () if settings.get("multiple") else default
+        value = MISSING if settings.get("required") else value
+    return _field(value, partial(click.Option, **settings), names)
 
 
-def argument(**settings: Any) -> Any:
+def argument(*, value: Any = _SAME, **settings: Any) -> Any:
     """A field that is an argument of click's: required, or else () where nothing is typed."""
-    default = MISSING if settings.get("required") else ()
-    return _field(default, partial(click.Argument, **settings), ())
+    if value is _SAME:
+        value = MISSING if settings.get("required") else ()
+    return _field(value, partial(click.Argument, **settings), ())
 
 
-def command(request: type[R]) -> Callable[[Callable[[R], Any]], click.Command]:
-    """Make a command of a function that takes a request of this type."""
+def command(
+    request: type[R], names: str = "", **instead: Any
+) -> Callable[[Callable[[R], Any]], click.Command]:
+    """Make a command of a function that takes a request of this type.
+
+    ``names``: of the fields that are its arguments and options, in the order of its help; all if
+    there are none.  ``instead``: other options for some of them.
+    """
 
     def decorate(carry_out: Callable[[R], Any]) -> click.Command:
         def callback(**typed: Any) -> Any:
             return carry_out(request(**typed))
 
+        own: dict[str, Any] = {one.name: one for one in fields(request)} | instead  # type: ignore[arg-type]
+        params = [own[name].metadata[_MAKE](name) for name in names.split() or own]
         name = carry_out.__name__
-        params = _parameters(request)
         return click.command(name, cls=Command, params=params, help=carry_out.__doc__)(callback)
 
     return decorate
@@ -102,19 +104,6 @@ def _field(default: Any, kind: Callable[..., click.Parameter], names: tuple[str,
     if default is not MISSING and callable(default):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-def _parameters(request: type[Any]) -> list[click.Parameter]:
-    """One for each field, those of the class itself before those of its bases."""
-    declared: dict[str, int] = {}
-    for depth, base in enumerate(request.__mro__):
-        for name in inspect.get_annotations(base):
-            declared.setdefault(name, depth)
-    ordered = sorted(fields(request), key=lambda one: declared[one.name])
-    return [one.metadata[_MAKE](one.name) for one in ordered if _MAKE in one.metadata]
-
-
-# Types and callbacks of options, which turn text into checked values.
 
 
 #: KEY=VALUE pairs as typed, and with values turned into numbers and truth values.
@@ -222,59 +211,3 @@ def _unused(path: Path) -> Path:
 def _require_writable(option: click.Parameter, place: Path, value: str) -> None:
     if not os.access(place, os.W_OK):
         raise UsageError(f"{option.opts[0]} {value}: need a place that you may write to")
-
-
-def durability_option() -> Durability | None:
-    """The option that says what the block store's acknowledgements promise (docs/durability.md)."""
-    durability: Durability | None = option(
-        "--durability",
-        type=click.Choice(["fast", "safe"]),
-        help="safe (default): files are on the disk before they are acknowledged.  fast: they "
-        "outlive any process, but not a power cut.",
-    )
-    return durability
-
-
-def restart_option() -> Restart | None:
-    """The option that says whether daemons that died are restarted."""
-    restart: Restart | None = option(
-        "--restart",
-        type=click.Choice(["never", "on-failure"]),
-        help="on-failure (default): a daemon that died is restarted, unless it dies again and "
-        "again.  never: a NodeManager, DataNode or gateway stays dead, and without any other the "
-        "cluster ends.",
-    )
-    return restart
-
-
-def strict_option() -> bool:
-    """The option that refuses what a machine that was too busy measured (docs/exit-status.md)."""
-    strict: bool = option(
-        "--strict",
-        is_flag=True,
-        default=False,
-        help="Exit status 5 if the machine was too busy for the times of an emulated run to be "
-        "trusted.",
-    )
-    return strict
-
-
-# The option --http: where the gateway answers.
-
-
-class HttpAddress(NamedTuple):
-    """Where to answer HTTP; port 0 is any that is free."""
-
-    host: str
-    port: int
-
-
-def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpAddress | None:
-    """An address: of this machine alone unless a host is named; None for "none"."""
-    if value in ("auto", "none"):
-        return HttpAddress(LOOPBACK, 0) if value == "auto" else None
-    host, _colon, port = value.rpartition(":")
-    if not (port.isdecimal() and port.isascii() and 0 < int(port) < 2**16):
-        right = "auto, none, or a port from 1 to 65535, as in 8088 or 192.168.1.5:8088"
-        raise UsageError(f"{option.opts[0]} {value}: need {right}")
-    return HttpAddress(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port))

@@ -22,7 +22,7 @@ from railyard.runs.config import (
     typed_pair,
     warn_of_idle_priorities,
 )
-from railyard.runs.requests import SimulateRequest
+from railyard.runs.requests import RunRequest
 
 
 @pytest.fixture(name="toy")
@@ -201,5 +201,5 @@ def test_without_grain_nothing_changes(capsys):
 
 
 def test_a_request_to_simulate_has_the_coarse_topology():
-    request = SimulateRequest(words=(JOBS,), topology="corral-7x30")
+    request = RunRequest(words=(JOBS,), topology="corral-7x30")
     assert request.place == topology_for(JOBS, "corral-7x30", ())

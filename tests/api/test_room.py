@@ -10,8 +10,6 @@ from railyard.cluster.topology import load_topology
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.mixes import Defaults, read_mix
 from railyard.runs import room
-from railyard.runs import room as memory
-from railyard.runs import room as simulated
 
 TOPOLOGY = load_topology("hybrid-8x4")  # 3 copies, scale 1000
 
@@ -63,13 +61,13 @@ def test_inputs_that_are_equal_count_once(disk, words, fits):
 @pytest.fixture
 def small_machine(monkeypatch):
     """A machine with 2 GB of memory free."""
-    monkeypatch.setattr(memory, "free_memory_bytes", lambda: 2 * 10**9)
+    monkeypatch.setattr(room, "free_memory_bytes", lambda: 2 * 10**9)
 
 
 def test_processes_that_fit_are_no_matter(small_machine):
-    memory.require_memory(TOPOLOGY, "terasort", tasks=10**6)  # 32 slots, 8 racks
+    room.require_memory(TOPOLOGY, "terasort", tasks=10**6)  # 32 slots, 8 racks
     large = load_topology("co-scheduler-60x10")
-    memory.require_memory(large, "terasort", tasks=40)
+    room.require_memory(large, "terasort", tasks=40)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +105,15 @@ def test_processes_that_fit_are_no_matter(small_machine):
 )
 def test_processes_that_do_not_fit_are_refused_with_what_would(small_machine, topology, up, reason):
     with pytest.raises(Exhausted) as caught:
-        memory.require_memory(load_topology(topology), "sort", tasks=6040, up=up)
+        room.require_memory(load_topology(topology), "sort", tasks=6040, up=up)
     assert reason in str(caught.value)
 
 
 def test_attempts_that_wait_for_slots_take_memory_too(small_machine):
     """32 slots and more tasks: only with reservations may there be a process for each."""
-    memory.require_memory(TOPOLOGY, "sort", tasks=200)
+    room.require_memory(TOPOLOGY, "sort", tasks=200)
     with pytest.raises(Exhausted) as caught:
-        memory.require_memory(TOPOLOGY, "sort", tasks=200, reserves=True)
+        room.require_memory(TOPOLOGY, "sort", tasks=200, reserves=True)
     assert "sort: 200 attempts at once" in str(caught.value)
     assert str(caught.value).endswith("a smaller --size, fewer --reduces")
 
@@ -175,23 +173,23 @@ def test_jobs_that_are_measured_are_held_against_the_memory(monkeypatch):
 
 
 def test_a_simulation_that_memory_cannot_hold_is_refused_before_it_begins(monkeypatch):
-    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 10**9)
+    monkeypatch.setattr(room, "free_memory_bytes", lambda: 10**9)
     made = workload("corral-w1,jobs=10", 1)
     tasks = sum(stage.tasks for job in made.jobs for stage in job.stages)
-    simulated.require_memory_for(made)
-    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 6_000 * tasks)
-    simulated.require_memory_for(made)
+    room.require_memory_for(made)
+    monkeypatch.setattr(room, "free_memory_bytes", lambda: 6_000 * tasks)
+    room.require_memory_for(made)
     with pytest.raises(
         Exhausted, match=r"tasks in each of 2 simulations at once take about .* free"
     ):
-        simulated.require_memory_for(made, runs=2)
+        room.require_memory_for(made, runs=2)
 
 
 def test_very_many_jobs_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(simulated, "free_memory_bytes", lambda: 10**9)
-    simulated.require_memory_to_make("corral-w1,jobs=10000", 1)
+    monkeypatch.setattr(room, "free_memory_bytes", lambda: 10**9)
+    room.require_memory_to_make("corral-w1,jobs=10000", 1)
     with pytest.raises(
         Exhausted, match=r"^corral-w1,jobs=50000: .* tasks take about .* fewer jobs"
     ):
-        simulated.require_memory_to_make("corral-w1,jobs=50000", 1)
-    simulated.require_memory_to_make("corral-w1,jobs=50000,nonsense=1", 1)  # refused by its reader
+        room.require_memory_to_make("corral-w1,jobs=50000", 1)
+    room.require_memory_to_make("corral-w1,jobs=50000,nonsense=1", 1)  # refused by its reader

@@ -12,7 +12,7 @@ import time
 import psutil
 import pytest
 
-from railyard.cli.commands.cluster import _state
+from railyard.cli.commands.cluster import _daemon_state
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.messaging.transport import Description
 from railyard.cluster.runfolder import RunFolder
@@ -335,7 +335,7 @@ def death(pid, next_="it is started again"):
     ],
 )
 def test_state_of_a_daemon(answer, deaths, words):
-    said = _state(answer, deaths, pid=2)
+    said = _daemon_state(answer, deaths, pid=2)
     assert said.plain == words
 
 

@@ -16,7 +16,7 @@ from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.corral.latency import JobProfile, Run, StageProfile, record
 from railyard.resourcemanager.schedulers.corral.planner import load_plan
 from railyard.runs import traces as fetching
-from railyard.runs.requests import SimulateRequest
+from railyard.runs.requests import RunRequest
 
 
 def test_schedulers_name_their_papers_and_settings(railyard):
@@ -322,7 +322,7 @@ def test_a_plan_has_the_topology_that_simulate_makes_for_merged_tasks(railyard, 
         "grain=12: 12 tasks are one; 10 machines a rack with 2 slots each, as fast together as "
         "30 with 8\n"
     )
-    request = SimulateRequest(words=asked[1:2], topology="corral-7x30")
+    request = RunRequest(words=asked[1:2], topology="corral-7x30")
     assert load_plan(tmp_path / "plan.toml").topology == request.place.name
 
 

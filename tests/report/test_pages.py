@@ -26,7 +26,7 @@ from railyard.report.timeline import draw_run
 from railyard.resourcemanager.driving.eventlog import replay
 from railyard.resourcemanager.driving.explain import explain
 from railyard.runs.origin import origin_now
-from railyard.runs.requests import RunsRequest
+from railyard.runs.requests import RunRequest
 from railyard.runs.simulation import VirtualRun, run_virtually
 from railyard.simulator.behaviour import Behaviour
 from tests.browser import WIDTHS, look_at
@@ -136,7 +136,7 @@ def test_a_picture_is_the_same_each_time(folder):
 def compared(tmp_path_factory):
     """The folder of a comparison."""
     out = tmp_path_factory.mktemp("compared") / "out"
-    request = RunsRequest(
+    request = RunRequest(
         words=("wordcount,size=300MB,times=2",),
         schedulers=("fair", "delay"),
         flow_schedulers=("maxmin",),

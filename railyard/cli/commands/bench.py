@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+import railyard
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.units import format_number
 from railyard.runs.outputfile import write_json
@@ -36,6 +37,8 @@ _WITH_CASES = "differential"
 def bench(names: tuple[str, ...], quick: bool, cases: int | None, json_file: Path | None) -> int:
     """Run the benchmarks, or those that are named; exit status 1 if one breaks its bound."""
     known = benchmark_names()
+    if not known:
+        raise UsageError("bench: an installed package has no benchmarks: they run in a checkout")
     parts = [part for name in known for part in parts_of(name)]
     for name in names:
         if name not in (*known, *parts):
@@ -56,10 +59,9 @@ def bench(names: tuple[str, ...], quick: bool, cases: int | None, json_file: Pat
 
 
 def benchmark_names() -> list[str]:
-    """Every module in ``benchmarks/`` that can be asked for."""
-    import railyard.benchmarks
-
-    found = pkgutil.iter_modules(railyard.benchmarks.__path__)
+    """Every module in ``benchmarks/`` that can be named; none in an installed package."""
+    folder = Path(railyard.__file__).parent / "benchmarks"
+    found = pkgutil.iter_modules([str(folder)])
     return sorted(module.name for module in found if not module.name.startswith("_"))
 
 

@@ -1,4 +1,4 @@
-"""``railyard up``: start a cluster and leave it running for the commands that follow."""
+"""``railyard up``, ``down`` and ``status``: a cluster that is left running, and what it does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -20,25 +20,47 @@ from railyard.cluster.messaging.link import Link
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.messages import GetSafeMode, GetUsage, SafeModeStatus, Usage
-from railyard.gateway.address import gateway_lines, listen
-from railyard.gateway.http.guard import origins_of
+from railyard.gateway.address import LOOPBACK, gateway_lines, listen
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs.clusters import Session, daemons_of, leave_running, running_session, stop_running
-from railyard.runs.files import STANDARD_STREAM
 from railyard.runs.home import current_folder, dead_current_folder, forget
 from railyard.runs.outputfile import write_json
-from railyard.runs.requests import ClusterRequest
+from railyard.runs.requests import CLUSTER, PLACE, RunRequest
 from railyard.terminal import interrupts
-from railyard.terminal.options import Command, HttpAddress, command, http_address, option
+from railyard.terminal.options import Command, command, option
 from railyard.terminal.tables import Cell, Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+class HttpAddress(NamedTuple):
+    """Where to answer HTTP; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+
+def http_address(_: click.Context, option: click.Parameter, value: str) -> HttpAddress | None:
+    """An address: of this machine alone unless a host is named; None for "none"."""
+    if value in ("auto", "none"):
+        return HttpAddress(LOOPBACK, 0) if value == "auto" else None
+    host, _colon, port = value.rpartition(":")
+    if not (port.isdecimal() and port.isascii() and 0 < int(port) < 2**16):
+        right = "auto, none, or a port from 1 to 65535, as in 8088 or 192.168.1.5:8088"
+        raise UsageError(f"{option.opts[0]} {value}: need {right}")
+    return HttpAddress(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port))
+
+
+def _origins(_: click.Context, option: click.Parameter, typed: str) -> tuple[str, ...]:
+    from railyard.gateway.http.guard import origins_of  # and aiohttp
+
+    return origins_of(option.opts[0], typed)
+
+
 @dataclass(frozen=True, kw_only=True)
-class UpRequest(ClusterRequest):
-    """Options of ``railyard up``."""
+class UpRequest(RunRequest):
+    """A cluster that is left running, with a gateway."""
 
     http: HttpAddress | None = option(
         "--http",
@@ -52,13 +74,13 @@ class UpRequest(ClusterRequest):
         "--http-origins",
         metavar="ORIGIN[,ORIGIN]",
         default="",
-        callback=lambda _, option, typed: origins_of(option.opts[0], typed),
+        callback=_origins,
         help="Sites whose pages may read what the gateway answers, such as http://localhost:3000; "
         "default: none.",
     )
 
 
-@command(UpRequest)
+@command(UpRequest, f"http http_origins {CLUSTER} {PLACE}")
 def up(request: UpRequest) -> None:
     """Start a cluster and leave it running."""
     begun_s = time.monotonic()
@@ -82,9 +104,6 @@ def up(request: UpRequest) -> None:
         click.echo(line)
 
 
-# ``railyard down``: stop the cluster that was left running.
-
-
 @click.command(cls=Command)
 def down() -> None:
     """Stop the cluster that is up, and remove its folder with all its files."""
@@ -100,11 +119,8 @@ def down() -> None:
     click.echo("it had ended already; its folder is removed")
 
 
-# ``railyard status``: daemons, nodes, jobs and files of the cluster that is up.
-
-
 _ANSWER_TIMEOUT_S = 3.0
-#: Between two looks of --watch.
+#: From one view of --watch to the next.
 _WATCH_PERIOD_S = 1.0
 
 _DAEMONS = (
@@ -146,7 +162,7 @@ class _State:
     def of(self, row: dict[str, Any]) -> Text:
         """The state of the daemon of a process."""
         deaths = [death for death in self.deaths if death["name"] == row["name"]]
-        return _state(self.described.get(row["name"]), deaths, row["pid"])
+        return _daemon_state(self.described.get(row["name"]), deaths, row["pid"])
 
 
 @click.command(cls=Command)
@@ -165,25 +181,25 @@ def status(file: str | None, watch: bool) -> None:
         raise UsageError("--watch: shows tables: need no --json beside it")
     with running_session() as session:
         if file is not None:
-            _write(_as_json(session, _look(session)), file)
+            _write(_as_json(session, _state_of(session)), file)
         elif watch:
             with suppress(interrupts.Interrupted):  # that is how it ends
                 _watch(session)
         else:
-            _show(session, _look(session), plain_console(highlight=False))
+            _show(session, _state_of(session), plain_console(highlight=False))
 
 
 def _watch(session: Session) -> None:
     console = plain_console(highlight=False)
     while True:
-        state = _look(session)
+        state = _state_of(session)
         if console.is_terminal:
             console.clear()
         _show(session, state, console)
         session.reactor.run_until(lambda: False, _WATCH_PERIOD_S)
 
 
-def _look(session: Session) -> _State:
+def _state_of(session: Session) -> _State:
     rows, deaths = daemons_of(session.folder), session.folder.deaths()
     dead = {row["pid"] for row in deaths}
     described = _describe_all(session, [row["name"] for row in rows if row["pid"] not in dead])
@@ -246,7 +262,7 @@ def _as_json(session: Session, state: _State) -> dict[str, Any]:
 
 
 def _write(said: dict[str, Any], file: str) -> None:
-    if file == STANDARD_STREAM:
+    if file == "-":
         click.echo(json.dumps(said, indent=2))
     else:
         write_json(said, Path(file))
@@ -279,7 +295,7 @@ def _daemons(state: _State) -> list[list[Cell]]:
     return table
 
 
-def _state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
+def _daemon_state(answer: Description | None, deaths: list[dict[str, Any]], pid: int) -> Text:
     """The state of a daemon that runs, or ran last, as process ``pid``."""
     if deaths and deaths[-1]["pid"] == pid:
         return cell(f"died: {deaths[-1]['how']}; {deaths[-1]['next']}", "red")

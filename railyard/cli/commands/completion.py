@@ -1,6 +1,8 @@
-"""What completes a word that is being typed, from lists of words.  Pure; imports next to nothing.
+"""``railyard completion``: scripts that let shells complete commands, options and values.
 
-Where the lists come from is in ``commands.lists.words``.
+Finding all words takes all commands and schedulers, a second or two of CPU time.  So they are
+cached in a file of the home, until a file of Railyard's or an installed package changes.  Whatever
+finds them is imported within functions: a word that is completed from the file does without it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
@@ -36,134 +38,6 @@ _LISTS = {"schedulers": "scheduler", "faults": "fault", "kinds of fault": "kind 
 _WITH_KEYS = ("job", "workload", "topology")
 #: Kinds for which a file does, too.
 _OR_FILE = ("job", "topology", "workload")
-
-
-class Item(NamedTuple):
-    """A completion; "file" and "dir" ask the shell for its own."""
-
-    value: str
-    help: str = ""
-    type: str = "plain"
-
-
-@dataclass(frozen=True)
-class TypedOption:
-    """An option of a command."""
-
-    names: tuple[str, ...]
-    kind: str  #: of its value; "flag": it has none
-    help: str = ""
-
-
-@dataclass(frozen=True)
-class TypedCommand:
-    """A command, or a group of them."""
-
-    commands: dict[str, str] = field(default_factory=dict)  #: {name: help}
-    options: tuple[TypedOption, ...] = ()
-    arguments: tuple[str, ...] = ()  #: kinds of the arguments; the last one's for all further ones
-
-
-@dataclass(frozen=True)
-class Words:
-    """All that can be typed."""
-
-    commands: dict[str, TypedCommand]  #: {"fs put": ...}, "" = railyard itself
-    values: dict[str, dict[str, str]]  #: {kind: {value: help}}
-    keys: dict[str, dict[str, str]]  #: {job, workload or "topology": {"size=": help}}
-
-
-def complete(words: Words, typed: Iterable[str], incomplete: str) -> list[Item]:
-    """What ``incomplete`` may become, after the words of a command line before it."""
-    path, rest = _command(words, typed)
-    command = words.commands[path]
-    options = {name: option for option in command.options for name in option.names}
-    awaited: TypedOption | None = None
-    arguments: list[str] = []
-    for word in rest:
-        option = options.get(word)
-        if awaited is not None:
-            awaited = None
-        elif option is not None and option.kind != "flag":
-            awaited = option
-        elif not word.startswith("-"):
-            arguments.append(word)
-    if awaited is not None:
-        return list(_values(words, awaited.kind, incomplete, arguments))
-    if incomplete.startswith("-"):
-        return list(_options(words, options, incomplete, arguments))
-    if command.commands:
-        return [
-            Item(name, text) for name, text in command.commands.items()
-            if name.startswith(incomplete)
-        ]  # fmt: skip
-    if not command.arguments:
-        return []
-    kind = command.arguments[min(len(arguments), len(command.arguments) - 1)]
-    return list(_values(words, kind, incomplete, arguments))
-
-
-def _command(words: Words, typed: Iterable[str]) -> tuple[str, list[str]]:
-    """(path of the command, the words after it)"""
-    path: list[str] = []
-    rest: list[str] = []
-    for word in typed:
-        if not rest and word in words.commands[" ".join(path)].commands:
-            path.append(word)
-        else:
-            rest.append(word)
-    return " ".join(path), rest
-
-
-def _options(
-    words: Words, options: dict[str, TypedOption], incomplete: str, arguments: list[str]
-) -> Iterator[Item]:
-    name, equals, value = incomplete.partition("=")
-    if equals and name in options:
-        for item in _values(words, options[name].kind, value, arguments):
-            yield item._replace(value=f"{name}={item.value}")
-        return
-    for each, option in options.items():
-        if each.startswith(incomplete):
-            yield Item(each, option.help)
-
-
-def _values(words: Words, kind: str, incomplete: str, arguments: list[str]) -> Iterator[Item]:
-    if kind in ("file", "dir"):
-        yield Item(incomplete, type=kind)
-        return
-    if kind.startswith("choice:"):
-        yield from _matching(dict.fromkeys(kind[7:].split("|"), ""), incomplete)
-        return
-    if kind == "figure":
-        kind = f"figure of {arguments[0]}" if arguments else ""
-    before, comma, last = incomplete.rpartition(",")
-    known = words.values.get(_LISTS.get(kind, kind), {})
-    if kind in _LISTS:
-        yield from _matching(known, last, before + comma)
-    elif comma and kind in _WITH_KEYS:
-        name = "topology" if kind == "topology" else incomplete.split(",")[0].split(":")[0]
-        yield from _matching(words.keys.get(name, {}), last, before + comma)
-    else:
-        found = list(_matching(known, incomplete))
-        yield from found
-        if not found and kind in _OR_FILE:
-            yield Item(incomplete, type="file")
-
-
-def _matching(known: dict[str, str], incomplete: str, before: str = "") -> Iterator[Item]:
-    for value, text in known.items():
-        if value.startswith(incomplete):
-            yield Item(before + value, text)
-
-
-# The lists of words for completion: commands, options and all values that have names.
-#
-# Finding them takes all commands and schedulers, a second or two of CPU time.  So they are kept in
-# a file of the home, until a file of Railyard's or an installed package changes; what finds them is
-# imported within functions, for a word that is completed from the file does without it.
-
-
 #: Beside the folder of clusters.
 _FILE = "completion.json"
 
@@ -195,30 +69,159 @@ _NAMES = {
 }
 #: Callbacks that take paths.
 _PATHS = {"writable_file": "file", "new_folder": "dir"}
+#: The variable that asks for completions: "bash_complete".
+VARIABLE = "_RAILYARD_COMPLETE"
+_NAME = "railyard"
+_INSTALL = {
+    "bash": "railyard completion bash > ~/.local/share/bash-completion/completions/railyard",
+    "zsh": 'railyard completion zsh > "${fpath[1]}/_railyard"',
+    "fish": "railyard completion fish > ~/.config/fish/completions/railyard.fish",
+}
+_AT_ONCE = {
+    "bash": 'eval "$(railyard completion bash)"',
+    "zsh": 'eval "$(railyard completion zsh)"',
+    "fish": "railyard completion fish | source",
+}
 
 
-class _Kept(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TypedOption:
+    """An option of a command."""
+
+    names: tuple[str, ...]
+    kind: str  #: of its value; "flag": it has none
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class TypedCommand:
+    """A command, or a group of them."""
+
+    commands: dict[str, str] = field(default_factory=dict)  #: {name: help}
+    options: tuple[TypedOption, ...] = ()
+    arguments: tuple[str, ...] = ()  #: kinds of the arguments; the last one's for all further ones
+
+
+@dataclass(frozen=True)
+class Words:
+    """All that can be typed."""
+
+    commands: dict[str, TypedCommand]  #: {"fs put": ...}, "" = railyard itself
+    values: dict[str, dict[str, str]]  #: {kind: {value: help}}
+    keys: dict[str, dict[str, str]]  #: {job, workload or "topology": {"size=": help}}
+
+
+def complete(words: Words, typed: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
+    """What ``incomplete`` may become, after the words of a command line before it."""
+    path, rest = _command(words, typed)
+    command = words.commands[path]
+    options = {name: option for option in command.options for name in option.names}
+    awaited: TypedOption | None = None
+    arguments: list[str] = []
+    for word in rest:
+        option = options.get(word)
+        if awaited is not None:
+            awaited = None
+        elif option is not None and option.kind != "flag":
+            awaited = option
+        elif not word.startswith("-"):
+            arguments.append(word)
+    if awaited is not None:
+        return list(_values(words, awaited.kind, incomplete, arguments))
+    if incomplete.startswith("-"):
+        return list(_options(words, options, incomplete, arguments))
+    if command.commands:
+        return [
+            CompletionItem(name, help=text)
+            for name, text in command.commands.items()
+            if name.startswith(incomplete)
+        ]
+    if not command.arguments:
+        return []
+    kind = command.arguments[min(len(arguments), len(command.arguments) - 1)]
+    return list(_values(words, kind, incomplete, arguments))
+
+
+def _command(words: Words, typed: Iterable[str]) -> tuple[str, list[str]]:
+    """(path of the command, the words after it)"""
+    path: list[str] = []
+    rest: list[str] = []
+    for word in typed:
+        if not rest and word in words.commands[" ".join(path)].commands:
+            path.append(word)
+        else:
+            rest.append(word)
+    return " ".join(path), rest
+
+
+def _options(
+    words: Words, options: dict[str, TypedOption], incomplete: str, arguments: list[str]
+) -> Iterator[CompletionItem[str]]:
+    name, equals, value = incomplete.partition("=")
+    if equals and name in options:
+        for item in _values(words, options[name].kind, value, arguments):
+            yield CompletionItem(f"{name}={item.value}", item.type, item.help)
+        return
+    for each, option in options.items():
+        if each.startswith(incomplete):
+            yield CompletionItem(each, help=option.help)
+
+
+def _values(
+    words: Words, kind: str, incomplete: str, arguments: list[str]
+) -> Iterator[CompletionItem[str]]:
+    if kind in ("file", "dir"):
+        yield CompletionItem(incomplete, kind)
+        return
+    if kind.startswith("choice:"):
+        yield from _matching(dict.fromkeys(kind[7:].split("|"), ""), incomplete)
+        return
+    if kind == "figure":
+        kind = f"figure of {arguments[0]}" if arguments else ""
+    before, comma, last = incomplete.rpartition(",")
+    known = words.values.get(_LISTS.get(kind, kind), {})
+    if kind in _LISTS:
+        yield from _matching(known, last, before + comma)
+    elif comma and kind in _WITH_KEYS:
+        name = "topology" if kind == "topology" else incomplete.split(",")[0].split(":")[0]
+        yield from _matching(words.keys.get(name, {}), last, before + comma)
+    else:
+        found = list(_matching(known, incomplete))
+        yield from found
+        if not found and kind in _OR_FILE:
+            yield CompletionItem(incomplete, "file")
+
+
+def _matching(
+    known: dict[str, str], incomplete: str, before: str = ""
+) -> Iterator[CompletionItem[str]]:
+    for value, text in known.items():
+        if value.startswith(incomplete):
+            yield CompletionItem(before + value, help=text or None)
+
+
+class _Cache(msgspec.Struct, frozen=True):
     """The file."""
 
     of: str  #: what it was made of
     words: Words
 
 
-def kept_words() -> Words:
+def cached_words() -> Words:
     """The words, found anew only if something has changed."""
     from railyard.runs.home import home
 
     file, of = home() / _FILE, _fingerprint()
     with suppress(OSError, msgspec.MsgspecError):
         if not file.is_symlink() and file.stat().st_uid == os.geteuid():
-            kept = msgspec.json.decode(file.read_bytes(), type=_Kept)
-            if kept.of == of:
-                return kept.words
+            cached = msgspec.json.decode(file.read_bytes(), type=_Cache)
+            if cached.of == of:
+                return cached.words
     words = find_words()
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")
-        new.write_bytes(msgspec.json.encode(_Kept(of, words)))
+        new.write_bytes(msgspec.json.encode(_Cache(of, words)))
         new.replace(file)
     return words
 
@@ -366,33 +369,12 @@ def _pairs(texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     return (text.partition("=") for text in texts)
 
 
-# ``railyard completion``: the script that lets a shell complete commands, options and values.
-
-
-#: The variable that asks for completions: "bash_complete".
-VARIABLE = "_RAILYARD_COMPLETE"
-_NAME = "railyard"
-_INSTALL = {
-    "bash": "railyard completion bash > ~/.local/share/bash-completion/completions/railyard",
-    "zsh": 'railyard completion zsh > "${fpath[1]}/_railyard"',
-    "fish": "railyard completion fish > ~/.config/fish/completions/railyard.fish",
-}
-_AT_ONCE = {
-    "bash": 'eval "$(railyard completion bash)"',
-    "zsh": 'eval "$(railyard completion zsh)"',
-    "fish": "railyard completion fish | source",
-}
-
-
 class _Ours(ShellComplete):
     """Completions from our lists, which are found without importing the commands."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
 
-        return [
-            CompletionItem(item.value, type=item.type, help=item.help or None)
-            for item in complete(kept_words(), args, incomplete)
-        ]
+        return complete(cached_words(), args, incomplete)
 
 
 class _Bash(_Ours, BashComplete):
@@ -426,8 +408,8 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         found = super().get_completions(args, incomplete)
         breaks = set(os.environ.get("COMP_BREAKS", "")) & set(":=@")
-        kept = max((incomplete.rfind(letter) + 1 for letter in breaks), default=0)
-        return [CompletionItem(item.value[kept:], type=item.type) for item in found]
+        cached = max((incomplete.rfind(letter) + 1 for letter in breaks), default=0)
+        return [CompletionItem(item.value[cached:], type=item.type) for item in found]
 
 
 class _Zsh(_Ours, ZshComplete):
@@ -467,7 +449,7 @@ def completion(shell: str) -> None:
 
     Its first lines say where to put it.
     """
-    kept_words()  # so that the first key is answered at once
+    cached_words()  # so that the first key is answered at once
     script = _of(shell).source().strip()
     first = "#compdef railyard\n" if shell == "zsh" else ""
     how = (

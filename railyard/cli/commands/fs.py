@@ -13,9 +13,8 @@ import click
 from railyard.cluster.errors import NotDone, Refused, UsageError, printable
 from railyard.cluster.units import format_count, format_size
 from railyard.dfs.client import DfsClient
-from railyard.runs.clusters import Session, running_session
-from railyard.runs.files import STANDARD_STREAM, copy_in, copy_out, planned_racks
-from railyard.runs.room import require_room_for_file
+from railyard.runs.clusters import running_session
+from railyard.runs.files import STANDARD_STREAM, copy_out, store_file, store_of
 from railyard.terminal.options import Commands
 
 #: As messages have it; the NameNode knows how many nodes there are.
@@ -34,22 +33,9 @@ def stored(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) 
 
 @contextmanager
 def _store() -> Iterator[DfsClient]:
-    """A client of the running cluster's block store.
-
-    Exit status 2 if it refuses a request, 4 if it could not carry it out.
-    """
-    with running_session() as session, _store_of(session) as store:
+    """A client of the running cluster's block store."""
+    with running_session() as session, store_of(session) as store:
         yield store
-
-
-@contextmanager
-def _store_of(session: Session) -> Iterator[DfsClient]:
-    try:
-        yield DfsClient(session.transport, session.config.topology, node=None, network=None)
-    except NotDone:
-        raise
-    except Refused as refused:
-        raise UsageError(str(refused)) from None
 
 
 @click.group(cls=Commands)
@@ -76,22 +62,11 @@ def ls(path: str) -> None:
 @click.option("--replication", type=click.IntRange(min=1, max=_REPLICAS_MAX), default=None)
 def put(local: str, path: str, overwrite: bool, replication: int | None) -> None:
     """Store a local file, or "-": standard input; in PATH if that is a folder."""
-    with running_session() as session, _store_of(session) as store:
-        name = "" if local == STANDARD_STREAM else printable(Path(local).name)
-        path = _in_folder(store, path, name)
-        racks = (
-            planned_racks(session, path, Path(local).stat().st_size)
-            if Path(local).is_file()
-            else ()
-        )
-        if Path(local).is_file():
-            size_bytes, shown = Path(local).stat().st_size, printable(local)
-            require_room_for_file(
-                session.folder, session.config.topology, shown, size_bytes, replication or 0
-            )
-        status = copy_in(
-            store, local, path, overwrite=overwrite, replication=replication or 0, racks=racks
-        )
+    with running_session() as session:
+        with store_of(session) as store:
+            name = "" if local == STANDARD_STREAM else printable(Path(local).name)
+            path = _in_folder(store, path, name)
+        status = store_file(session, local, path, overwrite=overwrite, replication=replication or 0)
         size = format_count(status.stored_length, "byte")
         click.echo(f"{printable(status.path)}: {size} in {format_count(status.blocks, 'block')}")
 

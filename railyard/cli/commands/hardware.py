@@ -1,4 +1,4 @@
-"""``railyard nodes``: the nodes of the cluster that is up, and taking some out of use."""
+"""``railyard nodes``, ``slots`` and ``network``: what the cluster that is up has."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     from railyard.terminal.tables import Cell
 
 
-_LOOK_S = 0.2  #: how often ``--wait`` looks
+_POLL_S = 0.2  #: how often ``--wait`` asks
+#: A number of slots or a capacity that means: as the topology states it.
+_DEFAULT = "default"
+_SLOTS_MAX = 2**16  #: of a node
+#: Nothing is nothing in whatever unit.
+_ZERO = {"0": "0bps"}
 
 
 @click.group(cls=Commands, invoke_without_command=True)
@@ -63,7 +68,7 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
     """
     with running_session() as session:
         manager = session.link("resourcemanager")
-        chosen = _nodes_named(names, session.config.topology)
+        chosen = _named(names, session.config.topology)
         safe_mode = session.link("namenode").ask(GetSafeMode(), SafeModeStatus)
         if safe_mode.on and not safe_mode.by_hand:  # which is refused at once
             click.echo("the NameNode is in safe mode: it drains nodes once that is over", err=True)
@@ -71,7 +76,7 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
             _ask(manager, DrainNode(node=node, now=now))
         shown = _of(manager, chosen)
         while wait and any(each.drain == "draining" for each in shown):
-            session.reactor.run_until(lambda: False, _LOOK_S)
+            session.reactor.run_until(lambda: False, _POLL_S)
             shown = _of(manager, chosen)
         for each in shown:
             click.echo(f"{each.node} is {_state(each)}")
@@ -83,7 +88,7 @@ def activate(names: tuple[str, ...]) -> None:
     """Take nodes back that are, or are being, drained."""
     with running_session() as session:
         manager = session.link("resourcemanager")
-        chosen = _nodes_named(names, session.config.topology)
+        chosen = _named(names, session.config.topology)
         for node in chosen:
             _ask(manager, ActivateNode(node=node))
         for each in _of(manager, chosen):
@@ -130,24 +135,6 @@ def _of(manager: LastingLink, chosen: list[NodeId]) -> list[NodeStatus]:
     return [known[node] for node in chosen if node in known]
 
 
-def _nodes_named(names: tuple[str, ...], topology: Topology) -> list[NodeId]:
-    """The nodes that are named, each once; ``UsageError``."""
-    known = {str(node.id): node.id for node in topology.nodes()}
-    for name in names:
-        if name not in known:
-            raise unknown_name("node", name, known)
-    return [known[name] for name in dict.fromkeys(names)]
-
-
-# ``railyard slots``: the nodes' slots in the cluster that is up, and changing their number.
-
-
-#: A number of slots that means: as the topology states it.
-_DEFAULT = "default"
-#: Most slots of a node.
-_SLOTS_MAX = 2**16
-
-
 @click.group(cls=Commands)
 def slots() -> None:
     """See and change the slots of the cluster that is up."""
@@ -165,7 +152,7 @@ def set_slots(nodes: tuple[str, ...], number: str) -> None:
     """
     with running_session() as session:
         stated = _stated(session.config.topology)
-        chosen = _nodes_in(nodes, session.config.topology)
+        chosen = _named(nodes, session.config.topology, with_racks=True)
         wanted = None if number == _DEFAULT else _number(number)
         manager = session.link("resourcemanager")
         for node in chosen:
@@ -201,14 +188,16 @@ def _stated(topology: Topology) -> dict[NodeId, int]:
     return {node.id: node.slots for node in topology.nodes()}
 
 
-def _nodes_in(words: Iterable[str], topology: Topology) -> list[NodeId]:
-    """The nodes that are named, by themselves or by their racks, each once; ``UsageError``."""
-    known = {str(rack.id): [node.id for node in rack.nodes] for rack in topology.rack_list()}
-    known |= {str(node.id): [node.id] for node in topology.nodes()}
-    words = [place_named(word, topology.places()) for word in words]
+def _named(words: Iterable[str], topology: Topology, *, with_racks: bool = False) -> list[NodeId]:
+    """The nodes that are named, or their racks, each once; ``UsageError``."""
+    known = {str(node.id): [node.id] for node in topology.nodes()}
+    if with_racks:
+        racks = {str(rack.id): [node.id for node in rack.nodes] for rack in topology.rack_list()}
+        known = racks | known
+        words = [place_named(word, topology.places()) for word in words]
     for word in words:
         if word not in known:
-            raise unknown_name("node or rack", word, known)
+            raise unknown_name("node or rack" if with_racks else "node", word, known)
     return list(dict.fromkeys(node for word in words for node in known[word]))
 
 
@@ -218,15 +207,6 @@ def _number(text: str) -> int:
         right = f"a whole number up to {_SLOTS_MAX}, or {_DEFAULT}"
         raise UsageError(f"slots {text}: need {right}")
     return number
-
-
-# ``railyard network``: the links of the cluster that is up, and changing what they carry.
-
-
-#: A capacity that means: as the topology states it.
-
-#: Nothing is nothing in whatever unit.
-_ZERO = {"0": "0bps"}
 
 
 @click.group(cls=Commands)

@@ -1,4 +1,4 @@
-"""``railyard explain``: why a task, job, flow, circuit or file of a run went where it did."""
+"""``railyard explain``, ``replay`` and ``view``: a run that has ended, from its events."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import webbrowser
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from aiohttp import web
+import msgspec
 
-from railyard.cluster.errors import UsageError
+from railyard.cluster.errors import UsageError, printable
+from railyard.cluster.units import format_count, format_duration
 from railyard.gateway.address import LOOPBACK, listen, url_of
-from railyard.gateway.http.connections import answer
-from railyard.gateway.http.guard import guard
-from railyard.gateway.page.history import events_of, recorded
-from railyard.gateway.page.viewers import Page, Viewers
 from railyard.runs.folder import EVENTS, NETWORK, SUMMARY
+from railyard.runs.home import current_folder
 from railyard.runs.outputfile import write_json
 from railyard.terminal.options import Command, writable_file
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 @click.command(cls=Command)
@@ -39,12 +40,9 @@ def explain(run: str, what: str, json_file: str | None) -> None:
 
     The answers come from the run's events, replayed through the same scheduler.
     """
-    import msgspec
-
     from railyard.netemu.record import read_circuits
     from railyard.report.explanation import lines_of
     from railyard.resourcemanager.driving.explain import explain as explained
-    from railyard.runs.outputfile import write_json
 
     events = _events_of(run)
     network = events.parent / NETWORK
@@ -64,17 +62,12 @@ def explain(run: str, what: str, json_file: str | None) -> None:
 def _events_of(run: str) -> Path:
     """The events of a run's folder, or of the cluster that is up."""
     if run == "cluster":
-        from railyard.runs.home import current_folder
-
         folder = current_folder()
         if folder is None:
             raise UsageError("cluster: no cluster is up; need one, or the folder of a run")
         return folder.jobs / EVENTS
     path = Path(run)
     return path / EVENTS if path.is_dir() else path
-
-
-# ``railyard replay``: sends the events of a run, of either clock, to a fresh core.
 
 
 @click.command(cls=Command)
@@ -85,8 +78,6 @@ def replay(folder: str, trace: Path | None) -> None:
 
     DIR is what run or simulate wrote with --out, or an events.jsonl file.
     """
-    from railyard.cluster.errors import printable
-    from railyard.cluster.units import format_count, format_duration
     from railyard.netemu.record import read_circuits, read_samples
     from railyard.resourcemanager.driving.eventlog import Step
     from railyard.resourcemanager.driving.eventlog import replay as steps_of
@@ -115,9 +106,6 @@ def replay(folder: str, trace: Path | None) -> None:
     )
 
 
-# ``railyard view``: the live page of a run that has ended, with a slider over time.
-
-
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option("--port", default=0, help="Where to answer; 0: any port that is free.")
@@ -128,6 +116,12 @@ def view(folder: str, port: int, opens: bool) -> None:
     DIR is what run or simulate wrote with --out, or an events.jsonl file.  The page is served to
     your processes on this machine alone, until Ctrl-C.
     """
+    from aiohttp import web
+
+    from railyard.gateway.http.guard import guard
+    from railyard.gateway.page.history import events_of, recorded
+    from railyard.gateway.page.viewers import Page, Viewers
+
     events = events_of(Path(folder))
     beside = events.parent
     kept = recorded(events, beside / NETWORK, **_about(beside))
@@ -143,6 +137,10 @@ def view(folder: str, port: int, opens: bool) -> None:
 
 async def _serve(app: web.Application, listening: socket.socket) -> None:
     """Answer, as the gateway does, until somebody asks this process to end."""
+    from aiohttp import web
+
+    from railyard.gateway.http.connections import answer
+
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)

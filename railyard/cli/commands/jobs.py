@@ -1,4 +1,4 @@
-"""``railyard kill``: end jobs of the cluster that is up."""
+"""``railyard kill`` and ``logs``: ending jobs, and what their attempts and the daemons wrote."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ from railyard.resourcemanager.process.messages import (
 from railyard.runs.clusters import running_session
 from railyard.runs.home import current_folder
 from railyard.terminal.options import Command
+
+#: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
+_ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
+_STREAMS = ("stdout", "stderr")
+_PIECE_BYTES = 2**20
 
 
 @click.command(cls=Command)
@@ -65,15 +70,6 @@ def _chosen(word: str, known: Sequence[JobStatus]) -> JobId:
     if job.finished_s is not None:
         raise UsageError(f"{job.job}: has ended already: {job.state}")
     return job.job
-
-
-# ``railyard logs``: what jobs' attempts and the daemons have written.
-
-
-#: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".
-_ATTEMPT = re.compile(r"(j\d+)\.(?:load-r(\d+)|([a-z]+)(\d+)\.(\d+))")
-_STREAMS = ("stdout", "stderr")
-_PIECE_BYTES = 2**20
 
 
 @dataclass(frozen=True)

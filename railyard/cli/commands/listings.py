@@ -1,15 +1,14 @@
-"""``railyard schedulers``: the schedulers that there are, and their settings."""
+"""``railyard schedulers``, ``topologies`` and ``workloads``: what there is to choose from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from railyard.api.listings import Setting, settings_of_recipe
+from railyard.api.listings import settings_of_recipe
 from railyard.cluster.errors import printable
 from railyard.cluster.topology import Topology, load_topology, topology_names
 from railyard.cluster.units import (
@@ -24,7 +23,7 @@ from railyard.netemu.schedulers import flow_schedulers
 from railyard.resourcemanager.interface.recipe import Recipe, option_names
 from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.runs.traces import fetch
-from railyard.terminal.options import SEED, Commands, argument, command, option
+from railyard.terminal.options import SEED, Command, Commands
 from railyard.terminal.tables import Cell, Column, plain_console, plain_numbers, show_table, wrapped
 
 if TYPE_CHECKING:
@@ -34,67 +33,46 @@ if TYPE_CHECKING:
 _USUAL = Recipe.flow_scheduler
 
 
-@dataclass(frozen=True, kw_only=True)
-class SchedulersRequest:
-    """Arguments and options of ``railyard schedulers``."""
-
-    names: tuple[str, ...] = argument(nargs=-1, metavar="[NAME]...")
-    settings: bool = option(
-        "--settings", is_flag=True, help="Each setting with its default and what it does."
-    )
-
-
-@command(SchedulersRequest)
-def schedulers(request: SchedulersRequest) -> None:
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--settings", is_flag=True, help="Each setting with its default and what it does.")
+def schedulers(names: tuple[str, ...], settings: bool) -> None:
     """List the schedulers with the papers that they come from, and what can be set.
 
     With NAMEs only these.
     """
     known = all_recipes()
-    for name in request.names or sorted(known):
+    for name in names or sorted(known):
         recipe = recipe_named(name)
         click.echo(f"{name}\n{wrapped(recipe.source, 4)}")
-        if request.settings:
+        if settings:
             for setting in settings_of_recipe(recipe):
-                click.echo(_in_words(setting))
+                click.echo(f"    {setting.name}={setting.default}\n{wrapped(setting.meaning, 8)}")
         elif options := option_names(recipe):
             click.echo(wrapped(f"--set {', '.join(options)}", 4))
         if recipe.flow_scheduler != _USUAL:
             click.echo(f"    goes with the flow scheduler {recipe.flow_scheduler}")
-    if not request.names:
+    if not names:
         click.echo()
         click.echo(wrapped(f"flow schedulers: {', '.join(sorted(flow_schedulers()))}"))
         said = f"it is {_USUAL}, unless it says above what goes with it."
         click.echo(wrapped(f"Without --flow-scheduler {said}"))
 
 
-def _in_words(setting: Setting) -> str:
-    return f"    {setting.name}={setting.default}\n{wrapped(setting.meaning, 8)}"
-
-
-# ``railyard topologies``: the networks that come with Railyard.
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopologiesRequest:
-    """Arguments of ``railyard topologies``."""
-
-    names: tuple[str, ...] = argument(nargs=-1, metavar="[NAME]...")
-
-
-@command(TopologiesRequest)
-def topologies(request: TopologiesRequest) -> None:
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def topologies(names: tuple[str, ...]) -> None:
     """List the topologies that come with Railyard; a .toml file of your own works too.
 
     With NAMEs, or files, only these, with each of their racks or sites.
     """
-    for name in request.names or topology_names():
+    for name in names or topology_names():
         topology = load_topology(name)
         figures = f"{_shape(topology)}; {_core(topology)}; scale {topology.scale}"
         click.echo(name)
         for text in filter(None, (topology.description, figures, topology.source)):
             click.echo(wrapped(text, 4))
-        if request.names:
+        if names:
             _show_racks(topology)
 
 
@@ -160,9 +138,6 @@ def _range(counts: Sequence[int]) -> str:
 def _rates(rates: Sequence[float]) -> str:
     least, most = format_rate(min(rates)), format_rate(max(rates))
     return least if least == most else f"{least} to {most}"
-
-
-# ``railyard workloads``: the list, and a workload's statistics beside published ones.
 
 
 @click.group(cls=Commands, invoke_without_command=True)

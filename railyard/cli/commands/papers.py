@@ -1,10 +1,9 @@
-"""``railyard reproduce``: a paper's experiments, beside what the paper says of them."""
+"""``railyard reproduce`` and ``validation``: papers' experiments beside what papers say of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,22 @@ from railyard.cluster.errors import UsageError
 from railyard.cluster.units import format_duration
 from railyard.runs.outputfile import write_json, write_text
 from railyard.runs.requests import ReproduceRequest
-from railyard.terminal.options import argument, command, option, writable_file
+from railyard.terminal.options import Command, command, new_folder, option, writable_file
 
 if TYPE_CHECKING:
     from railyard.experiments.validation import Row
 
 
-@command(ReproduceRequest)
+@command(
+    ReproduceRequest,
+    "paper figures wanted_seeds quick cases changed json_file results on",
+    results=option(
+        "--out",
+        metavar="DIR",
+        callback=new_folder,
+        help="Write numbers and summaries of all runs to a new folder.",
+    ),
+)
 def reproduce(request: ReproduceRequest) -> None:
     """Run a paper's experiments in virtual time and print each number beside the paper's.
 
@@ -43,43 +51,35 @@ def reproduce(request: ReproduceRequest) -> None:
     require_figures(done.summaries())
 
 
-# ``railyard validation``: the papers' headlines beside recorded numbers of ours, as one page.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationRequest:
-    """Arguments and options of ``railyard validation``."""
-
-    folder: Path = argument(
-        required=True, metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-    )
-    added: tuple[Path, ...] = option(
-        "--add",
-        multiple=True,
-        metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="First record the headlines of what railyard reproduce --json wrote; repeatable.",
-    )
-    output: Path | None = option(
-        "--output", metavar="FILE", callback=writable_file, help="Write the page to this file."
-    )
-
-
-@command(ValidationRequest)
-def validation(request: ValidationRequest) -> None:
+@click.command(cls=Command)
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--add",
+    "added",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="First record the headlines of what railyard reproduce --json wrote; repeatable.",
+)
+@click.option(
+    "--output", metavar="FILE", callback=writable_file, help="Write the page to this file."
+)
+def validation(folder: Path, added: tuple[Path, ...], output: Path | None) -> None:
     """Print published headlines beside the numbers that DIR has of ours, with verdicts.
 
     DIR has a file of records for each paper, which --add brings up to date.
     """
     from railyard.experiments.validation import ELSEWHERE, page
 
-    for file in request.added:
-        _record(file, request.folder)
-    text = page(_rows(request.folder), ELSEWHERE)
-    if request.output is None:
+    for file in added:
+        _record(file, folder)
+    text = page(_rows(folder), ELSEWHERE)
+    if output is None:
         click.echo(text, nl=False)
     else:
-        write_text(text, request.output)
+        write_text(text, output)
 
 
 def _record(file: Path, folder: Path) -> None:

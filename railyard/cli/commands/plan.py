@@ -1,7 +1,8 @@
-"""A plan beside a run of its jobs: how well the response functions predicted it.
+"""``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
 
-A job's end is compared as its time from arrival to completion, which in a plan has the time of jobs
-before it on its racks, and the penalty for data out of balance, in it.
+Standard output has a summary of the plan; the plan itself is a TOML file.  Beside a run, a job's
+end is compared as its time from arrival to completion, which in a plan has the time of jobs before
+it on its racks, and the penalty for data out of balance, in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,8 @@ from railyard.cluster.units import (
     format_size,
 )
 from railyard.runs.outputfile import write_json
-from railyard.runs.requests import DEFAULT_SIZE_BYTES, DEFAULT_TOPOLOGY, TopologyRequest
-from railyard.terminal.options import SEED, command, option, settings_of, writable_file
+from railyard.runs.requests import DEFAULT_SIZE_BYTES, PLACE, RunRequest, one
+from railyard.terminal.options import command, option, settings_of, writable_file
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Workload
@@ -78,11 +78,6 @@ def beside_run(plan: Plan, summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# ``railyard plan``: which racks each predicted job of a workload gets, and when, as a file.
-#
-# Standard output has a summary of the plan; the plan itself is a TOML file.
-
-
 def _options() -> type[PlanOptions]:
     from railyard.resourcemanager.schedulers.corral.latency import PlanOptions
 
@@ -90,14 +85,9 @@ def _options() -> type[PlanOptions]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest(TopologyRequest):
-    """Arguments and options of ``railyard plan``."""
+class PlanRequest(RunRequest):
+    """A workload, or earlier runs, and how they are planned."""
 
-    workload: str | None = option(
-        "--workload",
-        metavar="NAME",
-        help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
-    )
     runs: Path | None = option(
         "--runs",
         metavar="FILE",
@@ -109,7 +99,6 @@ class PlanRequest(TopologyRequest):
         type=click.IntRange(min=0, max=COUNT_MAX),
         help="With --runs: which to plan; 0 = a Monday.",
     )
-    seed: int = option("--seed", type=SEED, default=1, help="Of the workload; default: 1.")
     scenario: Scenario | None = option(
         "--scenario",
         type=click.Choice(["batch", "online"]),
@@ -137,22 +126,21 @@ class PlanRequest(TopologyRequest):
         help="A run of these jobs (summary.json, or what simulate --json wrote): planned and "
         "actual times.",
     )
-    output: Path = option(
+    plan_file: Path = option(
         "--output", default="plan.toml", callback=writable_file, help="Default: plan.toml."
     )
-    json_file: Path | None = option(
-        "--json", callback=writable_file, help="Write the figures to this file."
-    )
-
-    @cached_property
-    def place(self) -> Topology:
-        """The topology with its changes, and as coarse as the workload's tasks."""
-        from railyard.runs.config import topology_for
-
-        return topology_for(self.workload or "", self.topology or DEFAULT_TOPOLOGY, self.network)
 
 
-@command(PlanRequest)
+@command(
+    PlanRequest,
+    f"words runs day seed scenario options plain bound beside plan_file json_file {PLACE}",
+    words=option(
+        "--workload",
+        metavar="NAME",
+        callback=one,
+        help="Jobs to plan: railyard workloads lists them; or a mix, as railyard run takes it.",
+    ),
+)
 def plan(request: PlanRequest) -> None:
     """Plan ahead which racks each job gets, and when, as Corral does.
 
@@ -171,21 +159,22 @@ def plan(request: PlanRequest) -> None:
     cluster = RackCluster.of(request.place, request.options.slots)
     made = planner.plan(jobs, cluster, aim, request.options, plain=request.plain)
     of_runs = f"{request.runs}, day {request.day}"
-    origin = f"{request.workload}, seed {request.seed}" if request.workload else of_runs
+    origin = f"{request.words[0]}, seed {request.first_seed}" if request.words else of_runs
     made = msgspec.structs.replace(made, workload=origin, topology=request.place.name)
-    save_plan(made, request.output)
+    save_plan(made, request.plan_file)
     figures = _figures(jobs, made)
     if request.bound:
         figures |= _bound(jobs, cluster, request.options, made)
     if run is not None:
         figures["run"] = beside_run(made, run)
-    _show(made, figures, request.output)
+    _show(made, figures, request.plan_file)
     if request.json_file is not None:
         write_json(figures, request.json_file)
 
 
 def _jobs(request: PlanRequest) -> list[JobProfile]:
-    workload, runs, day = request.workload, request.runs, request.day
+    runs, day = request.runs, request.day
+    workload = next(iter(request.words), None)
     if (workload is None) == (runs is None):
         raise UsageError("plan: need --workload NAME or --runs FILE, one of the two")
     if (runs is None) != (day is None):
@@ -193,7 +182,7 @@ def _jobs(request: PlanRequest) -> list[JobProfile]:
     if workload is not None:
         from railyard.resourcemanager.schedulers.corral.latency import predicted_profiles
 
-        made = _workload(workload, request.seed, request.place)
+        made = _workload(workload, request.first_seed, request.place)
         jobs = predicted_profiles(made.jobs, request.place.compute)
         if not jobs:
             right = "a workload with recurring jobs, as with recurring=1"

@@ -1,36 +1,50 @@
-"""``railyard run``: a job from its input to its checked output."""
+"""``railyard run``, ``compare`` and ``chaos``: jobs from their input to their checked output."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from railyard.chaos.request import ChaosRequest
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import ClusterConfig
-from railyard.cluster.errors import RailyardError
-from railyard.cluster.runfolder import RunFolder
+from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.units import format_count
 from railyard.runs.clusters import own_session
 from railyard.runs.figures import require_trusted
 from railyard.runs.home import current_folder
 from railyard.runs.outputfile import say_written, write_json
-from railyard.runs.requests import CompareRequest
+from railyard.runs.requests import CLUSTER, FEW_SEEDS, INPUT, RunRequest
 from railyard.runs.summary import require_figures
-from railyard.runs.work import RunRequest, require_well, run_on, session_for, work_for
-from railyard.terminal.options import command
+from railyard.runs.work import require_well, run_on, session_for, work_for
+from railyard.terminal.options import COUNT, command, option
 from railyard.terminal.progress import progress_view
 
 if TYPE_CHECKING:
     from railyard.api.results import Comparison
-    from railyard.chaos.plan import Fault
-    from railyard.chaos.runs import Report
-    from railyard.runs.requests import RunsRequest
 
 
-@command(RunRequest)
+def several_flow_schedulers() -> Any:
+    """The option --flow-scheduler of commands that run several."""
+    return option(
+        "--flow-scheduler",
+        metavar="NAME",
+        multiple=True,
+        help="Default: the one that the scheduler goes with, mostly maxmin.  Repeat it to have "
+        "each scheduler with each of several.",
+    )
+
+
+def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UsageError(f"{option.opts[0]} {text}: need names with commas between")
+    return names
+
+
+@command(RunRequest, f"words output fetch_to params user queue strict {CLUSTER} results {INPUT}")
 def run(request: RunRequest) -> None:
     """Run a job, or several at once, and check the output.
 
@@ -47,7 +61,11 @@ def run(request: RunRequest) -> None:
     with most has 8 times as much as that with least.  docs/workloads.md has all of these words.
     """
     up = current_folder()
-    config = request.config() if up is None else _config_of(up, request)
+    if up is None:
+        config = request.config()
+    else:
+        config = ClusterConfig.load(up)
+        request.require_like(config)
     work = work_for(request, config, up)
     with progress_view() as view, session_for(up, config, view) as session:
         ran = run_on(session, work, view, request.results)
@@ -65,29 +83,38 @@ def run(request: RunRequest) -> None:
     require_figures([ran.summary])
 
 
-def _config_of(up: RunFolder, request: RunRequest) -> ClusterConfig:
-    """That of the cluster that is up; ``UsageError`` if another one was asked for."""
-    config = ClusterConfig.load(up)
-    request.require_like(config)
-    return config
-
-
-# ``railyard compare``: the same jobs under several schedulers, on either clock or on both.
-
-
 class NotAllVerified(RailyardError):
     """A job failed, or its output is not what it should be."""
 
 
-@command(CompareRequest)
-def compare(request: CompareRequest) -> None:
+@command(
+    RunRequest,
+    "words schedulers clocks seeds strict durability "
+    f"flow_schedulers scheduler_options seed exact on results {INPUT}",
+    schedulers=option(
+        "--schedulers",
+        default="fair,delay,capacity",
+        metavar="NAME,...",
+        callback=_names,
+        help='The others are measured against the first.  "delay + sjf" is one with its flow '
+        "scheduler.  Default: fair,delay,capacity.",
+    ),
+    flow_schedulers=several_flow_schedulers(),
+    seeds=option(
+        "--seeds",
+        type=COUNT,
+        metavar="N",
+        help=f"Runs of each.  Default: 1 emulated, {FEW_SEEDS} simulated.",
+    ),
+)
+def compare(request: RunRequest) -> None:
     """Run the same jobs under several schedulers: what differs, beyond chance; with --out a page.
 
     JOB is what railyard run takes: terasort wordcount, or terasort,size=2GB,times=3, or
     mix,jobs=20,window=30s, or jobs.toml.  With --clock virtual it may be a workload for the
     simulator: railyard workloads lists them.
     """
-    comparison = carry_out(request)
+    comparison = carry_out(replace(request, simulated=FEW_SEEDS))
     bad = [run for run in comparison.runs if run.verified is False]
     if bad:
         runs = format_count(len(bad), "run")
@@ -96,10 +123,9 @@ def compare(request: CompareRequest) -> None:
         require_trusted(run.summary for run in comparison.runs)
 
 
-def carry_out(request: RunsRequest) -> Comparison:
+def carry_out(request: RunRequest) -> Comparison:
     """Carry out a comparison; print its table, write its files."""
     from railyard.api.studies import compared
-    from railyard.runs.summary import require_figures
 
     comparison = compared(request)
     click.echo(str(comparison))
@@ -112,10 +138,7 @@ def carry_out(request: RunsRequest) -> Comparison:
     return comparison
 
 
-# ``railyard chaos``: a job on a cluster of its own while faults come by seed.
-
-
-@command(ChaosRequest)
+@command(ChaosRequest, f"words kills every_s kinds params {CLUSTER} {INPUT}")
 def chaos(request: ChaosRequest) -> int:
     """Run a job while daemons, attempts, links and disks fail by seed, and compare its output.
 
@@ -129,31 +152,23 @@ def chaos(request: ChaosRequest) -> int:
     anything differs, 1 if a job failed or something did not recover.
     """
     from railyard.chaos.plan import plan_faults
-    from railyard.chaos.report import as_json, show_report
+    from railyard.chaos.report import as_json, heading, line_of, show_report
+    from railyard.chaos.runs import run_under_faults, without_faults
 
     kinds = request.chosen_kinds()
     config = request.cluster(kinds)
     plan = plan_faults(config.seed, config.topology, kinds, request.kills, request.every_s)
-    report = _under_faults(request.run(), config, plan)
+    work_for(request, config, None)  # mistakes are found before anything is started
+    with own_session(config) as session:
+        with progress_view() as view:
+            kind = without_faults(session, request, view)
+        click.echo(heading())
+        report = run_under_faults(
+            session, [kind], plan, lambda one: click.echo(line_of(one)), config.seed
+        )
     show_report(report)
     if request.json_file is not None:
         write_json({"seed": config.seed, "kinds": kinds} | as_json(report), request.json_file)
     if report.differing:
         return Status.DIFFERS
     return Status.FAILED if report.failures or report.unrecovered else Status.OK
-
-
-def _under_faults(request: RunRequest, config: ClusterConfig, plan: Sequence[Fault]) -> Report:
-    """Run it on a cluster of its own, and print each fault."""
-    from railyard.chaos.report import heading, line_of
-    from railyard.chaos.runs import run_under_faults, without_faults
-    from railyard.runs.work import work_for
-
-    work_for(request, config, None)  # mistakes are found before anything is started
-    with own_session(config) as session:
-        with progress_view() as view:
-            kind = without_faults(session, request, view)
-        click.echo(heading())
-        return run_under_faults(
-            session, [kind], plan, lambda one: click.echo(line_of(one)), config.seed
-        )

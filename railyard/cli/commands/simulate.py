@@ -1,4 +1,7 @@
-"""``railyard simulate`` of coflows alone, without tasks: a row for each flow scheduler."""
+"""``railyard simulate``: jobs under a scheduler in virtual time, or coflows without tasks.
+
+Standard output has the results; how far it is goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from railyard.cli.commands.runs import carry_out, several_flow_schedulers
 from railyard.cluster.errors import UsageError, printable, require_once
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.topologyfile import SHORT
@@ -22,7 +26,7 @@ from railyard.cluster.units import (
     time_unit,
 )
 from railyard.runs.outputfile import say_written, write_json
-from railyard.runs.requests import SimulateRequest
+from railyard.runs.requests import INPUT, RunRequest, one
 from railyard.runs.simulation import Simulated
 from railyard.runs.summary import (
     attempts_of,
@@ -33,7 +37,7 @@ from railyard.runs.summary import (
 )
 from railyard.simulator.simulation import Simulation
 from railyard.terminal.notices import State, watching
-from railyard.terminal.options import TextPairs, command
+from railyard.terminal.options import TextPairs, command, option
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.coflows import CoflowTrace
@@ -46,7 +50,7 @@ _PORTS = "ports-150x1"
 _OF_TASKS = ("compute.", "storage.", "client.")
 
 
-def simulate_coflows(request: SimulateRequest) -> None:
+def simulate_coflows(request: RunRequest) -> None:
     """Run a trace of coflows under each of the flow schedulers; print a table."""
     from railyard.jobs.workloads.coflows import coflow_trace
     from railyard.netemu.schedulers import flow_scheduler
@@ -55,7 +59,7 @@ def simulate_coflows(request: SimulateRequest) -> None:
 
     schedulers = [flow_scheduler(name) for name in request.flow_schedulers or ("maxmin",)]
     require_once((scheduler.name for scheduler in schedulers), "--flow-scheduler")
-    trace = coflow_trace(request.workload)
+    trace = coflow_trace(request.words[0])
     if request.first is not None:
         trace = trace.first(request.first)
     place = _topology(request, trace)
@@ -64,7 +68,7 @@ def simulate_coflows(request: SimulateRequest) -> None:
     for scheduler in schedulers:
         run = CoflowRun(trace, place, scheduler)
         cpu_s = _run(run, scheduler.name)
-        summaries.append(run.summary() | {"workload": request.workload, "cpu_s": cpu_s})
+        summaries.append(run.summary() | {"workload": request.words[0], "cpu_s": cpu_s})
     _show(trace, place, summaries)
     if request.json_file is not None:
         write_json(summaries[0] if len(summaries) == 1 else summaries, request.json_file)
@@ -85,7 +89,7 @@ def _run(run: CoflowRun, name: str) -> float:
         return time.process_time() - begun_s
 
 
-def _topology(request: SimulateRequest, trace: CoflowTrace) -> Topology:
+def _topology(request: RunRequest, trace: CoflowTrace) -> Topology:
     """The topology that was asked for, or else a port for each of the trace's racks."""
     for key, _ in request.network:
         full = SHORT.get(key, key)
@@ -132,9 +136,6 @@ def _show(trace: CoflowTrace, topology: Topology, summaries: list[dict[str, Any]
     show_table(plain_console(), columns, rows, title=title, elsewhere="--json")
 
 
-# The results of a simulation on the terminal.
-
-
 def show(done: Simulated) -> None:
     """Print the table that ends ``railyard simulate``."""
     for label, text in _rows(done.simulation, done.summary, done.cpu_s):
@@ -175,19 +176,35 @@ def _spread(values: dict[str, float | None], show: Callable[[float], str] = form
     return ", ".join(f"{name} {show(value)}" for name, value in known) or "none"
 
 
-# ``railyard simulate``: the virtual clock.  Jobs under a scheduler, or coflows without tasks.
-#
-# Standard output has the results; how far it is goes to standard error.
-
-
 #: A workload of this kind is coflows alone, unless a scheduler for jobs is named.
 _COFLOWS = "coflow-benchmark"
 #: What can be said of coflows alone.
 _OF_COFLOWS = ("words", "flow_schedulers", "first", "json_file", "topology", "network")
 
 
-@command(SimulateRequest)
-def simulate(request: SimulateRequest) -> int:
+@command(
+    RunRequest,
+    "words schedulers first behaviour faults "
+    f"flow_schedulers scheduler_options seed seeds exact on results {INPUT}",
+    words=option(
+        "--workload",
+        required=True,
+        metavar="NAME[:FILE][,KEY=VALUE...]",
+        callback=one,
+        help="One that railyard workloads lists, or jobs as railyard run takes them: terasort, "
+        "wordcount,size=2GB,times=3, mix,jobs=20, jobs.toml.  coflow-benchmark:FILE without "
+        "--scheduler is coflows alone.",
+    ),
+    schedulers=option(
+        "--scheduler",
+        metavar="NAME",
+        multiple=True,
+        help='Default: fair; railyard schedulers lists them.  "delay + sjf" names a flow '
+        "scheduler, too.  Repeat it to compare several.",
+    ),
+    flow_schedulers=several_flow_schedulers(),
+)
+def simulate(request: RunRequest) -> int:
     """Run a workload in virtual time, under the same schedulers as real jobs.
 
     A trace of coflows runs alone, without tasks; by default on one port of 1 Gbps for each rack of
@@ -196,14 +213,12 @@ def simulate(request: SimulateRequest) -> int:
     Several runs, of schedulers or seeds, are spread over this machine's cores, and shown as
     railyard compare does.
     """
-    if request.workload.split(":")[0] == _COFLOWS and not request.schedulers:
+    if request.words[0].split(":")[0] == _COFLOWS and not request.schedulers:
         _require_only(_OF_COFLOWS)
         simulate_coflows(request)
         return 0
     several = len(request.schedulers) > 1 or len(request.flow_schedulers) > 1
     if several or request.seeds is not None or request.on is not None:
-        from railyard.cli.commands.runs import carry_out
-
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
 
@@ -219,8 +234,8 @@ def simulate(request: SimulateRequest) -> int:
 def _require_only(names: tuple[str, ...]) -> None:
     """Raise ``UsageError`` if another option was typed."""
     context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
+    for param in context.command.params:
+        name = param.name or ""
         typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if typed and name not in names:
-            raise UsageError(f"{option.opts[0]}: coflows alone have none: need --scheduler too")
+            raise UsageError(f"{param.opts[0]}: coflows alone have none: need --scheduler too")
