@@ -17,7 +17,7 @@ import msgspec
 
 from railyard.cluster.errors import UsageError, printable
 from railyard.cluster.units import format_count, format_duration, format_size
-from railyard.experiments.statements import Statement, statement_as_json
+from railyard.experiments.statements import Statement
 from railyard.runs.figures import is_trusted
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def statements_frame(statements: Sequence[Statement]) -> DataFrame:
                 "scheduler": one.who.scheduler,
                 "flow_scheduler": one.who.flow_scheduler,
                 "clock": one.who.clock,
-                **statement_as_json(one),
+                **one.as_json(),
             }
             for one in statements
         ]

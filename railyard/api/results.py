@@ -19,14 +19,13 @@ from railyard.api.records import (
     run_as_html,
 )
 from railyard.cluster.errors import UsageError, unknown_name
-from railyard.experiments.contenders import CLOCK_WORDS, Row, label_rows
+from railyard.experiments.contenders import CLOCK_WORDS, Row
 from railyard.experiments.statements import Statement, statements
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.report.pictures import (
     Curve,
     Draw,
-    colours_of,
-    completion,
+    completion_panels,
     draw_bars,
     draw_cdf,
     panels_of,
@@ -95,8 +94,7 @@ def cdf_of(run: RunRecord) -> Picture:
 
 def completion_of(rows: Sequence[Row]) -> Picture:
     """Distributions of completion times, a curve for each contender."""
-    labels = label_rows(rows)
-    return Picture(completion(rows, labels, colours_of(rows, labels)))
+    return Picture(partial(draw_cdf, completion_panels(rows)))
 
 
 def bars_of(rows: Sequence[Row], key: str) -> Picture:
@@ -104,10 +102,7 @@ def bars_of(rows: Sequence[Row], key: str) -> Picture:
     metrics = {metric.key: metric for metric in METRICS}
     if key not in metrics:
         raise unknown_name("metric", key, metrics)
-    labels = label_rows(rows)
-    colours = colours_of(rows, labels)
-    draw = partial(draw_bars, rows, metrics[key], labels, colours, statements(rows))
-    return Picture(draw)
+    return Picture(partial(draw_bars, rows, metrics[key], statements(rows)))
 
 
 # The results of a run: its figures, as a data frame and as pictures.
@@ -187,11 +182,8 @@ class Comparison:
 
         Raises ``UsageError`` if there is none.
         """
-        labels = label_rows(self.rows)
         wanted = {
-            row.contender
-            for row in self.rows
-            if scheduler in (labels[row.contender], row.contender.scheduler)
+            row.contender for row in self.rows if scheduler in (row.label, row.contender.scheduler)
         }
         for run, contender in zip(self.runs, self._contenders(), strict=True):
             if contender in wanted and clock in (None, run.clock) and seed in (None, run.seed):

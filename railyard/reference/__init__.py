@@ -1,4 +1,4 @@
-"""The documentation: reference pages written from the code, and the settings of the site.
+"""Reference pages of the documentation, written from the code.
 
 Not here: pages that people write (``docs/``).
 Open ``pages`` first.

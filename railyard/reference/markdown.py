@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 #: What every page that is written from the code says at its top.
-WRITTEN = "Written by `scripts/reference-pages` from the code; changes go there.\n"
+WRITTEN = "Written by `scripts/docs` from the code; changes go there.\n"
 #: Letters that Markdown reads as markup, outside of code.
 _MARKUP = re.compile(r"([*<\[\]|])")
 _CODE = re.compile(r"(``.+?``|`.+?`)")

@@ -1,11 +1,10 @@
 """The reference pages in ``docs/reference/``: which there are, and writing them.
 
-``scripts/reference-pages`` writes them; a test compares them with the code.
+``scripts/docs`` writes them when it builds the site; they are not committed.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,10 +32,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def write_pages(folder: Path) -> None:
-    """Write all pages into a folder that exists."""
+    """Write all pages into a folder."""
+    folder.mkdir(exist_ok=True)
     for name, made in PAGES.items():
         (folder / name).write_text(made(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_pages(Path(sys.argv[1]))

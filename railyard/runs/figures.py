@@ -32,10 +32,10 @@ class Kind:
     unit: Callable[[float], Unit]  #: of a column, by its largest value
 
 
-_TIME = Kind(format_duration, time_unit)
-_SIZE = Kind(format_size, size_unit)
-_SHARE = Kind(format_share, lambda _: PERCENT)
-_NUMBER = Kind(format_digits, lambda _: NO_UNIT)
+TIME = Kind(format_duration, time_unit)
+SIZE = Kind(format_size, size_unit)
+SHARE = Kind(format_share, lambda _: PERCENT)
+NUMBER = Kind(format_digits, lambda _: NO_UNIT)
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,19 @@ def _crossing(summary: Summary) -> float:
 
 
 METRICS = (
-    Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), _TIME, compared=True),
-    Metric("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), _TIME, compared=True),
-    Metric("jct_s.p95", "JCT p95", _spread("jct_s", "p95"), _TIME, compared=True),
-    Metric("cct_s.mean", "CCT mean", _spread("cct_s", "mean"), _TIME, compared=True),
-    Metric("cct_s.p95", "CCT p95", _spread("cct_s", "p95"), _TIME, compared=True),
-    Metric("cross_rack_bytes", "between racks", _crossing, _SIZE, compared=True),
-    Metric("jct_s.p50", "JCT median", _spread("jct_s", "p50"), _TIME),
-    Metric("by_circuit", "by circuit", _by_circuit, _SHARE, unless_zero=True),
-    Metric("node_local", "node-local maps", _node_local, _SHARE),
-    Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, _NUMBER),
-    Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], _SHARE),
-    Metric("compute_utilization", "computing", lambda s: s.get("compute_utilization"), _SHARE),
-    Metric("network_utilization", "links used", lambda s: s.get("network_utilization"), _SHARE),
+    Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), TIME, compared=True),
+    Metric("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), TIME, compared=True),
+    Metric("jct_s.p95", "JCT p95", _spread("jct_s", "p95"), TIME, compared=True),
+    Metric("cct_s.mean", "CCT mean", _spread("cct_s", "mean"), TIME, compared=True),
+    Metric("cct_s.p95", "CCT p95", _spread("cct_s", "p95"), TIME, compared=True),
+    Metric("cross_rack_bytes", "between racks", _crossing, SIZE, compared=True),
+    Metric("jct_s.p50", "JCT median", _spread("jct_s", "p50"), TIME),
+    Metric("by_circuit", "by circuit", _by_circuit, SHARE, unless_zero=True),
+    Metric("node_local", "node-local maps", _node_local, SHARE),
+    Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, NUMBER),
+    Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], SHARE),
+    Metric("compute_utilization", "computing", lambda s: s.get("compute_utilization"), SHARE),
+    Metric("network_utilization", "links used", lambda s: s.get("network_utilization"), SHARE),
 )
 COMPARED = tuple(metric for metric in METRICS if metric.compared)
 

@@ -13,14 +13,13 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.experiments.contenders import Contender, label_rows, rows_of
+from railyard.experiments.contenders import Contender, rows_of
 from railyard.experiments.statements import statements
 from railyard.gateway.page.theme import DARK, LIGHT, css_variables
 from railyard.jobs.workloads.catalog import sample_workload, workload
 from railyard.report.pictures import (
     Curve,
-    colours_of,
-    completion,
+    completion_panels,
     draw_bars,
     draw_cdf,
     panels_of,
@@ -111,12 +110,10 @@ def test_all_pictures_of_a_run_of_nothing_are_drawn(trace: str, tmp_path: Any):
     summary = summary_of(trace, tmp_path)
     results = Results.load(tmp_path / "run")
     rows = rows_of({Contender("fair", "maxmin", "virtual"): [summary, summary]})
-    labels = label_rows(rows)
-    colours = colours_of(rows, labels)
     draws = [partial(draw_run, results, results.makespan_s or 1.0)]
-    draws.append(completion(rows, labels, colours))
+    draws.append(partial(draw_cdf, completion_panels(rows)))
     said = statements(rows)
-    draws += [partial(draw_bars, rows, metric, labels, colours, said) for metric in METRICS]
+    draws += [partial(draw_bars, rows, metric, said) for metric in METRICS]
     for draw in draws:
         for kind in ("svg", "png"):
             assert render(draw, LIGHT, kind)
