@@ -92,7 +92,7 @@ def _show_figures(
         cells = [row.cells[metric.key] for metric in metrics]
         who = row.label + (" !" if row.flaw else "")
         lines.append([who, *(None if cell is None else cell.mean for cell in cells)])
-        marks = said.of(row)
+        marks = said.of(row.contender)
         changes = [marks.get(metric.key) for metric in metrics]
         if any(changes):
             marked = (
@@ -110,7 +110,7 @@ def _show_statements(console: Console, rows: Sequence[Row], said: Statements) ->
     lines: list[list[tables.Cell]] = []
     for row in rows[1:]:
         who = row.label
-        for one in said.of(row).values():
+        for one in said.of(row.contender).values():
             verdict = one.verdict.value
             if one.verdict is Verdict.ONE_SEED and one.by_chance:
                 verdict = f"by chance {one.chance()}"

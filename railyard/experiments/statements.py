@@ -22,7 +22,7 @@ from railyard.experiments.contenders import (
     Row,
     own_figures,
 )
-from railyard.experiments.estimates import TOGETHER, Change, Estimate, change, finite
+from railyard.experiments.estimates import TOGETHER, Change, Estimate, change, estimate, finite
 from railyard.runs.figures import COMPARED, METRICS, Metric, is_trusted
 
 
@@ -158,9 +158,9 @@ class Statements:
     every: tuple[Statement, ...]  #: by contender, then by metric
     intervals: int  #: that hold together
 
-    def of(self, row: Row) -> dict[str, Statement]:
+    def of(self, who: Contender) -> dict[str, Statement]:
         """A contender's statements by the metrics' keys; none of a first one."""
-        return {one.metric.key: one for one in self.every if one.row is row}
+        return {one.metric.key: one for one in self.every if one.who == who}
 
     def rule(self) -> str:
         """By which rule a difference is called one: a sentence or two."""
@@ -298,12 +298,9 @@ def _is_beyond(value: float, others: Sequence[float], values: int) -> bool:
     """
     if len(others) < 2 or min(others) <= value <= max(others):
         return False
-    from scipy.stats import t
-
-    mean = math.fsum(others) / len(others)
-    squares = math.fsum((other - mean) ** 2 for other in others) / (len(others) - 1)
-    beyond = float(t.ppf(1 - (1 - TOGETHER) / values / 2, len(others) - 1))
-    return abs(value - mean) > beyond * math.sqrt(squares * (1 + 1 / len(others)))
+    found = estimate(others, 1 - (1 - TOGETHER) / values)
+    assert found.half_width is not None, "of several"
+    return abs(value - found.mean) > found.half_width * math.sqrt(len(others) + 1)
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -318,10 +315,10 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "verified": [run["verified"] for run in row.runs],
             "trusted": [is_trusted(run) for run in row.runs],
             "figures": {
-                key: cell and _estimate_as_json(cell) | _ratio(said.of(row).get(key))
+                key: cell and _estimate_as_json(cell) | _ratio(said.of(row.contender).get(key))
                 for key, cell in row.cells.items()
             },
-            "statements": [one.as_json() for one in said.of(row).values()],
+            "statements": [one.as_json() for one in said.of(row.contender).values()],
             "own_figures": {
                 f"{figure.policy}.{figure.name}": _estimate_as_json(figure.value)
                 for figure in own

@@ -14,7 +14,7 @@ import msgspec
 from railyard.api.records import RunRecord
 from railyard.cluster.acceptance import meanings
 from railyard.netemu.record import CircuitUse
-from railyard.reference.markdown import WRITTEN, code, plain, table
+from railyard.reference.markdown import WRITTEN, code, first_words, plain, table
 from railyard.resourcemanager.interface.events import EVENTS as EVENT_CLASSES
 from railyard.runs.folder import EVENTS, FILES, NETWORK, ORIGIN, PAGE, SUMMARY, TRACE
 from railyard.runs.origin import Origin
@@ -171,7 +171,7 @@ def _trace_rows() -> str:
 
 
 def _said(kind: type) -> str:
-    return plain(_as_json(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]))
+    return plain(_as_json(first_words(kind)))
 
 
 def _as_json(words: str) -> str:

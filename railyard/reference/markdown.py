@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 #: What every page that is written from the code says at its top.
 WRITTEN = "Written by `scripts/docs` from the code; changes go there.\n"
@@ -30,3 +32,8 @@ def plain(text: str) -> str:
         f"`{part.strip('`')}`".replace("|", "\\|") if at % 2 else _MARKUP.sub(r"\\\1", part)
         for at, part in enumerate(parts)
     )
+
+
+def first_words(thing: Any) -> str:
+    """The first paragraph of a docstring, in one line."""
+    return " ".join(inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0].split())

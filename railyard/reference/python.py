@@ -11,7 +11,7 @@ from textwrap import indent
 from typing import Any
 
 import railyard
-from railyard.reference.markdown import WRITTEN
+from railyard.reference.markdown import WRITTEN, first_words
 
 _HEAD = f"""\
 # Python: what `railyard` has
@@ -76,7 +76,7 @@ def _methods(kind: type[Any]) -> Iterator[str]:
         if name.startswith("_") or not is_ours:
             continue
         call = "" if isinstance(it, property | cached_property) else _signature(function)
-        first = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+        first = first_words(function)
         yield f"- `{name}{call}`" + (f": {first}" if first else "")
 
 

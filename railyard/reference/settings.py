@@ -1,4 +1,4 @@
-"""The pages of schedulers with their settings, and of flow schedulers, from the lists of both."""
+"""The pages of schedulers, flow schedulers, workloads, simulated nodes and keys of topologies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from railyard.cluster.topologyfile import SHORT, TABLES_OF_FILE, Table
 from railyard.jobs.workloads.catalog import FAMILIES, Family
 from railyard.netemu.schedulers import flow_schedulers
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
-from railyard.reference.markdown import WRITTEN, code, plain, table
+from railyard.reference.markdown import WRITTEN, code, first_words, plain, table
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.simulator.behaviour import Behaviour
@@ -99,13 +99,10 @@ def flow_scheduler_page() -> str:
 
 def _says(kind: type[FlowScheduler]) -> str:
     """The first paragraph of its module, and what its class says of itself."""
-    words = (sys.modules[kind.__module__].__doc__, kind.__doc__)
-    return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0] for text in words)
+    return f"{first_words(sys.modules[kind.__module__])} {first_words(kind)}"
 
 
-# The page of what ``railyard simulate`` takes: workloads with their options, and behaviour.
-
-
+# Workloads and simulated nodes --------------------------------------------------------------------
 _SIMULATION = f"""\
 # Workloads and simulated nodes
 
@@ -144,9 +141,7 @@ def _behaviour() -> list[tuple[str, ...]]:
     ]
 
 
-# The page of a topology's keys, from the classes of its tables.
-
-
+# Topologies ---------------------------------------------------------------------------------------
 _TOPOLOGY = f"""\
 # Keys of a topology
 

@@ -98,7 +98,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
 
 
 def _line(row: Row, units: Mapping[Metric, Unit], said: Statements) -> dict[str, Any]:
-    of = said.of(row)
+    of = said.of(row.contender)
     cells = []
     for metric, unit in units.items():
         cell, one = row.cells[metric.key], of.get(metric.key)
@@ -134,7 +134,7 @@ def _said(rows: Sequence[Row], said: Statements) -> list[dict[str, Any]]:
             "others": [one.words for one in of if one.verdict not in _DIFFERENCES],
         }
         for row in rows
-        if (of := list(said.of(row).values()))
+        if (of := list(said.of(row.contender).values()))
     ]
 
 

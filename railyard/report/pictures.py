@@ -1,4 +1,7 @@
-"""The style of plots, in the colours of the pages (``gateway.page.theme``)."""
+"""Pictures of comparisons, drawn with matplotlib: their style, completion times, bars.
+
+Colours are those of the pages (``gateway.page.theme``).
+"""
 
 from __future__ import annotations
 
@@ -104,9 +107,7 @@ def job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, fl
     return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
-# Distributions of completion times: the share of jobs done after a time, by scheduler.
-
-
+# Distributions: the share of jobs that are done after a time --------------------------------------
 #: From this ratio of the longest to the shortest time on, the axis is logarithmic.
 _LOG_FROM = 30.0
 
@@ -258,7 +259,7 @@ def draw_bars(rows: Sequence[Row], metric: Metric, said: Statements, theme: Them
             ecolor=theme.ink,
             capsize=2.5,
         )
-        one = said.of(row).get(metric.key)
+        one = said.of(row.contender).get(metric.key)
         words = metric.show(cell.mean)
         axes.annotate(
             words if one is None else f"{words}  {one.amount()} {one.verdict.mark}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,10 @@ TIMES_S = {
     "very short": [5e-324, 5e-324],
     "very long": [1e-9, 1.0, 1e12],
 }
+
+
+def results_of(folder: Path) -> Results:
+    return Results(folder, json.loads((folder / "summary.json").read_text()))
 
 
 def curve(times_s: list[float]) -> Curve:
@@ -108,7 +114,7 @@ def summary_of(trace: str, tmp_path: Any) -> dict[str, Any]:
 )
 def test_all_pictures_of_a_run_of_nothing_are_drawn(trace: str, tmp_path: Any):
     summary = summary_of(trace, tmp_path)
-    results = Results.load(tmp_path / "run")
+    results = results_of(tmp_path / "run")
     rows = rows_of({Contender("fair", "maxmin", "virtual"): [summary, summary]})
     draws = [partial(draw_run, results, results.makespan_s or 1.0)]
     draws.append(partial(draw_cdf, completion_panels(rows)))
@@ -133,7 +139,7 @@ def loads_under(faults: str, tmp_path: Any) -> dict[str, list[float]]:
         results=tmp_path / "run",
     )
     run_virtually(run)
-    found = Results.load(tmp_path / "run").loads(8)
+    found = results_of(tmp_path / "run").loads(8)
     assert found is not None
     return {name: list(row) for name, row in zip(found.links, found.loads, strict=True)}
 

@@ -25,6 +25,7 @@ from railyard.experiments.figures import (
     Figure,
     Known,
     Line,
+    Measured,
     Paper,
     Setup,
     figure,
@@ -225,7 +226,7 @@ def _recurring(quick: bool) -> Iterator[list[Line]]:
     """The share of jobs that recur, against Fair, to which it does not matter."""
     for share in (0.0, 0.5, 1.0):
         options = () if share == 0.5 else (f"recurring={share:g}",)
-        measured = {
+        measured: Measured = {
             _CORRAL: dict.fromkeys(_TIMES, BETTER if share else 0),
             _OURS: dict.fromkeys(_TIMES, BETTER),
         }

@@ -27,6 +27,7 @@ from railyard.experiments.figures import (
     Coarser,
     Figure,
     Line,
+    Measured,
     Paper,
     Setup,
     figure,
@@ -232,7 +233,7 @@ def _of_size(w1: _MapReduce, name: str, least: float, most: float) -> list[Line]
         return bool(least <= (job["maps"] + job["reduces"]) * w1.grain < most)
 
     measure = reduction("JCT mean", job_time_s("mean", which))
-    measured = {
+    measured: Measured = {
         "corral": {measure: (30, 36)},
         "local-shuffle": {measure: None},
         "shufflewatcher": {measure: WORSE if name == "large" else BETTER},
