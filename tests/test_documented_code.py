@@ -17,7 +17,7 @@ import pytest
 
 from railyard.cli.commands.registry import railyard
 from railyard.cluster.errors import UsageError
-from railyard.reference.pages import PAGES
+from railyard.reference import PAGES
 
 ROOT = Path(__file__).parent.parent
 #: {page that ``scripts/docs`` writes: what makes its text}

@@ -25,6 +25,11 @@ def code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
+def codes(texts: Iterable[str]) -> str:
+    """Several, with commas between."""
+    return ", ".join(map(code, texts))
+
+
 def plain(text: str) -> str:
     """Text in one line whose letters mean themselves, but for `code` and ``code``."""
     parts = _CODE.split(" ".join(text.split()))
