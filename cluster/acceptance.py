@@ -2,8 +2,8 @@
 
 Every option, setting, parameter or field of an interface stands in one table.  It is used, or it
 changes no result here, or it is refused by name; nothing is taken and then forgotten.  The
-interface itself looks names up here, ``docs/reference/accepted.md`` is written from the tables,
-and tests walk them: each entry that is used has a probe that shows what it changes.
+interface itself looks names up here, the site's page ``docs/reference/accepted.md`` is written from
+the tables, and tests walk them: each entry that is used has a probe that shows what it changes.
 
 Where names are the fields of a class (options of workloads, keys of a topology), the class is the
 table: ``declared`` writes it down, and ``cluster.inputfile`` looks names up in the fields.

@@ -1,8 +1,15 @@
 """Settings of Sphinx: ``scripts/docs`` builds the site from the Markdown of the checkout.
 
 The source folder is the checkout itself, so that a link means the same on the site and in the
-files.  Nothing is loaded from other hosts: the site works offline.
+files.  The pages in ``docs/reference/`` are written from the code first.  Nothing is loaded from
+other hosts: the site works offline.
 """
+
+from pathlib import Path
+
+from railyard.reference import write_pages
+
+write_pages(Path(__file__).parent / "reference")
 
 project = "Railyard"
 author = "The authors of Railyard"

@@ -136,18 +136,20 @@ def reproduce(
 def reproduced(request: ReproduceRequest) -> Reproduction:
     """Carry out a request to run experiments again."""
     chosen = paper_named(request.paper)
+    every = chosen.figures(request.quick)
     for name in request.figures:
-        if name not in chosen.figures:
-            raise unknown_name(f"figure of {request.paper}", name, chosen.figures)
+        if name not in every:
+            raise unknown_name(f"figure of {request.paper}", name, every)
+    asked = {name: every[name] for name in request.figures or every}
+    chosen_lines = {name: figure.only(request.cases) for name, figure in asked.items()}
     figures = {
-        name: chosen.figures[name](request.quick).only(request.cases).with_settings(request.changed)
-        for name in dict.fromkeys(request.figures or chosen.figures)
+        name: figure.with_settings(request.changed)
+        for name, figure in chosen_lines.items()
+        if figure.lines
     }
-    figures = {name: figure for name, figure in figures.items() if figure.lines}
     if not figures:
-        names = request.figures or chosen.figures
-        every = [line.case for name in names for line in chosen.figures[name](request.quick).lines]
-        raise unknown_name("case", " ".join(request.cases), dict.fromkeys(every))
+        cases = [line.case for figure in asked.values() for line in figure.lines]
+        raise unknown_name("case", " ".join(request.cases), dict.fromkeys(cases))
     seeds = {name: _seeds(request, chosen, name) for name in figures}
     wanted: dict[Setup, range] = {}
     for name, figure in figures.items():  # the seeds of all figures begin with the same one
@@ -168,14 +170,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
         "quick": request.quick,
         "seeds": len(most),
         "seed_range": seeds_in_words(most),
-        "command": command_line(
-            request.paper,
-            request.figures,
-            quick=request.quick,
-            seeds=seeds_in_words(most) if are_alike else None,
-            cases=request.cases,
-            changed=request.changed,
-        ),
+        "command": command_line(request, seeds_in_words(most) if are_alike else None),
         "code": code,
         "cpu_s": sum(summary["cpu_s"] for runs in found.values() for summary in runs),
         "figures": {

@@ -18,14 +18,13 @@ import msgspec
 from railyard.api.notebooks import data_frame, html_table, preformatted, printed
 from railyard.cluster.errors import UsageError, unknown_name
 from railyard.cluster.units import format_count, format_duration, format_size
-from railyard.experiments.contenders import CLOCK_WORDS, Row, label_rows
-from railyard.experiments.statements import Statement, as_json, statement_as_json, statements
+from railyard.experiments.contenders import CLOCK_WORDS, Row
+from railyard.experiments.statements import Statement, as_json, statements
 from railyard.gateway.page.theme import DARK, LIGHT
 from railyard.report.pictures import (
     Curve,
     Draw,
-    colours_of,
-    completion,
+    completion_panels,
     draw_bars,
     draw_cdf,
     panels_of,
@@ -372,11 +371,8 @@ class Comparison:
 
         Raises ``UsageError`` if there is none.
         """
-        labels = label_rows(self.rows)
         wanted = {
-            row.contender
-            for row in self.rows
-            if scheduler in (labels[row.contender], row.contender.scheduler)
+            row.contender for row in self.rows if scheduler in (row.label, row.contender.scheduler)
         }
         contenders = [row.contender for row in self.rows for _ in row.runs]
         for run, contender in zip(self.runs, contenders, strict=True):
@@ -397,7 +393,7 @@ class Comparison:
         if of == "statements":
             return data_frame(
                 [
-                    {name: getattr(one.who, name) for name in _KEYS[:3]} | statement_as_json(one)
+                    {name: getattr(one.who, name) for name in _KEYS[:3]} | one.as_json()
                     for one in self.statements
                 ]
             )
@@ -407,8 +403,7 @@ class Comparison:
 
     def cdf(self) -> Picture:
         """Distributions of job and coflow completion times: a curve for each contender."""
-        labels = label_rows(self.rows)
-        return Picture(completion(self.rows, labels, colours_of(self.rows, labels)))
+        return Picture(partial(draw_cdf, completion_panels(self.rows)))
 
     def bars(self, metric: str = "jct_s.mean") -> Picture:
         """One metric of each contender, such as "makespan_s", "cct_s.p95", "cross_rack_bytes".
@@ -418,10 +413,7 @@ class Comparison:
         metrics = {metric.key: metric for metric in METRICS}
         if metric not in metrics:
             raise unknown_name("metric", metric, metrics)
-        labels = label_rows(self.rows)
-        colours = colours_of(self.rows, labels)
-        said = statements(self.rows)
-        return Picture(partial(draw_bars, self.rows, metrics[metric], labels, colours, said))
+        return Picture(partial(draw_bars, self.rows, metrics[metric], statements(self.rows)))
 
     def write_page(self) -> Path:
         """Draw and write the page of ``railyard compare --out``; returns its path.

@@ -1,7 +1,11 @@
-"""Where an emulated run's blocks were, for a simulation of the same jobs.
+"""The runs of a comparison, and carrying them out on their clocks.
 
-Which node holds a block decides which maps are local; in a real run it depends on which generating
-task ran where.  A simulation that is to be compared with it begins with the same blocks.
+Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
+over cores.  The request is checked as a whole before the first run begins.
+
+A simulated run depends on its seed alone.  Only an emulated run's twins, which show whether the
+clocks agree, begin with the blocks where they were in that run: which node holds a block decides
+which maps are local, and depends on which generating task ran where.
 """
 
 from __future__ import annotations
@@ -100,14 +104,7 @@ def _placed(job: WorkloadJob, nodes: list[_Nodes]) -> WorkloadJob:
     return msgspec.structs.replace(job, files=tuple(files))
 
 
-# How much a run varies by chance: simulations of it with slightly varied computing times.
-#
-# When several slots become free at nearly the same time, an emulation gives a task one of them by
-# chance; on ideal nodes it is always the same one.  From there runs diverge: a map that finds no
-# free slot beside its block may wait for seconds.  So one simulation is one of many equally likely
-# ones, and an emulated run must be compared with all of them.
-
-
+# What chance makes of a run -----------------------------------------------------------------------
 #: Simulations of each emulated run.
 SIMULATIONS = 20
 #: Sigma of their computing times: about 2 ms of a map, the usual lateness of an emulation.
@@ -137,7 +134,11 @@ def scatter(
 ) -> list[list[Summary]]:
     """Simulate each run ``SIMULATIONS`` times: the same jobs, with offers from the same node on.
 
-    ``variance`` is the sigma of computing times, ``on`` where to simulate (``simulating.sweep``).
+    When several slots become free at nearly the same time, an emulation gives a task one of them by
+    chance; on ideal nodes it is always the same one.  From there runs diverge, so one simulation is
+    one of many that are as likely, and an emulated run must be compared with all of them.
+
+    ``variance`` is the sigma of computing times, ``on`` where to simulate (``runs.sweep``).
     """
     found = sweep(_simulate, [one for run in runs for one in _simulations(run, variance)], on=on)
     return [found[at : at + SIMULATIONS] for at in range(0, len(found), SIMULATIONS)]
@@ -168,20 +169,18 @@ def _simulate(one: _Simulated) -> Summary:
     return simulation.summary()
 
 
-# The runs of a comparison, and carrying them out on their clocks.
-#
-# Emulated runs come one after the other, each on a cluster of its own; simulated ones are spread
-# over cores.  The request is checked as a whole before the first run begins.
-#
-# A simulated run depends on its seed alone.  Only an emulated run's twins, which show whether the
-# clocks agree, begin with the blocks where they were in that run.
-
-
+# The comparison -----------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class _Run:
     contender: Contender
     config: ClusterConfig  #: with the seed
     results: Path | None  #: a new folder for its files
+
+    @property
+    def name(self) -> str:
+        """That of its folder."""
+        of = self.contender
+        return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(self.config.seed)])
 
 
 class Comparison:
@@ -250,8 +249,9 @@ class Comparison:
     def _run_all(self) -> list[Row]:
         summaries: dict[Contender, list[Summary]] = {run.contender: [] for run in self._runs}
         emulated = [run for run in self._runs if run.contender.clock == "wall"]
+        labels = labelled(summaries)
         for number, run in enumerate(emulated, start=1):
-            words = f"{number} of {len(emulated)}: {self._label(run.contender)}"
+            words = f"{number} of {len(emulated)}: {labels[run.contender]}"
             summaries[run.contender].append(self._emulate(run, words))
         simulated = [run for run in self._runs if run.contender.clock == "virtual"]
         seeds = dict.fromkeys(run.config.seed for run in simulated)
@@ -266,31 +266,24 @@ class Comparison:
         pairs = pairs_of(request.schedulers or ("fair",), request.flow_schedulers)
         names = dict.fromkeys(pair.scheduler for pair in pairs)
         require_known_options(names, request.scheduler_options)
-        return [
-            self._one_run(config, clock, seed)
+        runs = [
+            _Run(
+                contender=Contender(pair.scheduler, pair.flow_scheduler, clock),
+                config=cluster_config(
+                    self._topology,
+                    pair=pair,
+                    options=own_options(pair.scheduler, request.scheduler_options),
+                    seed=seed,
+                    durability=request.durability,
+                ),
+                results=None,
+            )
             for clock in request.clocks
             for pair in pairs
-            for config in [self._config(pair)]
             for seed in request.seeds_on(clock)
         ]
-
-    def _config(self, pair: Pair) -> ClusterConfig:
-        return cluster_config(
-            self._topology,
-            pair=pair,
-            options=own_options(pair.scheduler, self._request.scheduler_options),
-            durability=self._request.durability,
-        )
-
-    def _one_run(self, config: ClusterConfig, clock: str, seed: int) -> _Run:
-        contender = Contender(config.scheduler, config.flow_scheduler, clock)
-        config = msgspec.structs.replace(config, seed=seed)
-        run = _Run(contender=contender, config=config, results=None)
-        folder = self._request.results
-        return run if folder is None else replace(run, results=folder / _folder_name(run))
-
-    def _label(self, contender: Contender) -> str:
-        return labelled([run.contender for run in self._runs])[contender]
+        folder = request.results
+        return [replace(run, results=folder / run.name) for run in runs] if folder else runs
 
     def _is_virtual_only(self) -> bool:
         """Whether it is a workload of the simulator's; raises ``UsageError`` for the wall clock."""
@@ -313,7 +306,7 @@ class Comparison:
             view.say(words)
             with session_for(None, run.config, view) as session:
                 work = self._works[run.config.seed]
-                results = run.results or self._scratch / _folder_name(run)
+                results = run.results or self._scratch / run.name
                 ran = run_on(session, work, view, results)
         self._events[run.contender, run.config.seed] = results / EVENTS
         if ran.unwritten is not None:
@@ -348,7 +341,10 @@ class Comparison:
             for workload in [self._workload(run.config.seed)]
             for events in [self._events[run.contender, run.config.seed]]
         ]
-        twins = [replace(run, results=_twin_folder(run.results)) for run in emulated]
+        twins = [
+            run if run.results is None else replace(run, results=Path(f"{run.results}-twin"))
+            for run in emulated
+        ]
         firsts = self._simulate([(run, of.workload) for run, of in zip(twins, runs, strict=True)])
         found: dict[Contender, list[Twins]] = {}
         others = scatter(runs, on=self._request.on)
@@ -365,12 +361,3 @@ class Comparison:
         if "virtual" in self._request.clocks and self._request.on is None:
             require_memory_for(made, min(len(self._runs), os.cpu_count() or 1))
         return made
-
-
-def _folder_name(run: _Run) -> str:
-    of = run.contender
-    return "-".join([of.scheduler, of.flow_scheduler, of.clock, str(run.config.seed)])
-
-
-def _twin_folder(emulated: Path | None) -> Path | None:
-    return None if emulated is None else emulated.with_name(f"{emulated.name}-twin")

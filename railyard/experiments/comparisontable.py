@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from railyard.experiments.contenders import (
-    CLOCK_WORDS,
-    Contender,
     Counted,
     OwnFigure,
     Row,
     counted,
-    label_rows,
     own_figures,
     shown_metrics,
 )
@@ -23,7 +20,6 @@ from railyard.experiments.statements import (
     Verdict,
     agreements,
     first_failure,
-    flaw,
     statements,
 )
 from railyard.runs.figures import Metric
@@ -57,53 +53,50 @@ def show(rows: Sequence[Row], title: str) -> None:
     """Print it, clock by clock; below each compared metric its change from the first one's."""
     console = tables.plain_console(highlight=False)
     console.print(tables.cell(title, "bold"))
-    labels, said = label_rows(rows), statements(rows)
-    own = own_figures(rows)
-    for clock, of in groupby(rows, key=lambda row: row.contender.clock):
+    said, own = statements(rows), own_figures(rows)
+    for clock, of in groupby(rows, key=lambda row: row.clock):
         same = list(of)
-        console.print(f"\n{CLOCK_WORDS[clock]}, {_seeds(same[0].seeds)}")
-        for metrics in _parts(shown_metrics(rows)):
-            _show_figures(console, same, metrics, labels, said)
-        _show_flaws(console, same, labels)
+        console.print(f"\n{clock}, {_seeds(same[0].seeds)}")
+        for _, metrics in groupby(shown_metrics(rows), key=lambda metric: metric.compared):
+            _show_figures(console, same, list(metrics), said)
+        for row in same:
+            if row.flaw:
+                why = first_failure(row) or row.flaw
+                words = f"! {row.label}: not to be trusted: {why}"
+                console.print(tables.cell(words, "yellow"))
         if 1 < len(same) <= 1 + _LISTED_MAX:
-            _show_statements(console, same, labels, said)
+            _show_statements(console, same, said)
     if said.every:
-        _show_rule(console, rows, labels, said)
-    if found := agreements(rows, labels):
+        marks = f"Below a number: its ratio to {rows[0].label}'s on the same clock; + better, "
+        marks += "- worse, = the same, ? may be chance, ! not to be trusted."
+        console.print()
+        console.print(tables.cell(marks, "dim"))
+        console.print(tables.cell(said.rule(), "dim"))
+    if found := agreements(rows):
         _show_agreements(console, found)
     if own:
-        _show_own(console, own, _labels_of_own(rows, labels))
+        _show_own(console, own)
     if counts := counted(rows):
-        _show_counters(console, counts, labels)
+        _show_counters(console, counts)
 
 
 def _seeds(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}: means"
 
 
-def _parts(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
-    """The compared metrics, then the others, in tables of their own."""
-    for _, same in groupby(metrics, key=lambda metric: metric.compared):
-        yield list(same)
-
-
 def _show_figures(
-    console: Console,
-    rows: Sequence[Row],
-    metrics: Sequence[Metric],
-    labels: Mapping[Contender, str],
-    said: Statements,
+    console: Console, rows: Sequence[Row], metrics: Sequence[Metric], said: Statements
 ) -> None:
     lines: list[list[tables.Cell]] = []
     for row in rows:
         cells = [row.cells[metric.key] for metric in metrics]
-        who = labels[row.contender] + (" !" if flaw(row) else "")
+        who = row.label + (" !" if row.flaw else "")
         lines.append([who, *(None if cell is None else cell.mean for cell in cells)])
         marks = said.of(row.contender)
         changes = [marks.get(metric.key) for metric in metrics]
         if any(changes):
             marked = (
-                "" if one is None else tables.cell(_marked(one.amount(), one.verdict), "dim")
+                "" if one is None else tables.cell(f"{one.amount()} {one.verdict.mark}", "dim")
                 for one in changes
             )
             lines.append(["", *marked])
@@ -113,16 +106,10 @@ def _show_figures(
     tables.show_table(console, [Column(""), *columns], lines, elsewhere="--json")
 
 
-def _marked(amount: str, verdict: Verdict) -> str:
-    return f"{amount} {verdict.mark}"
-
-
-def _show_statements(
-    console: Console, rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
-) -> None:
+def _show_statements(console: Console, rows: Sequence[Row], said: Statements) -> None:
     lines: list[list[tables.Cell]] = []
     for row in rows[1:]:
-        who = labels[row.contender]
+        who = row.label
         for one in said.of(row.contender).values():
             verdict = one.verdict.value
             if one.verdict is Verdict.ONE_SEED and one.by_chance:
@@ -133,7 +120,7 @@ def _show_statements(
             )
             who = ""
     columns = (
-        Column(f"against {labels[rows[0].contender]}"),
+        Column(f"against {rows[0].label}"),
         Column(""),
         Column("ratio", tables.plain_numbers),
         Column("interval", tables.plain_numbers, rank=1),
@@ -143,29 +130,11 @@ def _show_statements(
     tables.show_table(console, columns, lines, elsewhere="--json")
 
 
-def _show_flaws(console: Console, rows: Sequence[Row], labels: Mapping[Contender, str]) -> None:
-    for row in rows:
-        if why := flaw(row):
-            why = first_failure(row) or why
-            words = f"! {labels[row.contender]}: not to be trusted: {why}"
-            console.print(tables.cell(words, "yellow"))
-
-
-def _show_rule(
-    console: Console, rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
-) -> None:
-    console.print()
-    first = labels[rows[0].contender]
-    marks = f"Below a number: its ratio to {first}'s on the same clock; + better, - worse, "
-    console.print(tables.cell(f"{marks}= the same, ? may be chance, ! not to be trusted.", "dim"))
-    console.print(tables.cell(said.rule(rows), "dim"))
-
-
 def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
     console.print("\nDo the two clocks agree?")
     lines: list[list[tables.Cell]] = []
     doubts: list[str] = []
-    for who, same in groupby(found, key=lambda one: one.who):
+    for who, same in groupby(found, key=lambda one: one.row.label):
         lines.append([tables.cell(who, "bold"), *[""] * len(_AGREEMENT)])
         for one in same:
             mark = " !" if one.doubt else ""
@@ -178,37 +147,22 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
     console.print(tables.cell(_OF_BLOCKS, "dim"))
 
 
-def _labels_of_own(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[Contender, str]:
-    """With their clocks if there are two, and a mark for those that cannot be trusted."""
-    both = len({row.contender.clock for row in rows}) > 1
-    return {
-        row.contender: labels[row.contender]
-        + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
-        + (" !" if flaw(row) else "")
-        for row in rows
-    }
-
-
-def _show_own(console: Console, own: Sequence[OwnFigure], labels: Mapping[Contender, str]) -> None:
+def _show_own(console: Console, own: Sequence[OwnFigure]) -> None:
     console.print("\nThe schedulers' own figures")
     lines: list[list[tables.Cell]] = []
-    before: Contender | None = None
-    for one in own:
-        of, who = one.contender, ""
-        if of != before:
-            who, before = labels[of], of
-        lines.append([who, one.policy, one.words, " ".join(filter(None, one.shown()))])
+    for name, same in groupby(own, key=lambda one: one.row.name):
+        who = name
+        for one in same:
+            lines.append([who, one.policy, one.words, " ".join(filter(None, one.shown()))])
+            who = ""
     columns = (Column("scheduler"), Column("policy"), Column("figure"), _VALUE)
     tables.show_table(console, columns, lines)
 
 
-def _show_counters(
-    console: Console, counts: Sequence[Counted], labels: Mapping[Contender, str]
-) -> None:
+def _show_counters(console: Console, counts: Sequence[Counted]) -> None:
     console.print("\nWhat the jobs counted, all of a run together")
     lines: list[list[tables.Cell]] = [
-        [one.name, "all" if one.contender is None else labels[one.contender], one.shown()]
-        for one in counts[:_COUNTERS_MAX]
+        [one.name, one.who, one.shown()] for one in counts[:_COUNTERS_MAX]
     ]
     tables.show_table(console, (Column("counter"), Column("scheduler"), _VALUE), lines)
     if len(counts) > _COUNTERS_MAX:

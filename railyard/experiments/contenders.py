@@ -51,18 +51,32 @@ class Row:
     """A contender's row of the table."""
 
     contender: Contender
+    label: str  #: the scheduler, with its flow scheduler if there are several
+    colour: int  #: the index of its label, which both clocks share
+    name: str  #: the label, with the clock if there are two, and " !" if it has a flaw
     runs: Sequence[Summary]  #: by seed
     cells: Mapping[str, Estimate | None]  #: by the metrics' keys; None: some run has it not
     twins: Sequence[Twins] = field(default=())  #: of each emulated run; none if not simulated, too
 
     @property
-    def is_trusted(self) -> bool:
-        """Whether the machine kept up in all runs."""
-        return all(is_trusted(run) for run in self.runs)
+    def clock(self) -> str:
+        """Its clock in words: "emulated", "simulated"."""
+        return CLOCK_WORDS[self.contender.clock]
+
+    @property
+    def flaw(self) -> str:
+        """Why its numbers cannot be trusted; "" if they can."""
+        return _flaw(self.runs)
 
     @property
     def seeds(self) -> list[int]:
         return [run["seed"] for run in self.runs]
+
+    def mean(self, metric: Metric) -> float:
+        """The metric's mean over seeds, of one that every run has."""
+        cell = self.cells[metric.key]
+        assert cell is not None, "some run has it not"
+        return cell.mean
 
     def values(self, metric: Metric) -> list[float]:
         """The metric's values by seed; none if some run has it not."""
@@ -79,29 +93,42 @@ class Row:
         found = [_known([metric.of(run) for run in draw]) for draw in draws]
         return [_mean(values) for values in found if values]
 
+    def chance_range(self, metric: Metric) -> tuple[float, float] | None:
+        """Least and most of these; None if not known."""
+        found = self.by_chance(metric)
+        return (min(found), max(found)) if found else None
+
 
 def rows_of(
     runs: Mapping[Contender, Sequence[Summary]],
     twins: Mapping[Contender, Sequence[Twins]] = MappingProxyType({}),
 ) -> list[Row]:
     """The rows; contenders of one clock have the same seeds in the same order."""
+    labels = labelled(runs)
+    colours = list(dict.fromkeys(labels.values()))
+    both = len({contender.clock for contender in runs}) > 1
     return [
         Row(
             contender=contender,
+            label=label,
+            colour=colours.index(label),
+            name=label
+            + (f", {CLOCK_WORDS[contender.clock]}" if both else "")
+            + (" !" if _flaw(own) else ""),
             runs=own,
             cells={metric.key: _cell(metric, own) for metric in METRICS},
             twins=twins.get(contender, ()),
         )
         for contender, own in runs.items()
+        for label in [labels[contender]]
     ]
 
 
-def firsts(rows: Sequence[Row]) -> dict[str, Row]:
-    """Each clock's first row."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        found.setdefault(row.contender.clock, row)
-    return found
+def _flaw(runs: Sequence[Summary]) -> str:
+    for run in runs:
+        if run.get("verified") is False or not all(job["ok"] for job in run.get("jobs", ())):
+            return "a job failed or its output is wrong"
+    return "" if all(map(is_trusted, runs)) else "the machine was too busy"
 
 
 def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
@@ -112,11 +139,6 @@ def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
         each: f"{each.scheduler} + {each.flow_scheduler}" if several else each.scheduler
         for each in every
     }
-
-
-def label_rows(rows: Sequence[Row]) -> dict[Contender, str]:
-    """Each contender's label."""
-    return labelled(row.contender for row in rows)
 
 
 def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
@@ -139,7 +161,7 @@ def unit_of(metric: Metric, rows: Sequence[Row]) -> Unit:
 class OwnFigure:
     """A figure that a contender's policies gave with every seed."""
 
-    contender: Contender
+    row: Row
     policy: str
     name: str
     value: Estimate
@@ -163,7 +185,7 @@ def own_figures(rows: Sequence[Row]) -> list[OwnFigure]:
         every = [_flat(run.get("figures", {})) for run in row.runs]
         found += [
             OwnFigure(
-                contender=row.contender,
+                row=row,
                 policy=policy,
                 name=name,
                 value=estimate([figures[policy, name] for figures in every]),
@@ -193,9 +215,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-# What the jobs' own code counted under each contender: means over seeds.  Pure.
-
-
+# Counters of the jobs' own code -------------------------------------------------------------------
 #: The number of a job of a mix: "terasort-2".
 _NUMBER = re.compile(r"-\d+$")
 
@@ -205,7 +225,7 @@ class Counted:
     """A counter of all jobs of a run together."""
 
     name: str  #: with the jobs' name if jobs of several names counted
-    contender: Contender | None  #: None: it is the same under all of a clock
+    who: str  #: a contender's label, or "all" if it is the same under all of a clock
     value: Estimate
 
     def shown(self) -> str:
@@ -219,17 +239,17 @@ def counted(rows: Sequence[Row]) -> list[Counted]:
     """All counters of each clock; once, if it is the same under all contenders with every seed."""
     found = []
     for _, of in groupby(rows, key=lambda row: row.contender.clock):
-        totals = {row.contender: [_totals(run) for run in row.runs] for row in of}
+        totals = {row.label: [_totals(run) for run in row.runs] for row in of}
         keys = sorted({key for runs in totals.values() for run in runs for key in run})
         several = len({job for job, _ in keys}) > 1
         for job, counter in keys:
             values = {who: [run[job, counter] for run in runs] for who, runs in totals.items()}
+            [first, *others] = values.values()
+            if all(each == first for each in others):
+                values = {"all": first}
             name = f"{job}: {counter}" if several else counter
-            shown: list[tuple[Contender | None, list[int]]] = [*values.items()]
-            if len({tuple(each) for each in values.values()}) == 1:
-                shown = [(None, shown[0][1])]
             found += [
-                Counted(name=name, contender=who, value=estimate(each)) for who, each in shown
+                Counted(name=name, who=who, value=estimate(each)) for who, each in values.items()
             ]
     return found
 

@@ -99,3 +99,8 @@ def _change(kind: Literal["ratio", "difference"], found: Estimate) -> Change:
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
+
+
+def finite(value: float | None) -> float | None:
+    """A number for JSON, which has no infinity: None is open."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,14 +1,15 @@
 """An experiment of a paper as data: its runs, the numbers of each, and the published ones.
 
 A figure has lines; each is a number of one ``Setup``, or of its comparison with another one.
-Nothing is run here.
+``Coarser`` makes its topology smaller.  Nothing is run here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from railyard.cluster.errors import require
 from railyard.cluster.topology import Topology, load_topology
@@ -44,21 +45,31 @@ class Setup:
     @property
     def pair(self) -> Pair:
         """Its scheduler and flow scheduler; raises ``UsageError`` for what does not exist."""
-        return pair_of(self.scheduler, self.flow_scheduler)
+        return _pair(self.scheduler, self.flow_scheduler)
 
     def under(self, contender: str) -> Setup:
         """The same jobs under "SCHEDULER" or "SCHEDULER + FLOWSCHEDULER"."""
-        scheduler, flows = typed_pair(contender)
-        pair = pair_of(scheduler, flows or self.flow_scheduler)
+        pair = _pair(contender, self.flow_scheduler)
         return replace(self, scheduler=pair.scheduler, flow_scheduler=pair.flow_scheduler)
 
     def with_settings(self, settings: TextPairs) -> Setup:
-        """The same with other values for the settings that it has."""
+        """The same with other values for settings of its schedulers."""
         together = dict(self.scheduler_options) | dict(settings)
         return replace(self, scheduler_options=tuple(together.items()))
 
+    def with_network(self, settings: TextPairs) -> Setup:
+        """The same with other values for settings of its topology."""
+        return replace(self, network=tuple((dict(self.network) | dict(settings)).items()))
 
-@dataclass(frozen=True, kw_only=True)
+
+@cache
+def _pair(contender: str, flow_scheduler: str | None) -> Pair:
+    """A contender's pair; cached, as whoever looks names up looks for plugins."""
+    scheduler, own = typed_pair(contender)
+    return pair_of(scheduler, own or flow_scheduler)
+
+
+@dataclass(frozen=True)
 class Published:
     """A number of the paper, or a range; an infinite end is open."""
 
@@ -70,14 +81,18 @@ class Published:
         return max(0.0, value - self.most) - max(0.0, self.least - value)
 
 
-def reported(least: float, most: float | None = None) -> Published:
-    """A number that the paper reports, or the ends of a range."""
-    return Published(least=least, most=least if most is None else most)
-
-
 #: Without a number in the paper: a reduction, or none.
-BETTER = Published(least=0.0, most=math.inf)
-WORSE = Published(least=-math.inf, most=0.0)
+BETTER = Published(0.0, math.inf)
+WORSE = Published(-math.inf, 0.0)
+#: As figures are written: a number, the ends of a range, or None where the paper has nothing.
+Known = Published | float | tuple[float, float] | None
+
+
+def published(known: Known) -> Published | None:
+    """The paper's number as a range."""
+    if known is None or isinstance(known, Published):
+        return known
+    return Published(*known) if isinstance(known, tuple) else Published(known, known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +108,46 @@ class Line:
     #: the same jobs far apart, for measures of how much longer they take than alone
     alone: Setup | None = None
 
+    @property
+    def setups(self) -> list[Setup]:
+        """What is run for it."""
+        return [setup for setup in (self.own, self.base, self.alone) if setup is not None]
+
+
+#: {contender: its measures, with the published numbers if the paper has some}
+Measured = Mapping[str, Mapping[Measure, Known] | Sequence[Measure]]
+
+
+def lines(
+    case: str,
+    jobs: Setup,
+    measured: Measured,
+    *,
+    base: str | None = None,
+    own: Setup | None = None,
+    alone: Setup | None = None,
+) -> list[Line]:
+    """One case of a figure: each contender's measures, against the baseline's if there is one.
+
+    All run ``jobs``, but the contenders ``own`` if that is given.  They are named "SCHEDULER" or
+    "SCHEDULER + FLOWSCHEDULER"; words after a comma say how their ``own`` differs.
+    """
+    return [
+        Line(
+            case=case,
+            subject=contender,
+            measure=measure,
+            own=(own or jobs).under(contender.partition(",")[0]),
+            base=None if base is None else jobs.under(base),
+            published=published(known),
+            alone=alone,
+        )
+        for contender, measures in measured.items()
+        for measure, known in (
+            measures if isinstance(measures, Mapping) else dict.fromkeys(measures)
+        ).items()
+    ]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -106,17 +161,18 @@ class Figure:
 
     def setups(self) -> list[Setup]:
         """The setups of all lines, each once."""
-        runs = (run for line in self.lines for run in (line.own, line.base, line.alone))
-        return list(dict.fromkeys(run for run in runs if run is not None))
+        return list(dict.fromkeys(setup for line in self.lines for setup in line.setups))
 
     def only(self, cases: Sequence[str]) -> Figure:
         """The lines of these cases, or all if there are none."""
-        lines = tuple(line for line in self.lines if not cases or line.case in cases)
-        return replace(self, lines=lines)
+        chosen = tuple(line for line in self.lines if not cases or line.case in cases)
+        return replace(self, lines=chosen)
 
     def with_settings(self, settings: TextPairs) -> Figure:
         """The same with other settings of schedulers, which its differences mention."""
-        lines = tuple(
+        if not settings:
+            return self
+        changed = tuple(
             replace(
                 line,
                 own=line.own.with_settings(settings),
@@ -125,8 +181,20 @@ class Figure:
             )
             for line in self.lines
         )
-        words = [f"settings: {', '.join(f'{key}={value}' for key, value in settings)}"]
-        return replace(self, lines=lines, scaled=(*self.scaled, *words)) if settings else self
+        words = f"settings: {', '.join(f'{key}={value}' for key, value in settings)}"
+        return replace(self, lines=changed, scaled=(*self.scaled, words))
+
+
+def figure(
+    title: str,
+    where: str,
+    cases: Iterable[Sequence[Line]],
+    scaled: tuple[str, ...] = (),
+    base: str = "",
+) -> Figure:
+    """A figure of these cases, each as ``lines`` makes it."""
+    every = tuple(line for case in cases for line in case)
+    return Figure(title=title, where=where, lines=every, scaled=scaled, base=base)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +202,8 @@ class Paper:
     """A paper and its experiments."""
 
     title: str  #: "Jalaparti et al., SIGCOMM 2015"
-    #: name on the command line -> makes the figure, or a quick version of it if True
-    figures: Mapping[str, Callable[[bool], Figure]]
+    #: all figures by their names on the command line, or quick versions of them if True
+    figures: Callable[[bool], Mapping[str, Figure]]
     seeds: int = 3  #: of each run, if nobody asks for another number
     quick_seeds: int = 2
     #: quick figures that have fewer seeds, as they need many runs: {name: how many}
@@ -143,58 +211,21 @@ class Paper:
     #: those before it were used to choose what the paper leaves open, and are not reported
     first_seed: int = 1
 
-    def seeds_of(self, quick: bool, figure: str) -> range:
+    def seeds_of(self, quick: bool, name: str) -> range:
         """The seeds of each run of a figure, unless others are asked for."""
-        many = self.fewer_quick_seeds.get(figure, self.quick_seeds) if quick else self.seeds
+        many = self.fewer_quick_seeds.get(name, self.quick_seeds) if quick else self.seeds
         return range(self.first_seed, self.first_seed + many)
 
 
-#: (contender, measure's title) -> the published number
-PublishedBy = Mapping[tuple[str, str], Published]
-
-
-def against(
-    base: str,
-    rivals: Sequence[str],
-    measures: Sequence[Measure],
-    *,
-    case: str,
-    jobs: Setup,
-    own: Setup | None = None,
-    published: PublishedBy | None = None,
-) -> tuple[Line, ...]:
-    """Each rival's measures against the baseline's; one case of a figure.
-
-    All run ``jobs``, but rivals ``own`` if that is given.  Contenders are named "SCHEDULER" or
-    "SCHEDULER + FLOWSCHEDULER".
-    """
-    known = published or {}
-    return tuple(
-        Line(
-            case=case,
-            subject=rival,
-            measure=measure,
-            own=(own or jobs).under(rival),
-            base=jobs.under(base),
-            published=known.get((rival, measure.title)),
-        )
-        for rival in rivals
-        for measure in measures
-    )
-
-
-# Makes an experiment smaller: fewer jobs, coarser tasks, fewer machines; and says so.
-#
-# Times stay the same, and so does what limits them: a rack's slots x rate, its link to the core and
-# the bytes of jobs.  ``tasks`` tasks become one, that many times larger, on a slot that much
-# faster; ``machines`` machines become one with their slots and NICs.
-
-
+# Smaller -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Coarser:
     """A topology with fewer and larger machines and slots.
 
-    Raises ``UsageError`` if that leaves parts of machines or slots.
+    Times stay the same, and so does what limits them: a rack's slots x rate, its link to the core
+    and the bytes of jobs.  ``tasks`` tasks become one, that many times larger, on a slot that much
+    faster; ``machines`` machines become one with their slots and NICs.  Raises ``UsageError`` if
+    that leaves parts of machines or slots.
     """
 
     topology: str
@@ -216,22 +247,23 @@ class Coarser:
 
     def words(self) -> tuple[str, ...]:
         """How it differs from the paper's, a phrase for each difference."""
-        racks, words = self._topology().racks, []
+        nodes, words = self._topology().racks.nodes, []
         if self.tasks > 1:
             words.append(
                 f"every {self.tasks} tasks are one, that much larger, on slots that much faster"
             )
         if self.machines > 1:
             words.append(
-                f"{racks.nodes // self.machines} machines a rack instead of {racks.nodes}, "
+                f"{nodes // self.machines} machines a rack instead of {nodes}, "
                 "with the same slots and NICs in all"
             )
         return tuple(words)
 
     def _topology(self) -> Topology:
-        return load_topology(self.topology)
+        return topology_named(self.topology)
 
 
-def fewer_jobs(ours: int, papers: int) -> tuple[str, ...]:
-    """The phrase for a number of jobs that differs from the paper's."""
-    return () if ours == papers else (f"{ours} jobs instead of {papers}",)
+@cache
+def topology_named(name: str) -> Topology:
+    """A topology without changes."""
+    return load_topology(name)

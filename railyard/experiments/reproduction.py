@@ -1,10 +1,13 @@
-"""Running what figures need: each setup with each seed, once, spread over cores."""
+"""Figures are run: each setup with each seed, once; their numbers, as tables and as JSON.
+
+A number is a mean over seeds with its confidence, beside the published one.
+"""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -14,44 +17,24 @@ import click
 
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.topology import load_topology
-from railyard.cluster.units import (
-    NO_UNIT,
-    Unit,
-    format_count,
-    format_digits,
-    format_duration,
-    format_number,
-    format_ratio,
-    format_size,
-    size_unit,
-    time_unit,
-)
-from railyard.experiments.estimates import Estimate, estimate
+from railyard.cluster.units import Unit, format_count, format_number
+from railyard.experiments.estimates import Estimate, estimate, finite
 from railyard.experiments.figures import Figure, Line, Published, Setup
-from railyard.experiments.measures import (
-    ALONE_S,
-    POINTS,
-    Measure,
-    Quantity,
-    Summary,
-    show_percent,
-    times_alone,
-)
+from railyard.experiments.measures import ALONE_S, Measure, Quantity, times_alone
 from railyard.jobs.workloads.model import Workload
 from railyard.runs.config import cluster_config, own_options
+from railyard.runs.figures import Summary
 from railyard.runs.outputfile import write_json
-from railyard.runs.requests import Workers
+from railyard.runs.requests import ReproduceRequest, Workers
 from railyard.runs.simulation import VirtualRun, require_faults, run_virtually
 from railyard.runs.sweep import sweep
 from railyard.runs.workloads import simulators_workload
 from railyard.simulator.behaviour import Behaviour
-from railyard.terminal.options import TextPairs, as_number, seeds_in_words
+from railyard.terminal.options import as_number, seeds_in_words
 from railyard.terminal.tables import Cell, Column, cell, plain_console, show_table
 
 #: The summaries of each setup, by seed.
 Summaries = dict[Setup, list[Summary]]
-
-
 #: Compiled loops set the rates from so few open flows on, as a process that makes many runs loads
 #: them once.  Less than half of the CPU time of W1's batch under ``capacity``, and the same end.
 _FAST_FROM_FLOWS = 100
@@ -91,14 +74,17 @@ def command(setup: Setup, seed: int) -> str:
     """The command that runs this setup alone."""
     words = ["railyard", "simulate", "--workload", setup.workload, "--topology", setup.topology]
     words += ["--scheduler", setup.pair.scheduler, "--flow-scheduler", setup.pair.flow_scheduler]
-    pairs = (("--network", setup.network), ("--set", _own_options(setup)))
     usual = Behaviour()
     changed = tuple(
         (name, f"{getattr(setup.behaviour, name):g}")
         for name in Behaviour.__struct_fields__
         if getattr(setup.behaviour, name) != getattr(usual, name)
     )
-    for option, settings in (*pairs, ("--behaviour", changed)):
+    for option, settings in (
+        ("--network", setup.network),
+        ("--set", own_options(setup.scheduler, setup.scheduler_options)),
+        ("--behaviour", changed),
+    ):
         for key, value in settings:
             words += [option, f"{key}={value}"]
     if setup.faults is not None:
@@ -117,16 +103,14 @@ def save(found: Summaries, folder: Path) -> None:
             write_json(whole, folder / name)
 
 
-def _own_options(setup: Setup) -> TextPairs:
-    """The settings of its own scheduler, without those of the others."""
-    return own_options(setup.scheduler, setup.scheduler_options)
-
-
 def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> VirtualRun:
     config = cluster_config(
         load_topology(setup.topology, setup.network),
         pair=setup.pair,
-        options=tuple((key, as_number(text)) for key, text in _own_options(setup)),
+        options=tuple(
+            (key, as_number(text))
+            for key, text in own_options(setup.scheduler, setup.scheduler_options)
+        ),
         seed=seed,
     )
     key = setup.workload, seed
@@ -143,30 +127,17 @@ def _run(setup: Setup, seed: int, made: dict[tuple[str, int], Workload]) -> Virt
     return run
 
 
-# The command that makes the same numbers of a paper again.
-
-
-def command_line(
-    paper: str,
-    figures: Iterable[str],
-    *,
-    quick: bool,
-    seeds: str | None,
-    cases: Iterable[str],
-    changed: TextPairs,
-) -> str:
+def command_line(request: ReproduceRequest, seeds: str | None) -> str:
     """The command that makes the same numbers again; ``seeds`` if all figures have the same."""
-    words = ["railyard", "reproduce", paper, *figures, *(["--quick"] if quick else [])]
+    words = ["railyard", "reproduce", request.paper, *request.figures]
+    words += ["--quick"] if request.quick else []
     words += [] if seeds is None else ["--seeds", seeds]
-    words += [word for case in cases for word in ("--case", case)]
-    for key, value in changed:
-        words += ["--set", f"{key}={value}"]
+    words += [word for case in request.cases for word in ("--case", case)]
+    words += [word for key, value in request.changed for word in ("--set", f"{key}={value}")]
     return shlex.join(words)
 
 
-# The numbers of figures: means over seeds with their confidence, beside published ones.  Pure.
-
-
+# Numbers -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Value:
     """The number of a line."""
@@ -183,6 +154,24 @@ class Value:
             return None
         return self.line.published.off_by(self.ours.mean)
 
+    def as_json(self) -> dict[str, Any]:
+        """For programs; an end of a published range that is open is None."""
+        line, ours, known = self.line, self.ours, self.line.published
+        return {
+            "case": line.case,
+            "subject": line.subject,
+            "measure": line.measure.title,
+            "unit": line.measure.unit,
+            "lessens": line.measure.lessens,
+            "coarse": line.own.coarse,
+            "mean": None if ours is None else ours.mean,
+            "ci95_half_width": None if ours is None else ours.half_width,
+            "own": self.own,
+            "base": self.base,
+            "published": known and {"least": finite(known.least), "most": finite(known.most)},
+            "off_by": self.off_by,
+        }
+
 
 def values(figure: Figure, found: Mapping[Setup, Sequence[Summary]]) -> list[Value]:
     """Each line's number; ``found`` has the same seeds of every setup in the same order."""
@@ -197,7 +186,7 @@ def as_json(figure: Figure, results: Sequence[Value], seed_range: str) -> dict[s
         "against": figure.base,
         "scaled": list(figure.scaled),
         "seed_range": seed_range,
-        "lines": [_line_as_json(value) for value in results],
+        "lines": [value.as_json() for value in results],
     }
 
 
@@ -230,50 +219,14 @@ def _mean(quantity: Quantity, runs: Sequence[Summary]) -> float | None:
     return math.fsum(known) / len(known) if known and len(known) == len(runs) else None
 
 
-def _line_as_json(value: Value) -> dict[str, Any]:
-    line, ours = value.line, value.ours
-    return {
-        "case": line.case,
-        "subject": line.subject,
-        "measure": line.measure.title,
-        "unit": line.measure.unit,
-        "lessens": line.measure.lessens,
-        "coarse": line.own.coarse,
-        "mean": None if ours is None else ours.mean,
-        "ci95_half_width": None if ours is None else ours.half_width,
-        "own": value.own,
-        "base": value.base,
-        "published": None if line.published is None else _published_as_json(line.published),
-        "off_by": value.off_by,
-    }
-
-
-def _published_as_json(published: Published) -> dict[str, float | None]:
-    """JSON has no infinity: None is open."""
-    ends = {"least": published.least, "most": published.most}
-    return {name: end if math.isfinite(end) else None for name, end in ends.items()}
-
-
-# Figures as tables on the terminal: one for each measure, whose numbers have one unit.
-
-
-#: Units of quantities that are shown by these.
-_UNITS: dict[Callable[[float], str], Callable[[float], Unit]] = {
-    format_duration: time_unit,
-    format_size: size_unit,
-    show_percent: lambda _: POINTS,
-    format_digits: lambda _: NO_UNIT,
-    format_ratio: lambda _: NO_UNIT,
-}
-
-
+# Tables ------------------------------------------------------------------------------------------
 def show(figure: Figure, results: Sequence[Value], seeds: range) -> None:
-    """Print a figure: our numbers beside the paper's, and how the experiment differs."""
+    """Print a figure: a table for each measure, and how the experiment differs from the paper's."""
     console = plain_console(highlight=False)
     console.print(cell(f"{figure.where}: {figure.title}", "bold"))
-    order = {_words(value.line.measure): None for value in results}
-    by_measure = sorted(results, key=lambda value: list(order).index(_words(value.line.measure)))
-    for words, same in groupby(by_measure, key=lambda value: _words(value.line.measure)):
+    order = list(dict.fromkeys(value.line.measure.words for value in results))
+    by_measure = sorted(results, key=lambda value: order.index(value.line.measure.words))
+    for words, same in groupby(by_measure, key=lambda value: value.line.measure.words):
         click.echo(f"\n{words}")
         of_one = list(same)
         show_table(console, _columns(of_one[0].line.measure), _rows(of_one), elsewhere="--json")
@@ -282,24 +235,19 @@ def show(figure: Figure, results: Sequence[Value], seeds: range) -> None:
     console.print(several if len(seeds) > 1 else f"seed {seeds[0]}", style="dim")
     if figure.base:
         console.print(f"reductions are against {figure.base}", style="dim")
-    for told in figure.scaled:
-        console.print(cell(f"else than in the paper: {told}", "dim"))
+    for words in figure.scaled:
+        console.print(cell(f"else than in the paper: {words}", "dim"))
     click.echo()
-
-
-def _words(measure: Measure) -> str:
-    return f"less {measure.title}" if measure.lessens else measure.title
 
 
 def _columns(measure: Measure) -> list[Column]:
     unit = Unit(measure.unit, 1.0)
-    quantity = _UNITS.get(measure.show, lambda _: NO_UNIT)
     return [
         Column("case"),
         Column("scheduler"),
         *(Column(heading, lambda _: unit) for heading in ("ours", "paper")),
         Column("off by", lambda _: unit, rank=1),
-        *(Column(heading, quantity, rank=3) for heading in ("from", "to")),
+        *(Column(heading, measure.kind.unit, rank=3) for heading in ("from", "to")),
         Column("runs", rank=2),
     ]
 
@@ -308,29 +256,21 @@ def _rows(values: Sequence[Value]) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
     before = None
     for value in values:
-        line, measure = value.line, value.line.measure
-        published = "" if line.published is None else published_words(line.published, "").strip()
+        line, ours = value.line, value.ours
         rows.append(
             [
                 line.case if line.case != before else "",
                 line.subject,
-                _ours(value),
-                published,
+                "-" if ours is None else mean_words(ours.mean, ours.half_width),
+                "" if line.published is None else published_words(line.published, "").strip(),
                 f"{value.off_by:+.1f}" if value.off_by else "",
-                *(_quantity(number, measure) for number in (value.base, value.own)),
+                value.base,
+                value.own,
                 line.own.coarse or "exact",
             ]
         )
         before = line.case
     return rows
-
-
-def _quantity(number: float | None, measure: Measure) -> Cell:
-    return number if number is None or measure.show in _UNITS else measure.show(number)
-
-
-def _ours(value: Value) -> str:
-    return "-" if value.ours is None else mean_words(value.ours.mean, value.ours.half_width)
 
 
 def mean_words(mean: float, spread: float | None) -> str:
@@ -340,10 +280,9 @@ def mean_words(mean: float, spread: float | None) -> str:
 
 def published_words(published: Published, unit: str) -> str:
     """What the paper says: "10 to 33 %", "> 0 %"."""
+    least, most = format_number(published.least), format_number(published.most)
     if math.isinf(published.most):
-        return f"> {format_number(published.least)} {unit}"
+        return f"> {least} {unit}"
     if math.isinf(published.least):
-        return f"< {format_number(published.most)} {unit}"
-    if published.least == published.most:
-        return f"{format_number(published.least)} {unit}"
-    return f"{format_number(published.least)} to {format_number(published.most)} {unit}"
+        return f"< {most} {unit}"
+    return f"{least} {unit}" if published.least == published.most else f"{least} to {most} {unit}"

@@ -4,27 +4,26 @@ The terminal, the page and the JSON show these statements, and make none of thei
 for each compared metric, good or bad.  A difference is called one only if chance does not explain
 it: over several seeds, if its interval is on one side of no change, where all intervals of the
 comparison hold together with 95 % confidence.  Of one seed nothing is called a difference.
+
+Whether the two clocks agree is said here, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from railyard.cluster.units import PERCENT, format_change, format_count, format_ratio
 from railyard.experiments.contenders import (
-    CLOCK_WORDS,
     Contender,
     Row,
-    firsts,
-    label_rows,
     own_figures,
 )
-from railyard.experiments.estimates import TOGETHER, Change, Estimate, change
-from railyard.runs.figures import COMPARED, METRICS, Metric, Summary, is_trusted
+from railyard.experiments.estimates import TOGETHER, Change, Estimate, change, estimate, finite
+from railyard.runs.figures import COMPARED, METRICS, Metric, is_trusted
 
 
 class Verdict(Enum):
@@ -66,36 +65,55 @@ _CALLED = {
 class Statement:
     """A metric of a contender against that of the first one."""
 
-    who: Contender
-    first: Contender
-    first_label: str
+    row: Row
+    first: Row
     metric: Metric
-    seeds: int
-    value: float  #: means over seeds
-    against: float
     change: Change
-    verdict: Verdict
-    #: of one seed, the least and the most that chance makes of either; () if not known
-    by_chance: tuple[tuple[float, float], ...]
-    flaw: str  #: why a run cannot be trusted; "" if all can
+
+    @property
+    def who(self) -> Contender:
+        """The contender that it is about."""
+        return self.row.contender
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is said."""
+        found = self.change
+        if self.row.flaw or self.first.flaw:
+            return Verdict.UNTRUSTED
+        if len(self.row.runs) == 1:
+            return Verdict.ONE_SEED
+        if found.low == found.none == found.high:
+            return Verdict.SAME
+        if not found.is_sure:
+            return Verdict.CHANCE
+        return Verdict.BETTER if found.mean < found.none else Verdict.WORSE
+
+    @property
+    def by_chance(self) -> tuple[tuple[float, float], ...]:
+        """Of one seed, the least and the most that chance makes of either; () if not known."""
+        ranges = [row.chance_range(self.metric) for row in (self.row, self.first)]
+        known = tuple(ends for ends in ranges if ends is not None)
+        return known if len(self.row.runs) == 1 and len(known) == len(ranges) else ()
 
     @property
     def words(self) -> str:
         """A sentence without its subject and full stop."""
-        show, called = self.metric.show, _CALLED[self.metric.key]
+        called, of = _CALLED[self.metric.key], self.first.label
+        value, against = (self.metric.show(row.mean(self.metric)) for row in (self.row, self.first))
         if self.verdict is Verdict.SAME:
-            return f"{called} is that of {self.first_label} with every seed: {show(self.value)}"
-        return (
-            f"{called} is {self._size()} {self.first_label}: {show(self.value)} against "
-            f"{show(self.against)}{self._doubt()}"
-        )
+            return f"{called} is that of {of} with every seed: {value}"
+        within = f" ({interval})" if (interval := self.interval()) else ""
+        size = f"{self.amount()} times{within} that of"
+        if self.change.kind == "difference":
+            size = f"{self.amount()}{within} beside that of"
+        return f"{called} is {size} {of}: {value} against {against}{self._doubt()}"
 
     def interval(self) -> str:
         """The interval of the change, without its unit's name if it is a ratio; "" without one."""
         if self.change.low is None or self.change.high is None:
             return ""
-        ends = (self.change.low, self.change.high)
-        return " to ".join(self._show(end) for end in ends)
+        return " to ".join(map(self._show, (self.change.low, self.change.high)))
 
     def amount(self) -> str:
         """The change: a ratio, or a difference with its sign."""
@@ -106,21 +124,26 @@ class Statement:
         ranges = [" to ".join(map(self.metric.show, ends)) for ends in self.by_chance]
         return " against ".join(ranges)
 
-    def _size(self) -> str:
-        within = f" ({interval})" if (interval := self.interval()) else ""
-        if self.change.kind == "ratio":
-            return f"{self.amount()} times{within} that of"
-        return f"{self.amount()}{within} beside that of"
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "metric": self.metric.key,
+            "verdict": self.verdict.value,
+            "against": self.first.label,
+            "seeds": len(self.row.runs),
+            self.change.kind: finite(self.change.mean),
+            "low": finite(self.change.low),
+            "high": finite(self.change.high),
+            "by_chance": [list(ends) for ends in self.by_chance],
+            "words": self.words,
+        }
 
     def _doubt(self) -> str:
         if self.verdict is Verdict.UNTRUSTED:
-            return f"; not to be trusted: {self.flaw}"
-        if self.verdict is Verdict.CHANCE:
-            return "; may be chance"
-        if self.verdict is not Verdict.ONE_SEED:
-            return ""
-        chance = self.chance()
-        return f"; one seed, of which chance makes {chance or 'nobody knows what'}"
+            return f"; not to be trusted: {self.row.flaw or self.first.flaw}"
+        if self.verdict is Verdict.ONE_SEED:
+            return f"; one seed, of which chance makes {self.chance() or 'nobody knows what'}"
+        return "; may be chance" if self.verdict is Verdict.CHANCE else ""
 
     def _show(self, amount: float) -> str:
         if self.change.kind == "ratio":
@@ -135,55 +158,42 @@ class Statements:
     every: tuple[Statement, ...]  #: by contender, then by metric
     intervals: int  #: that hold together
 
-    def of(self, contender: Contender) -> dict[str, Statement]:
+    def of(self, who: Contender) -> dict[str, Statement]:
         """A contender's statements by the metrics' keys; none of a first one."""
-        return {one.metric.key: one for one in self.every if one.who == contender}
+        return {one.metric.key: one for one in self.every if one.who == who}
 
-    def rule(self, rows: Sequence[Row]) -> str:
+    def rule(self) -> str:
         """By which rule a difference is called one: a sentence or two."""
-        said = []
+        words = []
         if self.intervals:
-            said.append(
+            words.append(
                 f"Better or worse is what chance does not explain: ratios are of equal seeds, and "
                 f"all {format_count(self.intervals, 'interval')} hold together with "
                 f"{PERCENT.digits(TOGETHER)}% confidence."
             )
-        for clock, first in firsts(rows).items():
-            if len(first.runs) == 1 and any(one.who.clock == clock for one in self.every):
-                said.append(
-                    f"One {CLOCK_WORDS[clock]} run of each rules no chance out: see --seeds."
-                )
-        return " ".join(said)
+        single = dict.fromkeys(one.row.clock for one in self.every if len(one.row.runs) == 1)
+        words += [f"One {clock} run of each rules no chance out: see --seeds." for clock in single]
+        return " ".join(words)
 
 
 def statements(rows: Sequence[Row]) -> Statements:
     """What is said of these rows."""
-    labels = label_rows(rows)
-    base = firsts(rows)
+    firsts: dict[str, Row] = {}
     pairs = [
         (row, first, metric, own, against)
         for row in rows
-        if (first := base[row.contender.clock]) is not row
+        if (first := firsts.setdefault(row.contender.clock, row)) is not row
         for metric in COMPARED
         if (own := row.values(metric)) and (against := first.values(metric))
     ]
     intervals = sum(len(own) > 1 for *_, own, _ in pairs)
     every = tuple(
-        _statement(
-            row, first, labels[first.contender], metric, change(own, against, max(1, intervals))
+        Statement(
+            row=row, first=first, metric=metric, change=change(own, against, max(1, intervals))
         )
         for row, first, metric, own, against in pairs
     )
     return Statements(every=every, intervals=intervals)
-
-
-def flaw(row: Row) -> str:
-    """Why a row's numbers cannot be trusted; "" if they can."""
-    if any(_has_failed(run) for run in row.runs):
-        return "a job failed or its output is wrong"
-    if not all(map(is_trusted, row.runs)):
-        return "the machine was too busy"
-    return ""
 
 
 def first_failure(row: Row) -> str:
@@ -193,109 +203,51 @@ def first_failure(row: Row) -> str:
     return "" if job is None else f"{job['name']} failed: {job.get('reason', '')}"
 
 
-def statement_as_json(one: Statement) -> dict[str, Any]:
-    """A statement for programs."""
-    return {
-        "metric": one.metric.key,
-        "verdict": one.verdict.value,
-        "against": one.first_label,
-        "seeds": one.seeds,
-        one.change.kind: _finite(one.change.mean),
-        "low": _finite(one.change.low),
-        "high": _finite(one.change.high),
-        "by_chance": [list(ends) for ends in one.by_chance],
-        "words": one.words,
-    }
-
-
-def _statement(row: Row, first: Row, label: str, metric: Metric, found: Change) -> Statement:
-    own, against = row.cells[metric.key], first.cells[metric.key]
-    assert own is not None, "as its values are known"
-    assert against is not None, "likewise"
-    seeds = len(row.runs)
-    ranges = [row.by_chance(metric), first.by_chance(metric)] if seeds == 1 else []
-    return Statement(
-        who=row.contender,
-        first=first.contender,
-        first_label=label,
-        metric=metric,
-        seeds=seeds,
-        value=own.mean,
-        against=against.mean,
-        change=found,
-        verdict=_verdict(found, seeds, flaw(row) or flaw(first)),
-        by_chance=tuple((min(each), max(each)) for each in ranges if each) if all(ranges) else (),
-        flaw=flaw(row) or flaw(first),
-    )
-
-
-def _verdict(found: Change, seeds: int, flawed: str) -> Verdict:
-    if flawed:
-        return Verdict.UNTRUSTED
-    if seeds == 1:
-        return Verdict.ONE_SEED
-    if found.low == found.none == found.high:
-        return Verdict.SAME
-    if not found.is_sure:
-        return Verdict.CHANCE
-    return Verdict.BETTER if found.mean < found.none else Verdict.WORSE
-
-
-def _has_failed(run: Summary) -> bool:
-    return run["verified"] is False or not all(job["ok"] for job in run.get("jobs", ()))
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity: None is open."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-# Do the two clocks agree?  Emulated and simulated metrics, and how chance varies them.  Pure.
-#
-# An emulated run is compared with its twins: simulations of the same jobs that begin with the
-# blocks where they were in that run.  Where they were depends on which generating task ran where,
-# so twins are not the same each time; the simulated runs of a comparison, whose blocks the seed
-# places, are.
-
-
-#: Keys of the metrics that are compared.
-_KEYS = ("makespan_s", "jct_s.mean", "cct_s.mean")
-
-
+# The two clocks ----------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A metric on both clocks."""
+    """A metric on both clocks.
 
-    contender: Contender
-    who: str
+    An emulated run is compared with its twins: simulations of the same jobs that begin with the
+    blocks where they were in that run.  Where they were depends on which generating task ran where,
+    so twins are not the same each time; the simulated runs of a comparison, whose blocks the seed
+    places, are.
+    """
+
+    row: Row  #: emulated
     metric: Metric
     emulated: float
     simulated: float  #: of the twins
     from_seed: float | None  #: simulated with the same seeds, with blocks that the seed places
-    by_chance: tuple[float, float] | None  #: least and most of further twins
-    beyond_chance: bool  #: whether the further twins do not explain the emulated value
-    flaw: str  #: why the emulated value cannot be trusted; "" if it can
+    beyond_chance: bool  #: whether further twins do not explain the emulated value
 
     @property
     def difference(self) -> float:
         """(emulated - simulated) / simulated."""
         return self.emulated / self.simulated - 1
 
+    @property
+    def by_chance(self) -> tuple[float, float] | None:
+        """Least and most of further twins."""
+        return self.row.chance_range(self.metric)
+
     def shown(self) -> tuple[str, str, str, str, str]:
         """Emulated, its twins', the difference, its range by chance, simulated from the seed."""
         show = self.metric.show
         low_high = "" if self.by_chance is None else " to ".join(map(show, self.by_chance))
         from_seed = "-" if self.from_seed is None else show(self.from_seed)
-        return show(self.emulated), show(self.simulated), self._off(), low_high, from_seed
+        off = format_change(self.difference)
+        return show(self.emulated), show(self.simulated), off, low_high, from_seed
 
     @property
     def doubt(self) -> str:
         """What must be said beside the emulated value; "" for nothing."""
-        if self.flaw:
-            return f"not to be trusted: {self.flaw}"
+        if self.row.flaw:
+            return f"not to be trusted: {self.row.flaw}"
         return "beyond chance" if self.beyond_chance else ""
 
     def as_json(self) -> dict[str, Any]:
+        """For programs."""
         return {
             "metric": self.metric.key,
             "emulated": self.emulated,
@@ -303,17 +255,14 @@ class Agreement:
             "simulated_from_seed": self.from_seed,
             "by_chance": self.by_chance,
             "beyond_chance": self.beyond_chance,
-            "trusted": not self.flaw,
+            "trusted": not self.row.flaw,
         }
 
-    def _off(self) -> str:
-        return format_change(self.difference)
 
-
-def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agreement]:
+def agreements(rows: Sequence[Row]) -> list[Agreement]:
     """Emulated beside simulated; none unless both clocks ran."""
-    simulated = {labels[row.contender]: row for row in rows if row.contender.clock == "virtual"}
-    metrics = [metric for metric in METRICS if metric.key in _KEYS]
+    simulated = {row.label: row for row in rows if row.contender.clock == "virtual"}
+    metrics = [each for each in METRICS if each.key in ("makespan_s", "jct_s.mean", "cct_s.mean")]
     pairs = [
         (row, metric, own.mean, twin)
         for row in rows
@@ -322,15 +271,12 @@ def agreements(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[Agr
     ]
     return [
         Agreement(
-            contender=row.contender,
-            who=labels[row.contender],
+            row=row,
             metric=metric,
             emulated=value,
             simulated=twin,
-            from_seed=_from_seed(simulated.get(labels[row.contender]), row, metric),
-            by_chance=(min(others), max(others)) if (others := row.by_chance(metric)) else None,
-            beyond_chance=_is_beyond(value, others, len(pairs)),
-            flaw=flaw(row),
+            from_seed=_from_seed(simulated.get(row.label), row, metric),
+            beyond_chance=_is_beyond(value, row.by_chance(metric), len(pairs)),
         )
         for row, metric, value, twin in pairs
     ]
@@ -352,21 +298,14 @@ def _is_beyond(value: float, others: Sequence[float], values: int) -> bool:
     """
     if len(others) < 2 or min(others) <= value <= max(others):
         return False
-    from scipy.stats import t
-
-    mean = math.fsum(others) / len(others)
-    squares = math.fsum((other - mean) ** 2 for other in others) / (len(others) - 1)
-    beyond = float(t.ppf(1 - (1 - TOGETHER) / values / 2, len(others) - 1))
-    return abs(value - mean) > beyond * math.sqrt(squares * (1 + 1 / len(others)))
-
-
-# A comparison for programs.  Pure.
+    found = estimate(others, 1 - (1 - TOGETHER) / values)
+    assert found.half_width is not None, "of several"
+    return abs(value - found.mean) > found.half_width * math.sqrt(len(others) + 1)
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """A row for each contender."""
-    own, said = own_figures(rows), statements(rows)
-    agreed = agreements(rows, label_rows(rows))
+    """A comparison for programs: a row for each contender."""
+    own, said, agreed = own_figures(rows), statements(rows), agreements(rows)
     return [
         {
             "scheduler": row.contender.scheduler,
@@ -379,17 +318,17 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 key: cell and _estimate_as_json(cell) | _ratio(said.of(row.contender).get(key))
                 for key, cell in row.cells.items()
             },
-            "statements": [statement_as_json(one) for one in said.of(row.contender).values()],
+            "statements": [one.as_json() for one in said.of(row.contender).values()],
             "own_figures": {
                 f"{figure.policy}.{figure.name}": _estimate_as_json(figure.value)
                 for figure in own
-                if figure.contender == row.contender
+                if figure.row is row
             },
-            "agreement": [one.as_json() for one in agreed if one.contender == row.contender],
+            "agreement": [one.as_json() for one in agreed if one.row is row],
             "by_chance": {
-                metric.key: (min(found), max(found))
+                metric.key: found
                 for metric in METRICS
-                if (found := row.by_chance(metric))
+                if (found := row.chance_range(metric)) is not None
             },
             "runs": row.runs,
         }

@@ -1,13 +1,15 @@
-"""What each paper is known for: the numbers of ``docs/validation.md``.
+"""Published headlines beside recorded numbers of ours, with a verdict for each, as one page.
 
-Each is a line of a figure in ``papers``, found by its words; the published number stands there.
-Open ``validation`` for what becomes of them.
+A headline is what a paper is known for: a line of a figure in ``papers``, found by its words; the
+published number stands there.  A folder of records has a file for each paper.  Numbers get there
+from what ``railyard reproduce --json`` wrote, never by hand.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,47 +17,30 @@ from typing import Any, NamedTuple
 import msgspec
 
 from railyard.cluster.errors import UsageError
-from railyard.experiments.figures import Figure, Line, Paper, Published
+from railyard.experiments.figures import Line, Published
+from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import mean_words, published_words
 from railyard.runs.outputfile import write_json
 
+NEAR = 10.0  #: points, or % of a published number that has another unit
 
-@dataclass(frozen=True, kw_only=True)
-class Headline:
-    """A published number."""
+Json = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """Which number it is."""
 
     figure: str  #: as ``railyard reproduce PAPER`` names it
     case: str
     subject: str  #: the scheduler, or the pair "corral + varys"
     measure: str  #: the measure's title
-    why: str = ""  #: why ours is another, if it is
-
-    def in_paper(self, paper: Paper) -> tuple[Figure, Line]:
-        """Its figure and line; raises ``LookupError`` if the paper has no such line."""
-        for quick in (False, True):
-            figure = paper.figures[self.figure](quick)
-            for line in figure.lines:
-                words = line.case, line.subject, line.measure.title
-                if words == (self.case, self.subject, self.measure) and line.published:
-                    return figure, line
-        raise LookupError(f"{paper.title} has no published number {self}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Elsewhere:
-    """A published number that no figure has."""
-
-    where: str  #: "Fig. 5, section 4.4"
-    what: str
-    published: str
-    how: str  #: what has it instead, or why nothing does
+_Headline = tuple[Key, str]  #: the published number, and why ours is another, if it is
 
 
-def _of(subject: str, figure: str, measure: str, *cases: str, why: str = "") -> list[Headline]:
-    return [
-        Headline(figure=figure, case=case, subject=subject, measure=measure, why=why)
-        for case in cases
-    ]
+def _of(subject: str, figure: str, measure: str, *cases: str, why: str = "") -> list[_Headline]:
+    return [(Key(figure, case, subject, measure), why) for case in cases]
 
 
 _TIMES = ("makespan", "JCT mean", "CCT mean")
@@ -66,12 +51,12 @@ _ONE_SEED = (
     "([the other figures](reproduce-co-scheduler.md#the-other-figures))"
 )
 _CO_SCHEDULER = (
-    *(line for of in _TIMES for line in _of("co-scheduler", "fig5a", of, "against Fair")),
-    *(line for of in _TIMES for line in _of("co-scheduler", "fig5a", of, "against Corral")),
+    *(key for of in _TIMES for key in _of("co-scheduler", "fig5a", of, "against Fair")),
+    *(key for of in _TIMES for key in _of("co-scheduler", "fig5a", of, "against Corral")),
     *_of("fair", "fig5b", "on circuits", ""),
     *_of("corral-fair", "fig5b", "on circuits", ""),
     *_of("co-scheduler", "fig5b", "on circuits", ""),
-    *(line for of in _TIMES for line in _of("co-scheduler:dp+ocas", "fig7", of, "", why=_ONE_SEED)),
+    *(key for of in _TIMES for key in _of("co-scheduler:dp+ocas", "fig7", of, "", why=_ONE_SEED)),
     *_of("corral-fair", "fig9", "JCT mean", "0% recurring"),
     *_of("co-scheduler", "fig10", "makespan", "50% wrong, against Fair"),
     *_of("co-scheduler", "fig10", "JCT mean", "50% wrong, against Fair"),
@@ -125,13 +110,9 @@ _FULL = (
 )
 
 
-def _joint(subject: str, half: str = "", whole: str = "") -> list[Headline]:
+def _joint(subject: str, half: str = "", whole: str = "") -> list[_Headline]:
     cases = {"x 0.5": half, "x 1": whole, "x 3.5": _TASKS_ALONE}
-    return [
-        line
-        for case, why in cases.items()
-        for line in _of(subject, "table4", "JCT mean", case, why=why)
-    ]
+    return [(Key("table4", case, subject, "JCT mean"), why) for case, why in cases.items()]
 
 
 _JOINT = (
@@ -182,54 +163,27 @@ _TETRIUM = (
     *_of("tetrium", "fig11", "JCT mean", "-10 %, k = 3", "-10 %, k = 10", "-50 %, k = 10"),
 )
 
-#: {paper: its headlines}, in the order of ``papers.PAPERS``
-HEADLINES: dict[str, tuple[Headline, ...]] = {
-    "co-scheduler": _CO_SCHEDULER,
-    "corral": _CORRAL,
-    "joint": _JOINT,
-    "shadow": _SHADOW,
-    "tetrium": _TETRIUM,
+#: {paper: its headlines, with the reason for a number of ours that is another}, in the order of
+#: ``papers.PAPERS``
+HEADLINES: dict[str, dict[Key, str]] = {
+    "co-scheduler": dict(_CO_SCHEDULER),
+    "corral": dict(_CORRAL),
+    "joint": dict(_JOINT),
+    "shadow": dict(_SHADOW),
+    "tetrium": dict(_TETRIUM),
 }
 
-#: {paper: what ``railyard reproduce`` does not run}
-ELSEWHERE: dict[str, tuple[Elsewhere, ...]] = {
-    "corral": (
-        Elsewhere(
-            where="Fig. 5, section 4.4",
-            what="time to plan 500 jobs on 100 racks",
-            published="55 s",
-            how="`scripts/bench planner`",
-        ),
+#: What ``railyard reproduce`` does not run: paper, where and what, published, what has it instead.
+_ELSEWHERE = (
+    (
+        *("corral", "Fig. 5, section 4.4: time to plan 500 jobs on 100 racks"),
+        *("55 s", "`scripts/bench planner`"),
     ),
-    "tetrium": (
-        Elsewhere(
-            where="Fig. 7",
-            what="time of decisions for 50 and 400 jobs",
-            published="950 ms, 8 s",
-            how="`scripts/bench placement`",
-        ),
+    (
+        *("tetrium", "Fig. 7: time of decisions for 50 and 400 jobs"),
+        *("950 ms, 8 s", "`scripts/bench placement`"),
     ),
-}
-
-
-# Published headlines beside recorded numbers of ours, with a verdict for each, as one page.
-#
-# A folder of records has a file for each paper.  Numbers get there from what ``railyard reproduce
-# --json`` wrote, never by hand.  Pure, but for ``load`` and ``save``.
-
-
-NEAR = 10.0  #: points, or % of a published number that has another unit
-
-Json = dict[str, Any]
-
-
-class Key(NamedTuple):
-    """Which number it is."""
-
-    figure: str
-    case: str
-    subject: str
-    measure: str
+)
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -262,32 +216,27 @@ class Row:
 
     paper: str  #: "corral"
     where: str
-    headline: Headline
     line: Line
-    recorded: Recorded | None
+    published: Published  #: the line's
+    why: str  #: why ours is another, if it is
+    recorded: Recorded | None  #: None: it is not recorded, or some run does not have it
 
     @property
     def verdict(self) -> str:
         """One of "within 10 points", "same direction", "not reproduced", "not recorded"."""
         if self.recorded is None or self.recorded.mean is None:
             return "not recorded"
-        assert self.line.published is not None
-        reduces = self.line.measure.lessens
-        return verdict(self.line.published, self.recorded.mean, self.line.measure.unit, reduces)
+        measure = self.line.measure
+        return verdict(self.published, self.recorded.mean, measure.unit, measure.lessens)
 
     @property
     def is_chance(self) -> bool:
         """Whether our interval has both signs, though the paper's number has one."""
-        known, recorded = self.line.published, self.recorded
+        known, recorded = self.published, self.recorded
         if recorded is None or recorded.mean is None or not self.line.measure.lessens:
             return False
-        reaches = abs(recorded.mean) < (recorded.ci95_half_width or 0.0)
-        return (
-            reaches and known is not None and not known.least < 0.0 < known.most and known != ZERO
-        )
-
-
-ZERO = Published(least=0.0, most=0.0)
+        has_one_sign = not known.least < 0.0 < known.most and known != Published(0.0, 0.0)
+        return has_one_sign and abs(recorded.mean) < (recorded.ci95_half_width or 0.0)
 
 
 def verdict(published: Published, mean: float, unit: str, reduces: bool) -> str:
@@ -323,35 +272,72 @@ def save(records: Records, file: Path) -> None:
     write_json([msgspec.to_builtins(records[key]) for key in sorted(records)], file)
 
 
-def recorded(numbers: Json, headlines: Iterable[Headline]) -> dict[Key, Recorded]:
+def recorded(numbers: Json, headlines: Iterable[Key]) -> dict[Key, Recorded]:
     """The headlines among the numbers that ``railyard reproduce --json`` wrote.
 
-    Raises ``UsageError`` for a file of an earlier Railyard, which does not say how it was made.
+    Raises ``UsageError`` for a file that does not say how it was made.
     """
     if "command" not in numbers:
         raise UsageError("it does not say which command made it: need one of this Railyard")
-    found: dict[Key, Recorded] = {}
-    for each in headlines:
-        figure = numbers["figures"].get(each.figure, {"lines": ()})
-        for line in figure["lines"]:
-            key = Key(each.figure, line["case"], line["subject"], line["measure"])
-            if key == (each.figure, each.case, each.subject, each.measure):
-                found[key] = Recorded(
-                    **key._asdict(),
-                    mean=line["mean"],
-                    ci95_half_width=line["ci95_half_width"],
-                    coarse=line["coarse"],
-                    seeds=figure.get("seed_range", numbers["seed_range"]),
-                    command=numbers["command"],
-                    code=numbers["code"],
-                )
-    return found
+    wanted = set(headlines)
+    return {
+        key: Recorded(
+            **key._asdict(),
+            mean=line["mean"],
+            ci95_half_width=line["ci95_half_width"],
+            coarse=line["coarse"],
+            seeds=figure.get("seed_range", numbers["seed_range"]),
+            command=numbers["command"],
+            code=numbers["code"],
+        )
+        for name, figure in numbers["figures"].items()
+        for line in figure["lines"]
+        if (key := Key(name, line["case"], line["subject"], line["measure"])) in wanted
+    }
 
 
-def of_headlines(records: Records, headlines: Iterable[Headline]) -> dict[Key, Recorded]:
-    """The records of these headlines, without those of headlines that there are no more."""
-    named = {Key(each.figure, each.case, each.subject, each.measure) for each in headlines}
-    return {key: each for key, each in records.items() if key in named}
+def record(file: Path, folder: Path) -> None:
+    """Bring a paper's records up to date with what ``railyard reproduce --json`` wrote.
+
+    Records of headlines that there are no more go.  Raises ``UsageError``, ``NotWritten``.
+    """
+    try:
+        numbers: Json = json.loads(file.read_bytes())
+        paper = numbers["paper"]
+        found = recorded(numbers, HEADLINES[paper])
+    except (ValueError, KeyError, TypeError, UsageError) as error:
+        right = "what railyard reproduce --json wrote"
+        raise UsageError(f"{file}: {error}: need {right}") from error
+    records = folder / f"{paper}.json"
+    together = load(records) | found
+    save({key: together[key] for key in together if key in HEADLINES[paper]}, records)
+
+
+def rows(folder: Path) -> Iterator[Row]:
+    """All headlines with the records of a folder.
+
+    Raises ``UsageError`` for malformed records, ``LookupError`` for a headline that its paper has
+    no line for.
+    """
+    for name, headlines in HEADLINES.items():
+        paper, records = paper_named(name), load(folder / f"{name}.json")
+        every: dict[Key, tuple[str, Line, Published]] = {}
+        for quick in (True, False):  # lines of whole figures in place of those of quick ones
+            for figure_name, figure in paper.figures(quick).items():
+                for line in figure.lines:
+                    key = Key(figure_name, line.case, line.subject, line.measure.title)
+                    if line.published is not None:
+                        every[key] = figure.where, line, line.published
+        for key, why in headlines.items():
+            where, line, published = every[key]
+            yield Row(
+                paper=name,
+                where=where,
+                line=line,
+                published=published,
+                why=why,
+                recorded=records.get(key),
+            )
 
 
 # The page ----------------------------------------------------------------------------------------
@@ -374,59 +360,36 @@ into one of as many times the size; the documents of the papers say how far off 
 """
 
 
-def page(rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Elsewhere]]) -> str:
-    """The page, in Markdown.  ``elsewhere``: by paper."""
-    counts = ", ".join(
-        f"{sum(row.verdict == words for row in rows)} {words}"
-        for words in dict.fromkeys(row.verdict for row in rows)
-    )
-    text = [_HEAD, f"{len(rows)} headlines: {counts}.", "", *_table(rows), "", *_made_by(rows)]
-    others = [(paper, each) for paper, every in elsewhere.items() for each in every]
-    if others:
-        text += ["", "Not run by `railyard reproduce`:", ""]
-        text += ["| paper | | published | instead |", "| --- | --- | --- | --- |"]
-        text += [
-            f"| {paper} | {each.where}: {each.what} | {each.published} | {each.how} |"
-            for paper, each in others
-        ]
+def page(rows: Sequence[Row]) -> str:
+    """The page, in Markdown."""
+    every = [row.verdict for row in rows]
+    counts = ", ".join(f"{every.count(words)} {words}" for words in dict.fromkeys(every))
+    known = [row.recorded for row in rows if row.recorded is not None]
+    numbers = dict.fromkeys((each.command, each.code) for each in known)
+    made = {each: number for number, each in enumerate(numbers, 1)}
+    head = ("paper", "", "published", "ours", "runs", "by", "verdict")
+    text = [
+        *(_HEAD, f"{len(rows)} headlines: {counts}.", ""),
+        *(f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"),
+        *(f"| {' | '.join(_cells(row, made))} |" for row in rows),
+        *("", "Made by:", ""),
+        *(f"{number}. `{command}`, {code}" for (command, code), number in made.items()),
+        *("", "Not run by `railyard reproduce`:", ""),
+        *("| paper | | published | instead |", "| --- | --- | --- | --- |"),
+        *(f"| {' | '.join(row)} |" for row in _ELSEWHERE),
+    ]
     return "\n".join(text) + "\n"
 
 
-def _table(rows: Sequence[Row]) -> list[str]:
-    made = _commands(rows)
-    head = ["paper", "", "published", "ours", "runs", "by", "verdict"]
-    return [
-        f"| {' | '.join(head)} |",
-        f"|{' --- |' * len(head)}",
-        *(f"| {' | '.join(_cells(row, made))} |" for row in rows),
-    ]
-
-
 def _cells(row: Row, made: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    headline, measure = row.headline, row.line.measure
-    what = f"less {measure.title}" if measure.lessens else measure.title
-    about = ", ".join(word for word in (headline.case, f"`{headline.subject}`", what) if word)
-    assert row.line.published is not None
+    line, recorded = row.line, row.recorded
+    about = ", ".join(word for word in (line.case, f"`{line.subject}`", line.measure.words) if word)
     ours, runs, by = "", "", ""
-    if row.recorded is not None and row.recorded.mean is not None:
-        ours = mean_words(row.recorded.mean, row.recorded.ci95_half_width)
-        runs = row.recorded.coarse or "exact"
-        by = f"{made[row.recorded.command, row.recorded.code]}"
+    if recorded is not None and recorded.mean is not None:
+        ours = mean_words(recorded.mean, recorded.ci95_half_width)
+        runs = recorded.coarse or "exact"
+        by = f"{made[recorded.command, recorded.code]}"
     words = f"**{row.verdict}**{' (by chance?)' if row.is_chance else ''}"
-    why = f": {headline.why}" if headline.why and row.verdict != "within 10 points" else ""
-    known = published_words(row.line.published, measure.unit)
+    why = f": {row.why}" if row.why and row.verdict != "within 10 points" else ""
+    known = published_words(row.published, line.measure.unit)
     return row.paper, f"{row.where}: {about}", known, ours, runs, by, f"{words}{why}"
-
-
-def _commands(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
-    """{(command, commit): its number in the list below the table}"""
-    known = [row.recorded for row in rows if row.recorded is not None]
-    made = dict.fromkeys((each.command, each.code) for each in known)
-    return {each: number for number, each in enumerate(made, 1)}
-
-
-def _made_by(rows: Sequence[Row]) -> list[str]:
-    made = _commands(rows)
-    return ["Made by:", ""] + [
-        f"{number}. `{command}`, {code}" for (command, code), number in made.items()
-    ]

@@ -14,7 +14,7 @@ import msgspec
 from railyard.api.results import Run
 from railyard.cluster.acceptance import meanings
 from railyard.netemu.record import CircuitUse
-from railyard.reference.markdown import WRITTEN, code, plain, table
+from railyard.reference.markdown import WRITTEN, code, codes, first_words, plain, table
 from railyard.resourcemanager.interface.events import EVENTS as EVENT_CLASSES
 from railyard.runs.folder import EVENTS, FILES, NETWORK, ORIGIN, PAGE, SUMMARY, TRACE
 from railyard.runs.origin import Origin
@@ -134,7 +134,7 @@ def _with_parts(kind: type) -> Iterator[str]:
             parts.setdefault(part, []).append(name)
     for part, names in parts.items():
         unit = _unit(names[0]) if len(names) == 1 else ""
-        title = ", ".join(map(code, names))
+        title = codes(names)
         yield f"### {title}\n\n{_said(part)}\n\n{_rows(part, unit=unit)}"
 
 
@@ -171,7 +171,7 @@ def _trace_rows() -> str:
 
 
 def _said(kind: type) -> str:
-    return plain(_as_json(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]))
+    return plain(_as_json(first_words(kind)))
 
 
 def _as_json(words: str) -> str:

@@ -1,4 +1,4 @@
-"""The page of all commands with their arguments and options, from what click knows of them."""
+"""The pages of all commands, from what click knows of them, and of all that interfaces accept."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def _value(option: click.Option) -> str:
     return "N" if isinstance(option.type, click.types.IntParamType) else "TEXT"
 
 
-# The page of what interfaces accept, from the tables in which they look names up.
-
-
+# What is accepted ---------------------------------------------------------------------------------
 #: All tables, in the order of the page.
 TABLES: tuple[Accepted, ...] = (
     generic.OPTIONS,

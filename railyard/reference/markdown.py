@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 #: What every page that is written from the code says at its top.
-WRITTEN = "Written by `scripts/reference-pages` from the code; changes go there.\n"
+WRITTEN = "Written by `scripts/docs` from the code; changes go there.\n"
 #: Letters that Markdown reads as markup, outside of code.
 _MARKUP = re.compile(r"([*<\[\]|])")
 _CODE = re.compile(r"(``.+?``|`.+?`)")
@@ -23,6 +25,11 @@ def code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
+def codes(texts: Iterable[str]) -> str:
+    """Several, with commas between."""
+    return ", ".join(map(code, texts))
+
+
 def plain(text: str) -> str:
     """Text in one line whose letters mean themselves, but for `code` and ``code``."""
     parts = _CODE.split(" ".join(text.split()))
@@ -30,3 +37,8 @@ def plain(text: str) -> str:
         f"`{part.strip('`')}`".replace("|", "\\|") if at % 2 else _MARKUP.sub(r"\\\1", part)
         for at, part in enumerate(parts)
     )
+
+
+def first_words(thing: Any) -> str:
+    """The first paragraph of a docstring, in one line."""
+    return " ".join(inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0].split())

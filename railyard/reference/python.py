@@ -11,7 +11,7 @@ from textwrap import indent
 from typing import Any
 
 import railyard
-from railyard.reference.markdown import WRITTEN
+from railyard.reference.markdown import WRITTEN, first_words
 
 _HEAD = f"""\
 # Python: what `railyard` has
@@ -22,7 +22,7 @@ here may change without notice.
 """
 #: {first folder of the module: heading}; the others come last
 _HEADINGS = {
-    "scripts": "Clusters, runs and results",
+    "api": "Clusters, runs and results",
     "jobs": "Jobs",
     "resourcemanager": "Schedulers",
     "netemu": "Networks",
@@ -32,6 +32,10 @@ _OTHERS = "Other"
 _LETTERS_MAX = 80
 #: Types of the standard library and the like are shown by their own names.
 _MODULES = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
+#: An annotation that was not evaluated.
+_QUOTED = re.compile(r"(: |-> )(['\"])(.*?)\2(?= = |, |\)|$)")
+#: A default that is a function or an object.
+_NO_VALUE = re.compile(r"<\w+ (?:[\w.]+\.)?(\w+)[^>]*>")
 
 
 def python_page() -> str:
@@ -51,78 +55,39 @@ def _entry(name: str, thing: Any) -> str:
     if isinstance(thing, EnumMeta):
         lines.append("".join(f"    {name}.{member}\n" for member in thing.__members__))
     elif callable(thing) and not getattr(thing, "_is_protocol", False):
-        lines.append(indent(f"{name}{_signature(thing, wrapped=True)}", " " * 4) + "\n")
-    lines += [f"`{getattr(thing, '__module__', 'railyard')}`\n", _docstring(thing)]
-    if inspect.isclass(thing):
-        lines += _methods(thing)
+        call = f"{name}{_signature(thing)}"
+        if len(call) > _LETTERS_MAX:  # a line for each parameter
+            call = re.sub(r"(?<=\w\()|, (?=\*|\w+: )", lambda at: f"{at[0].strip()}\n    ", call)
+        lines.append(indent(call, " " * 4) + "\n")
+    lines += [f"`{getattr(thing, '__module__', 'railyard')}`\n"]
+    lines += [(inspect.getdoc(thing) or "").rstrip() + "\n"]
+    if inspect.isclass(thing) and (methods := list(_methods(thing))):
+        lines.append("\n".join([*methods, ""]))
     return "\n".join(lines)
 
 
 def _methods(kind: type[Any]) -> Iterator[str]:
     """Public methods and properties of a class and of its bases that are ours, a line each."""
-    names = [name for name in dir(kind) if not name.startswith("_")]
-    found = {name: inspect.getattr_static(kind, name) for name in names}
-    listed = [line for name, it in found.items() if (line := _method(name, it))]
-    if listed:
-        yield "\n".join([*listed, ""])
+    for name in dir(kind):
+        it = inspect.getattr_static(kind, name)
+        wrapped = it.fget if isinstance(it, property) else getattr(it, "func", it)
+        function = getattr(wrapped, "__func__", wrapped)
+        is_ours = inspect.isfunction(function) and function.__module__.startswith("railyard")
+        if name.startswith("_") or not is_ours:
+            continue
+        call = "" if isinstance(it, property | cached_property) else _signature(function)
+        first = first_words(function)
+        yield f"- `{name}{call}`" + (f": {first}" if first else "")
 
 
-def _method(name: str, it: Any) -> str:
-    is_value = isinstance(it, property | cached_property)
-    wrapped = it.fget if isinstance(it, property) else getattr(it, "func", it)
-    function = getattr(wrapped, "__func__", wrapped)
-    if not inspect.isfunction(function) or not function.__module__.startswith("railyard"):
-        return ""
-    call = name if is_value else f"{name}{_signature(function)}"
-    first = (inspect.getdoc(function) or "").partition("\n\n")[0]
-    return f"- `{call}`" + (f": {' '.join(first.split())}" if first else "")
-
-
-def _signature(thing: Any, *, wrapped: bool = False) -> str:
-    """A signature; a long one has a line for each parameter, if ``wrapped``."""
+def _signature(thing: Any) -> str:
+    """A signature without the names of modules; of a class without what it returns."""
     try:
         signature = inspect.signature(thing)
     except (ValueError, TypeError):
         return "(...)"
-    shown, star = [], False
-    for one in signature.parameters.values():
-        if one.name == "self":
-            continue
-        if one.kind is one.KEYWORD_ONLY and not star:
-            shown.append("*")
-            star = True
-        star = star or one.kind is one.VAR_POSITIONAL
-        shown.append(_parameter(one))
-    result = signature.return_annotation
-    returned = "" if result in (signature.empty, None, "None") else f" -> {_annotation(result)}"
     if inspect.isclass(thing):
-        returned = ""
-    line = f"({', '.join(shown)}){returned}"
-    if not wrapped or len(line) <= _LETTERS_MAX:
-        return line
-    return "\n".join(["(", *(f"    {one}," for one in shown), f"){returned}"])
-
-
-def _parameter(one: inspect.Parameter) -> str:
-    words = str(one.replace(annotation=one.empty, default=one.empty))
-    if one.annotation is not one.empty:
-        words += f": {_annotation(one.annotation)}"
-    if one.default is not one.empty:
-        words += f" = {_default(one.default)}"
-    return words
-
-
-def _default(value: Any) -> str:
-    if isinstance(value, str | int | float | tuple) or value is None:
-        return repr(value)
-    return str(getattr(value, "__name__", "..."))
-
-
-def _annotation(annotation: Any) -> str:
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return _MODULES.sub("", text)
-
-
-def _docstring(thing: Any) -> str:
-    """Its docstring as Markdown: ``code`` is code there too."""
-    return (inspect.getdoc(thing) or "").rstrip() + "\n"
+        signature = signature.replace(return_annotation=inspect.Signature.empty)
+    text = _QUOTED.sub(r"\1\3", str(signature)).removesuffix(" -> None")
+    text = re.sub(r"^\((?:self|cls)(?:, )?", "(", text)
+    return _MODULES.sub("", _NO_VALUE.sub(r"\1", text))

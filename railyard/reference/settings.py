@@ -1,4 +1,4 @@
-"""The pages of schedulers with their settings, and of flow schedulers, from the lists of both."""
+"""The pages of schedulers, flow schedulers, workloads, simulated nodes and keys of topologies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from railyard.cluster.topologyfile import SHORT, TABLES_OF_FILE, Table
 from railyard.jobs.workloads.catalog import FAMILIES, Family
 from railyard.netemu.schedulers import flow_schedulers
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
-from railyard.reference.markdown import WRITTEN, code, plain, table
+from railyard.reference.markdown import WRITTEN, code, codes, first_words, plain, table
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.simulator.behaviour import Behaviour
@@ -53,7 +53,7 @@ def scheduler_page() -> str:
 
 def _row(recipe: Recipe, settings: list[Setting]) -> tuple[str, ...]:
     sections = dict.fromkeys(setting.name.partition(".")[0] for setting in settings)
-    listed = ", ".join(map(code, sections))
+    listed = codes(sections)
     return code(recipe.name), plain(recipe.source), code(recipe.flow_scheduler), listed
 
 
@@ -75,7 +75,7 @@ def _setting(uses: list[tuple[str, Setting]]) -> tuple[str, ...]:
     [(usual, _), *others] = counted.most_common()
     words = code(usual)
     for other, _ in others:
-        users = ", ".join(code(name) for name, setting in uses if setting.default == other)
+        users = codes(name for name, setting in uses if setting.default == other)
         words += f"; {code(other)} for {users}"
     return code(uses[0][1].name), words, plain(uses[0][1].meaning)
 
@@ -99,13 +99,10 @@ def flow_scheduler_page() -> str:
 
 def _says(kind: type[FlowScheduler]) -> str:
     """The first paragraph of its module, and what its class says of itself."""
-    words = (sys.modules[kind.__module__].__doc__, kind.__doc__)
-    return " ".join(inspect.cleandoc(text or "").partition("\n\n")[0] for text in words)
+    return f"{first_words(sys.modules[kind.__module__])} {first_words(kind)}"
 
 
-# The page of what ``railyard simulate`` takes: workloads with their options, and behaviour.
-
-
+# Workloads and simulated nodes --------------------------------------------------------------------
 _SIMULATION = f"""\
 # Workloads and simulated nodes
 
@@ -133,7 +130,7 @@ def simulation_page() -> str:
 
 
 def _options(family: Family) -> str:
-    return ", ".join(map(code, family.defaults()))
+    return codes(family.defaults())
 
 
 def _behaviour() -> list[tuple[str, ...]]:
@@ -144,9 +141,7 @@ def _behaviour() -> list[tuple[str, ...]]:
     ]
 
 
-# The page of a topology's keys, from the classes of its tables.
-
-
+# Topologies ---------------------------------------------------------------------------------------
 _TOPOLOGY = f"""\
 # Keys of a topology
 

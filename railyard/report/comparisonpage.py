@@ -21,14 +21,13 @@ from railyard.experiments.contenders import (
     Contender,
     Row,
     counted,
-    label_rows,
     own_figures,
     shown_metrics,
     unit_of,
 )
-from railyard.experiments.statements import Statements, Verdict, agreements, flaw, statements
+from railyard.experiments.statements import Statements, Verdict, agreements, statements
 from railyard.gateway.page.theme import LIGHT
-from railyard.report.pictures import Draw, colours_of, completion_panels, draw_cdf, render
+from railyard.report.pictures import Draw, completion_panels, draw_cdf, render
 from railyard.report.recordedrun import Results
 from railyard.report.runpage import (
     DRAWN_MAX,
@@ -62,59 +61,44 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     _write_run_pages(rows, about, origin)
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
-    labels = label_rows(rows)
-    colours = colours_of(rows, labels)
-    metrics = shown_metrics(rows)
-    said = statements(rows)
-    flaws = {row.contender: flaw(row) for row in rows}
+    metrics, said = shown_metrics(rows), statements(rows)
     jobs = rows[0].runs[0]["jobs"]
     values = {
         "about": about,
-        "title": _listed(list(dict.fromkeys(labels.values()))),
-        "clocks": [
-            CLOCK_WORDS[clock] for clock in dict.fromkeys(row.contender.clock for row in rows)
-        ],
+        "title": _listed(list(dict.fromkeys(row.label for row in rows))),
+        "clocks": list(dict.fromkeys(row.clock for row in rows)),
         "seeds": [(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
         "several": max(len(row.runs) for row in rows) > 1,
-        "said": _said(rows, labels, said),
-        "rule": said.rule(rows),
-        "first": labels[rows[0].contender],
+        "said": _said(rows, said),
+        "rule": said.rule(),
+        "first": rows[0].label,
         "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
         "table": [
-            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, labels, colours, said)
-            for row in rows
+            _line(row, {metric: unit_of(metric, rows) for metric in metrics}, said) for row in rows
         ],
         "agreements": [
             (who, list(same))
-            for who, same in groupby(agreements(rows, labels), key=lambda one: one.who)
+            for who, same in groupby(agreements(rows), key=lambda one: one.row.label)
         ],
         "own": [
-            (labels[of], CLOCK_WORDS[of.clock], flaws[of], list(same))
-            for of, same in groupby(own_figures(rows), key=lambda one: one.contender)
+            (same[0].row.label, same[0].row.clock, same[0].row.flaw, same)
+            for _, of in groupby(own_figures(rows), key=lambda one: one.row.contender)
+            for same in [list(of)]
         ],
         "simulations": len(rows[0].twins[0].others) if rows[0].twins else 0,
-        "completion": embedded(_completion(plots, rows, labels, colours)),
+        "completion": embedded(_completion(plots, rows)),
         "origin": list(origin.rows()),
-        "runs": list(_runs(plots, rows, labels, about["folders"], colours)),
+        "runs": list(_runs(plots, rows, about["folders"])),
         "count": format_count(len(jobs), "job"),
         "jobs": job_table(jobs, times=False),
-        "counters": [
-            ("all" if one.contender is None else labels[one.contender], one.name, one.shown())
-            for one in counted(rows)
-        ],
+        "counters": [(one.who, one.name, one.shown()) for one in counted(rows)],
         "fidelity": _fidelity(rows),
     }
     write_html("comparison.html", folder / PAGE, values)
 
 
-def _line(
-    row: Row,
-    units: Mapping[Metric, Unit],
-    labels: Mapping[Contender, str],
-    colours: Mapping[str, int],
-    said: Statements,
-) -> dict[str, Any]:
-    label, of = labels[row.contender], said.of(row.contender)
+def _line(row: Row, units: Mapping[Metric, Unit], said: Statements) -> dict[str, Any]:
+    of = said.of(row.contender)
     cells = []
     for metric, unit in units.items():
         cell, one = row.cells[metric.key], of.get(metric.key)
@@ -129,23 +113,21 @@ def _line(
             }
         )
     return {
-        "label": label,
-        "colour": colours[label] % len(LIGHT.colours),
-        "clock": CLOCK_WORDS[row.contender.clock],
+        "label": row.label,
+        "colour": row.colour % len(LIGHT.colours),
+        "clock": row.clock,
         "cells": cells,
         "verified": [run["verified"] for run in row.runs],
-        "flaw": flaw(row),
+        "flaw": row.flaw,
     }
 
 
-def _said(
-    rows: Sequence[Row], labels: Mapping[Contender, str], said: Statements
-) -> list[dict[str, Any]]:
+def _said(rows: Sequence[Row], said: Statements) -> list[dict[str, Any]]:
     """The statements, contender by contender: those that are sure, then the others."""
     return [
         {
-            "who": labels[row.contender],
-            "clock": CLOCK_WORDS[row.contender.clock],
+            "who": row.label,
+            "clock": row.clock,
             "sure": [
                 (one.words, _STYLES[one.verdict]) for one in of if one.verdict in _DIFFERENCES
             ],
@@ -172,14 +154,9 @@ def _plot(plots: Path, name: str, draw: Draw) -> None:
         (plots / f"{name}.{kind}").write_bytes(render(draw, LIGHT, kind))
 
 
-def _completion(
-    plots: Path,
-    rows: Sequence[Row],
-    labels: Mapping[Contender, str],
-    colours: Mapping[str, int],
-) -> list[dict[str, Any]]:
+def _completion(plots: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Draw the distributions of completion times; returns their data for the page."""
-    panels = completion_panels(rows, labels, colours)
+    panels = completion_panels(rows)
     _plot(plots, "completion-times", partial(draw_cdf, panels))
     return [{"title": title, "curves": list(map(curve_data, of))} for title, of in panels]
 
@@ -187,9 +164,7 @@ def _completion(
 def _runs(
     plots: Path,
     rows: Sequence[Row],
-    labels: Mapping[Contender, str],
     folders: Mapping[tuple[Contender, int], Path],
-    colours: Mapping[str, int],
 ) -> Iterator[dict[str, Any]]:
     """Draw slots and links of each contender's first seed; returns their data for the page."""
     until_s = max(row.runs[0]["makespan_s"] for row in rows) or 1.0
@@ -199,11 +174,11 @@ def _runs(
         name = f"{contender.scheduler}-{contender.flow_scheduler}-{contender.clock}"
         _plot(plots, f"run-{name}", partial(draw_run, results, until_s))
         yield {
-            "label": labels[contender],
-            "clock": CLOCK_WORDS[contender.clock],
-            "colour": colours[labels[contender]] % len(LIGHT.colours),
+            "label": row.label,
+            "clock": row.clock,
+            "colour": row.colour % len(LIGHT.colours),
             "makespan": format_duration(summary["makespan_s"]),
-            "flaw": flaw(row),
+            "flaw": row.flaw,
             "pages": [
                 (run["seed"], f"{folders[contender, run['seed']].name}/{PAGE}") for run in row.runs
             ],

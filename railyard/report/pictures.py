@@ -1,19 +1,21 @@
-"""The style of plots, in the colours of the pages (``gateway.page.theme``)."""
+"""Pictures of comparisons, drawn with matplotlib: their style, completion times, bars.
+
+Colours are those of the pages (``gateway.page.theme``).
+"""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from railyard.cluster.errors import require
 from railyard.cluster.units import format_duration, format_number
-from railyard.experiments.contenders import CLOCK_WORDS, Contender, Row
-from railyard.experiments.statements import Statements, flaw
+from railyard.experiments.contenders import Row
+from railyard.experiments.statements import Statements
 from railyard.gateway.page.theme import Theme
 from railyard.runs.figures import Metric
 
@@ -105,9 +107,7 @@ def job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, fl
     return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
-# Distributions of completion times: the share of jobs done after a time, by scheduler.
-
-
+# Distributions: the share of jobs that are done after a time --------------------------------------
 #: From this ratio of the longest to the shortest time on, the axis is logarithmic.
 _LOG_FROM = 30.0
 
@@ -208,34 +208,16 @@ def _mean(curve: Curve) -> float:
     return sum(curve.times_s) / len(curve.times_s)
 
 
-# The completion times of a comparison: a curve for each contender, of jobs and of coflows.
-
-
-def colours_of(rows: Sequence[Row], labels: Mapping[Contender, str]) -> dict[str, int]:
-    """The index in the themes' colours of each label; both clocks share it."""
-    return {label: n for n, label in enumerate(dict.fromkeys(labels[r.contender] for r in rows))}
-
-
-def completion(
-    rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
-) -> Draw:
-    """A picture of the completion times."""
-    return partial(draw_cdf, completion_panels(rows, labels, colours))
-
-
-def completion_panels(
-    rows: Sequence[Row], labels: Mapping[Contender, str], colours: Mapping[str, int]
-) -> list[tuple[str, Sequence[Curve]]]:
+# Completion times of a comparison ----------------------------------------------------------------
+def completion_panels(rows: Sequence[Row]) -> list[tuple[str, Sequence[Curve]]]:
     """Distributions over all jobs of all seeds; simulated ones are dashed beside emulated ones."""
-    both = len({row.contender.clock for row in rows}) > 1
+    both = len({row.clock for row in rows}) > 1
 
     def curves(key: str) -> list[Curve]:
         return [
             Curve(
-                label=labels[row.contender]
-                + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
-                + (" !" if flaw(row) else ""),
-                colour=colours[labels[row.contender]],
+                label=row.name,
+                colour=row.colour,
                 dashed=both and row.contender.clock == "virtual",
                 times_s=sorted(
                     job[key]
@@ -255,25 +237,13 @@ def panels_of(jobs: Sequence[Curve], coflows: Sequence[Curve]) -> list[tuple[str
     return [("Job completion time", jobs), ("Coflow completion time", coflows)]
 
 
-# Bars of a comparison: one metric of each contender, with what is said of it.
-
-
-_INCHES_A_BAR = 0.34
-
-
-def draw_bars(
-    rows: Sequence[Row],
-    metric: Metric,
-    labels: Mapping[Contender, str],
-    colours: Mapping[str, int],
-    said: Statements,
-    theme: Theme,
-) -> Figure:
+# Bars of a comparison ----------------------------------------------------------------------------
+def draw_bars(rows: Sequence[Row], metric: Metric, said: Statements, theme: Theme) -> Figure:
     """A bar for each row: the mean over seeds and its 95 % interval, its change and the mark."""
     cells = [row.cells[metric.key] for row in rows]
     most = max((cell.high for cell in cells if cell is not None), default=0.0)
     unit = metric.kind.unit(most)
-    figure = new_figure(7.0, 0.9 + _INCHES_A_BAR * len(rows))
+    figure = new_figure(7.0, 0.9 + 0.34 * len(rows))
     axes = figure.subplots()
     for number, (row, cell) in enumerate(zip(rows, cells, strict=True)):
         if cell is None:
@@ -284,20 +254,22 @@ def draw_bars(
             cell.mean / unit.factor,
             height=0.7,
             xerr=None if cell.half_width is None else cell.half_width / unit.factor,
-            color=theme.colours[colours[labels[row.contender]] % len(theme.colours)],
+            color=theme.colours[row.colour % len(theme.colours)],
             alpha=0.65 if row.contender.clock == "virtual" else 1.0,
             ecolor=theme.ink,
             capsize=2.5,
         )
+        one = said.of(row.contender).get(metric.key)
+        words = metric.show(cell.mean)
         axes.annotate(
-            _beside(metric.show(cell.mean), row, metric, said),
+            words if one is None else f"{words}  {one.amount()} {one.verdict.mark}",
             (cell.high / unit.factor, number),
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
             fontsize=8.2,
         )
-    axes.set_yticks(range(len(rows)), _names(rows, labels))
+    axes.set_yticks(range(len(rows)), [row.name for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, most / unit.factor * 1.35 or 1.0)  # the words beside the longest bar
     axes.tick_params(axis="y", length=0)
@@ -305,18 +277,3 @@ def draw_bars(
     axes.set_title(metric.title)
     axes.set_xlabel(unit.name)
     return figure
-
-
-def _beside(shown: str, row: Row, metric: Metric, said: Statements) -> str:
-    one = said.of(row.contender).get(metric.key)
-    return shown if one is None else f"{shown}  {one.amount()} {one.verdict.mark}"
-
-
-def _names(rows: Sequence[Row], labels: Mapping[Contender, str]) -> list[str]:
-    both = len({row.contender.clock for row in rows}) > 1
-    return [
-        labels[row.contender]
-        + (f", {CLOCK_WORDS[row.contender.clock]}" if both else "")
-        + (" !" if flaw(row) else "")
-        for row in rows
-    ]

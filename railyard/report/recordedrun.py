@@ -1,7 +1,7 @@
 """A run's folder as data for the pictures: attempts in slots and without, bytes on links.
 
-Reads ``summary.json``, ``trace.json`` and ``network.jsonl``; of either clock.  Times are seconds
-since the first of the run's jobs was submitted.
+Reads ``trace.json`` and ``network.jsonl``; of either clock.  Times are seconds since the first of
+the run's jobs was submitted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.cluster.ids import AttemptId, job_of, stage_of
-from railyard.cluster.inputfile import read_json
 from railyard.resourcemanager.driving.trace import CATEGORY, NAME, NOT_TAKEN, TAKEN
-from railyard.runs.folder import NETWORK, SUMMARY, TRACE
+from railyard.runs.folder import NETWORK, TRACE
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,12 +90,6 @@ class Results:
         self.folder = folder
         self.summary = summary
 
-    @classmethod
-    def load(cls, folder: Path) -> Results:
-        """Load a run's folder; ``UsageError`` if it is not one."""
-        file = folder / SUMMARY
-        return cls(folder, read_json(file))
-
     @property
     def begin_s(self) -> float:
         """When the first job was submitted, on the run's own clock."""
@@ -105,11 +98,6 @@ class Results:
     @property
     def makespan_s(self) -> float:
         return float(self.summary["makespan_s"])
-
-    def completion_s(self, figure: str) -> list[float]:
-        """The jobs' "jct_s" or "cct_s", those that have one."""
-        found = (job[figure] for job in self.summary["jobs"] if job["ok"])
-        return sorted(seconds for seconds in found if seconds is not None)
 
     @cached_property
     def nodes(self) -> dict[str, int]:

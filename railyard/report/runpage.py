@@ -1,7 +1,7 @@
-"""Pages as single files: the templates, with the style sheet and the parts that draw in browsers.
+"""The page of one run, on either clock, as a single file: its origin, figures, pictures and jobs.
 
-A page fetches nothing.  Data for the parts is JSON in the page; ``gateway.page`` has the parts,
-which the live page uses, too.
+A page fetches nothing: it has the style sheet and the parts of ``gateway.page`` that draw in
+browsers, which the live page uses, too, and their data as JSON.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def readable(value: Any) -> Any:
     return printable(value) if type(value) is str else value
 
 
-# The table of a run's jobs on its page, each column in one unit, and what the jobs counted.
-
-
+# Jobs and what they counted -----------------------------------------------------------------------
 Job = dict[str, Any]
 #: Rows of counters of a page; ``summary.json`` has all.
 _COUNTERS_MAX = 200
@@ -147,11 +145,7 @@ def _shown(column: _Column, jobs: Sequence[Job]) -> tuple[str, list[str]]:
     return unit.name, ["-" if value is None else unit.digits(value) for value in values]
 
 
-# A run as data for the parts that draw in browsers (``gateway.page``): columns of plain numbers.
-#
-# Times are seconds since the first submission, to a millisecond.
-
-
+# Data for the parts that draw: columns; seconds since the first submission ------------------------
 #: Attempts, and circuits, of a page.  Of more, the longest are drawn.
 DRAWN_MAX = 40_000
 #: Columns of the links' loads.
@@ -274,12 +268,7 @@ def _ms(seconds: float) -> float:
     return round(seconds, 3)
 
 
-# Why a run's jobs and tasks went where they did, for its page: texts, or the command for them.
-#
-# A text is what ``railyard explain`` prints.  A page has so many that it stays small and is written
-# soon: those of the jobs, then of the tasks with the longest attempts.
-
-
+# Reasons ------------------------------------------------------------------------------------------
 #: Explained jobs and tasks of a page, and letters of their texts.
 TEXTS_MAX = 200
 _LETTERS_MAX = 120_000
@@ -341,9 +330,7 @@ def _wanted(results: Results) -> list[str]:
     return list(dict.fromkeys([*jobs, *(task_of(AttemptId(one.attempt)) for one in held)]))
 
 
-# The page of one run, on either clock: its origin, its figures, its pictures, its jobs.
-
-
+# The page -----------------------------------------------------------------------------------------
 def finish_folder(folder: Path, summary: dict[str, Any], topology: Topology) -> None:
     """Write ``origin.json`` and the page into the folder of a run that has just ended."""
     origin = origin_now()

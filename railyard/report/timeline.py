@@ -1,4 +1,4 @@
-"""How loaded each link was over time."""
+"""A run over time: jobs, attempts in slots and without, circuits, links' loads; one time axis."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def _kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
     return re.sub(r"\d+", "", place), {"up": "0", "down": "1"}.get(kind, kind), natural(place)
 
 
-# A run over time: jobs, attempts in slots and without, circuits, links' loads; one time axis.
-
-
+# The whole run ------------------------------------------------------------------------------------
 #: More names of jobs would not be readable.
 _NAMED_MAX = 28
 _MAP_STRENGTH = 0.5

@@ -1,4 +1,7 @@
-"""The metrics of a run by which schedulers are compared.  Pure."""
+"""The figures of a run: metrics, how they are written for people, whether they can be trusted.
+
+Pure, and light: no command waits for its imports.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,10 @@ class Kind:
     unit: Callable[[float], Unit]  #: of a column, by its largest value
 
 
-_TIME = Kind(format_duration, time_unit)
-_SIZE = Kind(format_size, size_unit)
-_SHARE = Kind(format_share, lambda _: PERCENT)
-_NUMBER = Kind(format_digits, lambda _: NO_UNIT)
+TIME = Kind(format_duration, time_unit)
+SIZE = Kind(format_size, size_unit)
+SHARE = Kind(format_share, lambda _: PERCENT)
+NUMBER = Kind(format_digits, lambda _: NO_UNIT)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Metric:
         return self.kind.show
 
 
-def _spread(name: str, part: str) -> Callable[[Summary], float | None]:
+def _part(name: str, part: str) -> Callable[[Summary], float | None]:
     return lambda summary: summary[name][part]
 
 
@@ -75,31 +78,25 @@ def _by_circuit(summary: Summary) -> float | None:
     return summary["bytes"]["ocs"] / crossing if crossing else None
 
 
-def _crossing(summary: Summary) -> float:
-    return float(summary["bytes"]["cross_rack"])
-
-
 METRICS = (
-    Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), _TIME, compared=True),
-    Metric("jct_s.mean", "JCT mean", _spread("jct_s", "mean"), _TIME, compared=True),
-    Metric("jct_s.p95", "JCT p95", _spread("jct_s", "p95"), _TIME, compared=True),
-    Metric("cct_s.mean", "CCT mean", _spread("cct_s", "mean"), _TIME, compared=True),
-    Metric("cct_s.p95", "CCT p95", _spread("cct_s", "p95"), _TIME, compared=True),
-    Metric("cross_rack_bytes", "between racks", _crossing, _SIZE, compared=True),
-    Metric("jct_s.p50", "JCT median", _spread("jct_s", "p50"), _TIME),
-    Metric("by_circuit", "by circuit", _by_circuit, _SHARE, unless_zero=True),
-    Metric("node_local", "node-local maps", _node_local, _SHARE),
-    Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, _NUMBER),
-    Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], _SHARE),
-    Metric("compute_utilization", "computing", lambda s: s.get("compute_utilization"), _SHARE),
-    Metric("network_utilization", "links used", lambda s: s.get("network_utilization"), _SHARE),
+    Metric("makespan_s", "makespan", lambda s: float(s["makespan_s"]), TIME, compared=True),
+    Metric("jct_s.mean", "JCT mean", _part("jct_s", "mean"), TIME, compared=True),
+    Metric("jct_s.p95", "JCT p95", _part("jct_s", "p95"), TIME, compared=True),
+    Metric("cct_s.mean", "CCT mean", _part("cct_s", "mean"), TIME, compared=True),
+    Metric("cct_s.p95", "CCT p95", _part("cct_s", "p95"), TIME, compared=True),
+    Metric("cross_rack_bytes", "between racks", _part("bytes", "cross_rack"), SIZE, compared=True),
+    Metric("jct_s.p50", "JCT median", _part("jct_s", "p50"), TIME),
+    Metric("by_circuit", "by circuit", _by_circuit, SHARE, unless_zero=True),
+    Metric("node_local", "node-local maps", _node_local, SHARE),
+    Metric("shuffle_skew.mean", "shuffle skew", _shuffle_skew, NUMBER),
+    Metric("slot_utilization", "slots used", lambda s: s["slot_utilization"], SHARE),
+    Metric("compute_utilization", "computing", lambda s: s.get("compute_utilization"), SHARE),
+    Metric("network_utilization", "links used", lambda s: s.get("network_utilization"), SHARE),
 )
 COMPARED = tuple(metric for metric in METRICS if metric.compared)
 
 
-# A run's figures in words for people: bytes that were moved, policies' figures, jobs' counters.
-
-
+# In words -----------------------------------------------------------------------------------------
 _DISTANCES = {"local": "within nodes", "rack": "within racks", "cross_rack": "between racks"}
 _WAYS = {"eps": "by packets", "ocs": "by circuits", "wan": "between sites"}
 #: Endings of the names of policies' figures that are units.
@@ -141,9 +138,7 @@ def _suffix(name: str) -> str:
     return next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
 
 
-# Whether the machine kept up with an emulated run, so that its times can be trusted.  Pure.
-
-
+# Whether the machine kept up with an emulated run -------------------------------------------------
 #: Beyond these the emulated network was not what the model says (see the README).
 _LAG_MS_MAX = 20.0
 _SATURATED_MAX = 0.5

@@ -1,4 +1,7 @@
-"""The record of a run's network, of either clock: bytes of links, and circuits of coflows."""
+"""The folder of a run, on either clock: its files' names, and the only place that writes them.
+
+A simulation writes ``events.jsonl`` there as it goes on, an emulation's is copied from its cluster.
+"""
 
 from __future__ import annotations
 
@@ -67,12 +70,7 @@ class NetworkRecord:
         self.log.write(file, self._capacities, rows)
 
 
-# The folder of a run, on either clock: its files' names, and the only place that writes them.
-#
-# A simulation writes ``events.jsonl`` there as it goes on, an emulation's is copied from its
-# cluster.
-
-
+# Files --------------------------------------------------------------------------------------------
 SUMMARY = "summary.json"
 EVENTS = "events.jsonl"
 NETWORK = "network.jsonl"

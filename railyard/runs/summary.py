@@ -1,4 +1,8 @@
-"""How a job, or a mix of jobs, ended on a cluster: whether it is right, and if not, why."""
+"""How jobs on a cluster ended, the summary of the run (``summary.json``), and its table for people.
+
+The figures are those of the jobs that were asked for; jobs that generate input or check output
+appear only in the table's times and among the processes.
+"""
 
 from __future__ import annotations
 
@@ -168,9 +172,7 @@ def _summary(failures: tuple[TaskFailure, ...]) -> str:
     return ", ".join(f"{failure.attempt} on {failure.node}" for failure in failures)
 
 
-# Samples this machine's load and memory while something runs on a cluster.
-
-
+# The machine --------------------------------------------------------------------------------------
 _PERIOD_S = 0.5
 
 
@@ -203,12 +205,7 @@ def _free_bytes() -> int:
     return int(psutil.virtual_memory().available)
 
 
-# The summary of a run on a cluster (``summary.json``), and its table for people.
-#
-# The figures are those of the jobs that were asked for; jobs that generate input or check output
-# appear only in the table's times and among the processes.
-
-
+# Summary and table --------------------------------------------------------------------------------
 _COLUMNS = (
     Column("job"),
     Column("submitted", time_unit, rank=1),

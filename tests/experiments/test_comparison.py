@@ -17,7 +17,6 @@ from railyard.experiments.comparisontable import show
 from railyard.experiments.contenders import (
     Contender,
     Twins,
-    label_rows,
     own_figures,
     rows_of,
     shown_metrics,
@@ -82,7 +81,7 @@ def twins(first, *others):
 
 
 def agreed(rows):
-    return {one.metric.title: one for one in agreements(rows, label_rows(rows))}
+    return {one.metric.title: one for one in agreements(rows)}
 
 
 def test_both_clocks_stand_side_by_side():
@@ -129,7 +128,7 @@ def test_a_figure_that_a_simulation_lacks_has_no_range():
 def test_flow_schedulers_are_reported_where_they_differ():
     varys = Contender("fair", "varys", "wall")
     rows = rows_of({FAIR: [summary()], varys: [summary()]})
-    assert list(label_rows(rows).values()) == ["fair + maxmin", "fair + varys"]
+    assert [row.label for row in rows] == ["fair + maxmin", "fair + varys"]
 
 
 def test_pairs_stand_side_by_side(railyard, tmp_path):
@@ -176,7 +175,7 @@ def test_own_figures_are_those_that_every_seed_has():
     second = summary(2) | {"figures": {"delay": {"waits": 4.0}}}
     rows = rows_of({FAIR: [summary(), summary(2)], DELAY: [first, second]})
     [found] = own_figures(rows)
-    assert (found.contender, found.policy, found.name) == (DELAY, "delay", "waits")
+    assert (found.row.contender, found.policy, found.name) == (DELAY, "delay", "waits")
     assert found.shown() == ("3", "± 12.7")  # Student's t: 12.706 x sqrt(2) / sqrt(2)
     [fair, delay] = as_json(rows)
     assert fair["own_figures"] == {}

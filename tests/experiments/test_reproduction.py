@@ -17,9 +17,7 @@ from railyard.experiments.figures import (
     Figure,
     Paper,
     Setup,
-    against,
-    fewer_jobs,
-    reported,
+    lines,
 )
 from railyard.experiments.measures import (
     CROSS_RACK,
@@ -45,6 +43,7 @@ from railyard.experiments.reproduction import (
 from railyard.jobs.workloads.catalog import workload
 from railyard.jobs.workloads.model import check_workload
 from railyard.resourcemanager.schedulers import recipe_named
+from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
 
 OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
@@ -56,18 +55,22 @@ def summary(makespan_s=100.0, cross_rack=10, jobs=()):
     return {"makespan_s": makespan_s, "bytes": {"cross_rack": cross_rack}, "jobs": jobs}
 
 
-def figure(*lines) -> Figure:
-    return Figure(title="a figure", where="Fig. 1", lines=lines, base="fair")
+def figure(*of) -> Figure:
+    return Figure(title="a figure", where="Fig. 1", lines=of, base="fair")
+
+
+def against_fair(*measures, case="x", jobs=JOBS, under="delay", known=None):
+    return lines(case, jobs, {under: dict.fromkeys(measures, known)}, base="fair")
 
 
 # Numbers -----------------------------------------------------------------------------------------
 def test_a_reduction_is_of_equal_seeds():
-    lines = against("fair", ["delay"], [MAKESPAN], case="x", jobs=JOBS)
+    compared = against_fair(MAKESPAN)
     found = {
         JOBS: [summary(100.0), summary(200.0)],
         JOBS.under("delay"): [summary(80.0), summary(100.0)],
     }
-    [value] = values(figure(*lines), found)
+    [value] = values(figure(*compared), found)
     assert value.ours.mean == pytest.approx((20 + 50) / 2)
     assert value.ours.half_width == pytest.approx(12.706 * 15, rel=1e-3)  # Student's t, 1 degree
     assert (value.own, value.base) == (90.0, 150.0)
@@ -76,27 +79,25 @@ def test_a_reduction_is_of_equal_seeds():
 @pytest.mark.parametrize(
     ("published", "off"),
     [
-        pytest.param(reported(10, 33), 0.0, id="within"),
-        pytest.param(reported(30, 56), -10.0, id="less"),
-        pytest.param(reported(15), 5.0, id="more"),
+        pytest.param((10, 33), 0.0, id="within"),
+        pytest.param((30, 56), -10.0, id="less"),
+        pytest.param(15, 5.0, id="more"),
         pytest.param(BETTER, 0.0, id="better"),
         pytest.param(WORSE, 20.0, id="not worse"),
         pytest.param(None, None, id="nothing published"),
     ],
 )
 def test_how_far_from_the_paper(published, off):
-    known = {} if published is None else {("delay", "makespan"): published}
-    lines = against("fair", ["delay"], [MAKESPAN], case="x", jobs=JOBS, published=known)
-    [value] = values(figure(*lines), {JOBS: [summary()], JOBS.under("delay"): [summary(80.0)]})
+    made = figure(*against_fair(MAKESPAN, known=published))
+    [value] = values(made, {JOBS: [summary()], JOBS.under("delay"): [summary(80.0)]})
     assert value.ours.half_width is None
     assert value.off_by == (None if off is None else pytest.approx(off))
-    json.dumps(as_json(figure(*lines), [value], "4-10"), allow_nan=False)
+    json.dumps(as_json(made, [value], "4-10"), allow_nan=False)
 
 
 def test_nothing_is_no_baseline():
-    lines = against("fair", ["delay"], [CROSS_RACK], case="x", jobs=JOBS)
     found = {JOBS: [summary(cross_rack=0)], JOBS.under("delay"): [summary()]}
-    [value] = values(figure(*lines), found)
+    [value] = values(figure(*against_fair(CROSS_RACK)), found)
     assert value.ours is None
 
 
@@ -114,14 +115,13 @@ def test_quantities_of_some_jobs():
     assert job_time_s("p90", named("c-"))(run) is None
     assert span_s(named("a-"))(run) == 5.0
     assert of_jobs("reduce_s", "mean")(run) == 3.0
-    assert plain("longest", "s", job_time_s("max"), str).of(run, None) == 8.0
+    assert plain("longest", job_time_s("max"), TIME).of(run, None) == 8.0
     assert JCT_MEAN.of(run, run) == 0.0
 
 
 def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
-    published = {("delay", "makespan"): reported(30, 56)}
-    lines = against("fair", ["delay"], [MAKESPAN], case="W1", jobs=JOBS, published=published)
-    made = replace(figure(*lines), scaled=fewer_jobs(2, 200))
+    compared = against_fair(MAKESPAN, case="W1", known=(30, 56))
+    made = replace(figure(*compared), scaled=("2 jobs instead of 200",))
     found = {JOBS: [summary()] * 2, JOBS.under("delay"): [summary(80.0)] * 2}
     show(made, values(made, found), seeds=range(4, 6))
     told_text = capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_whether_runs_are_exact_is_reported():
 def test_seeds_for_choosing_are_apart_from_those_that_are_reported():
     made = Paper(
         title="a paper",
-        figures={},
+        figures=lambda quick: {},
         seeds=7,
         quick_seeds=2,
         fewer_quick_seeds={"fig9": 1},
@@ -196,8 +196,13 @@ def test_a_setup_may_have_faults(tmp_path):
 
 
 def test_a_setup_that_figures_share_is_one():
-    lines = against("fair", ["delay", "capacity"], [MAKESPAN, JCT_MEAN], case="x", jobs=JOBS)
-    assert [setup.scheduler for setup in figure(*lines).setups()] == ["delay", "fair", "capacity"]
+    measures = (MAKESPAN, JCT_MEAN)
+    compared = lines("x", JOBS, dict.fromkeys(("delay", "capacity"), measures), base="fair")
+    assert [setup.scheduler for setup in figure(*compared).setups()] == [
+        "delay",
+        "fair",
+        "capacity",
+    ]
 
 
 def test_the_command_that_repeats_a_run_has_its_own_settings_only():
@@ -210,7 +215,7 @@ def test_the_command_that_repeats_a_run_has_its_own_settings_only():
 
 def test_other_settings_are_those_of_all_runs_and_are_reported():
     setup = replace(JOBS, scheduler_options=(("corral.imbalance", "1"), ("delay.node_wait_s", "1")))
-    made = figure(*against("fair", ["corral"], [MAKESPAN], case="W1", jobs=setup))
+    made = figure(*against_fair(MAKESPAN, jobs=setup, under="corral"))
     changed = made.with_settings((("corral.imbalance", "0"),))
     [line] = changed.lines
     for own in (line.own, line.base):
@@ -222,7 +227,7 @@ def test_other_settings_are_those_of_all_runs_and_are_reported():
 @pytest.mark.parametrize("name", PAPERS)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_figure_of_every_paper_can_be_run(name: str, quick: bool):
-    made = [make(quick) for make in paper(name).figures.values()]
+    made = paper(name).figures(quick).values()
     setups = dict.fromkeys(setup for each in made for setup in each.setups())
     for setup in setups:
         load_topology(setup.topology, setup.network)
@@ -239,11 +244,7 @@ def test_wrong_names_are_reported():
 
 
 def test_some_cases_of_a_figure():
-    lines = [
-        *against("fair", ["delay"], [MAKESPAN], case="W1", jobs=JOBS),
-        *against("fair", ["delay"], [MAKESPAN], case="W3", jobs=JOBS),
-    ]
-    made = figure(*lines)
+    made = figure(*against_fair(MAKESPAN, case="W1"), *against_fair(MAKESPAN, case="W3"))
     assert made.only(()) == made
     assert made.only(["W3", "W9"]).lines == made.lines[1:]
 
@@ -257,13 +258,13 @@ def test_an_unknown_case_runs_nothing(railyard):
 
 def test_a_tiny_experiment(tmp_path):
     """Two jobs on sixteen slots, under two schedulers, two seeds: real runs in virtual time."""
-    lines = against("fair", ["delay"], [MAKESPAN, JCT_MEAN], case="W3", jobs=JOBS)
-    found = carry_out(figure(*lines).setups(), [1, 2])
+    made = figure(*against_fair(MAKESPAN, JCT_MEAN, case="W3"))
+    found = carry_out(made.setups(), [1, 2])
     assert {setup.scheduler: [run["seed"] for run in runs] for setup, runs in found.items()} == {
         "delay": [1, 2],
         "fair": [1, 2],
     }
-    makespan, _ = values(figure(*lines), found)
+    makespan, _ = values(made, found)
     assert makespan.ours is not None
     assert math.isfinite(makespan.ours.mean)
     save(found, tmp_path / "runs")

@@ -8,21 +8,22 @@ from pathlib import Path
 import pytest
 
 from railyard.cluster.errors import UsageError
-from railyard.experiments.figures import BETTER, WORSE, Published, reported
+from railyard.experiments.figures import BETTER, WORSE, Known, published
 from railyard.experiments.papers import PAPERS, paper
 from railyard.experiments.validation import (
     HEADLINES,
-    Headline,
+    Key,
     Row,
     load,
-    of_headlines,
+    record,
     recorded,
+    rows,
     save,
     verdict,
 )
 from tests.command_line import CommandLine
 
-MAKESPAN = Headline(figure="fig6", case="W1", subject="corral", measure="makespan", why="chance")
+MAKESPAN = Key("fig6", "W1", "corral", "makespan")
 
 
 def numbers(mean: float = 28.0, half_width: float | None = 3.0, **changed) -> dict:
@@ -34,41 +35,42 @@ def numbers(mean: float = 28.0, half_width: float | None = 3.0, **changed) -> di
     return {"paper": "corral", "figures": {"fig6": {"lines": [other, line]}}} | made | changed
 
 
-def row(mean: float, half_width: float | None) -> Row:
-    figure, line = MAKESPAN.in_paper(paper("corral"))
-    [found] = recorded(numbers(mean, half_width), [MAKESPAN]).values()
-    return Row(paper="corral", where=figure.where, headline=MAKESPAN, line=line, recorded=found)
+def row(mean: float, half_width: float | None, folder: Path) -> Row:
+    save(recorded(numbers(mean, half_width), [MAKESPAN]), folder / "corral.json")
+    [found] = [each for each in rows(folder) if each.recorded is not None]
+    return found
 
 
 @pytest.mark.parametrize(
-    ("published", "mean", "unit", "words"),
+    ("known", "mean", "unit", "words"),
     [
-        pytest.param(reported(10, 33), 28, "%", "within 10 points", id="in the range"),
-        pytest.param(reported(10, 33), 43, "%", "within 10 points", id="10 points above it"),
-        pytest.param(reported(10, 33), 43.5, "%", "same direction", id="far above it"),
-        pytest.param(reported(10, 33), 0.5, "%", "within 10 points", id="a little below it"),
-        pytest.param(reported(40), 12, "%", "same direction", id="far below it"),
-        pytest.param(reported(40), -1, "%", "not reproduced", id="worse"),
-        pytest.param(reported(-20), -60, "%", "same direction", id="worse in both"),
+        pytest.param((10, 33), 28, "%", "within 10 points", id="in the range"),
+        pytest.param((10, 33), 43, "%", "within 10 points", id="10 points above it"),
+        pytest.param((10, 33), 43.5, "%", "same direction", id="far above it"),
+        pytest.param((10, 33), 0.5, "%", "within 10 points", id="a little below it"),
+        pytest.param(40, 12, "%", "same direction", id="far below it"),
+        pytest.param(40, -1, "%", "not reproduced", id="worse"),
+        pytest.param(-20, -60, "%", "same direction", id="worse in both"),
         pytest.param(BETTER, 70, "%", "same direction", id="better, no number"),
         pytest.param(WORSE, 3, "%", "not reproduced", id="should be worse"),
-        pytest.param(reported(50), 54, "s", "within 10 points", id="8 % of seconds"),
-        pytest.param(reported(50), 56, "s", "same direction", id="12 % of seconds"),
+        pytest.param(50, 54, "s", "within 10 points", id="8 % of seconds"),
+        pytest.param(50, 56, "s", "same direction", id="12 % of seconds"),
     ],
 )
-def test_a_verdict_of_a_reduction(published: Published, mean: float, unit: str, words: str):
-    assert verdict(published, mean, unit, reduces=True) == words
+def test_a_verdict_of_a_reduction(known: Known, mean: float, unit: str, words: str):
+    assert verdict(published(known), mean, unit, reduces=True) == words
 
 
 def test_what_is_no_reduction_has_no_direction():
-    assert verdict(reported(95.2), 60.0, "%", reduces=False) == "not reproduced"
-    assert verdict(reported(2.01), 1.87, "", reduces=False) == "within 10 points"
+    assert verdict(published(95.2), 60.0, "%", reduces=False) == "not reproduced"
+    assert verdict(published(2.01), 1.87, "", reduces=False) == "within 10 points"
 
 
-def test_an_interval_with_both_signs_may_be_chance():
-    assert row(28.0, 30.0).is_chance
-    assert not row(28.0, 3.0).is_chance
-    assert not row(28.0, None).is_chance
+@pytest.mark.parametrize(("half_width", "is_chance"), [(30.0, True), (3.0, False), (None, False)])
+def test_an_interval_with_both_signs_may_be_chance(half_width, is_chance, tmp_path: Path):
+    found = row(28.0, half_width, tmp_path)
+    assert (found.paper, found.where) == ("corral", "Fig. 6, section 6.2.1")
+    assert found.is_chance == is_chance
 
 
 def test_records_are_kept_and_brought_up_to_date(tmp_path: Path):
@@ -106,11 +108,13 @@ def test_the_command_records_and_writes_the_page(railyard: CommandLine, tmp_path
     assert railyard.call("validation", records).stdout == text
 
 
-def test_a_headline_that_there_is_no_more_is_forgotten():
-    kept = recorded(numbers(), [MAKESPAN])
-    other = Headline(figure="fig6", case="W1", subject="local-shuffle", measure="makespan")
-    gone = recorded(numbers(), [other])
-    assert of_headlines(kept | gone, [MAKESPAN]) == kept
+def test_a_headline_that_there_is_no_more_is_forgotten(tmp_path: Path):
+    other = MAKESPAN._replace(subject="local-shuffle")
+    save(recorded(numbers(), [other]), tmp_path / "corral.json")
+    file = tmp_path / "numbers.json"
+    file.write_text(json.dumps(numbers()))
+    record(file, tmp_path)
+    assert set(load(tmp_path / "corral.json")) == {MAKESPAN}
 
 
 def test_the_command_refuses_what_has_no_numbers(railyard: CommandLine, tmp_path: Path):
@@ -121,22 +125,17 @@ def test_the_command_refuses_what_has_no_numbers(railyard: CommandLine, tmp_path
     assert "need what railyard reproduce --json wrote" in made.stderr
 
 
-@pytest.mark.parametrize("name", HEADLINES)
-def test_every_headline_is_a_published_line_of_its_paper(name: str):
-    known = paper(name)
-    for each in HEADLINES[name]:
-        each.in_paper(known)
+def test_every_headline_is_a_published_line_of_its_paper(tmp_path: Path):
+    found = [each.paper for each in rows(tmp_path)]
+    assert {name: found.count(name) for name in PAPERS} == {
+        name: len(HEADLINES[name]) for name in PAPERS
+    }
 
 
 @pytest.mark.parametrize("quick", [False, True], ids=["whole", "quick"])
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_number_is_found_by_its_words(name: str, quick: bool):
     """A record has a line's words; two lines with the same words would share a record."""
-    for make in paper(name).figures.values():
-        lines = make(quick).lines
-        words = [(line.case, line.subject, line.measure.title) for line in lines]
+    for figure in paper(name).figures(quick).values():
+        words = [(line.case, line.subject, line.measure.title) for line in figure.lines]
         assert len(set(words)) == len(words)
-
-
-def test_headlines_are_of_papers():
-    assert set(HEADLINES) <= set(PAPERS)

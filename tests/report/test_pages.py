@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,10 @@ from tests.chromium import needs_chromium
 WORDS = ("terasort,size=600MB", "wordcount,size=300MB,submit=200ms")
 
 
+def results_of(folder: Path) -> Results:
+    return Results(folder, json.loads((folder / "summary.json").read_text()))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """What a simulated run of two jobs leaves."""
@@ -52,7 +57,7 @@ def folder(tmp_path_factory):
 
 
 def test_slots_are_held_by_one_attempt_at_a_time(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
     assert len(results.nodes) == 16
     assert list(results.nodes)[:5] == ["r0n0", "r0n1", "r0n2", "r0n3", "r1n0"]
     assert {held.job for held in results.held} == {"terasort", "wordcount"}
@@ -67,7 +72,7 @@ def test_slots_are_held_by_one_attempt_at_a_time(folder):
 
 
 def test_loads_add_up_to_what_crossed_racks(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
     loads = results.loads()
     assert loads.loads.min() >= 0
     assert loads.loads.max() <= 1
@@ -84,8 +89,8 @@ def test_the_events_of_a_simulated_run_can_be_played_again(folder):
 def test_circuits_are_drawn(folder):
     with (folder / "network.jsonl").open() as file:
         rows = [json.loads(line) for line in file]
-    plain = Results.load(folder)
-    with_circuits = Results.load(folder)
+    plain = results_of(folder)
+    with_circuits = results_of(folder)
     row = {"type": "circuit", "src": "r0", "dst": "r3", "begin_s": 0.5, "end_s": 1.5}
     vars(with_circuits)["_network"] = [*rows, row]
     [circuit] = with_circuits.circuits
@@ -96,7 +101,7 @@ def test_circuits_are_drawn(folder):
 
 
 def test_attempts_without_a_slot_are_drawn_apart(folder):
-    plain, with_reservations = Results.load(folder), Results.load(folder)
+    plain, with_reservations = results_of(folder), results_of(folder)
     job, begin_s = plain.summary["jobs"][0], plain.begin_s
     common = {"cat": "reservation", "id": f"{job['id']}.r0.0", "name": "x", "pid": 1, "tid": 0}
     rows = [{**common, "ph": ph, "ts": (begin_s + s) * 1e6} for ph, s in (("b", 1), ("e", 3))]
@@ -110,7 +115,7 @@ def test_attempts_without_a_slot_are_drawn_apart(folder):
 
 
 def test_outputs_that_were_kept_and_taken_look_different_from_those_that_were_not(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
     plain = draw_run(results, 5.0, LIGHT).axes[1]
     first, second, *others = results.held
     kept = [replace(first, outcome="taken"), replace(second, outcome="not taken"), *others]
@@ -123,7 +128,7 @@ def test_outputs_that_were_kept_and_taken_look_different_from_those_that_were_no
 
 
 def test_a_picture_is_the_same_each_time(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
 
     def draw(theme):
         return draw_run(results, results.makespan_s, theme)
@@ -214,7 +219,7 @@ def test_each_run_of_a_comparison_has_a_page_with_reasons(compared):
 
 
 def test_what_is_explained_on_a_page_is_bounded(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
     events = (folder / "events.jsonl").read_text().count("\n")
     texts = reasons(results, 5 * events + 1)["texts"]
     longest = sorted(results.held, key=lambda one: one.begin_s - one.end_s)
@@ -283,7 +288,7 @@ def test_a_page_says_what_is_wrong_with_its_run(tmp_path, folder):
 
 
 def test_of_very_many_attempts_the_longest_are_drawn(folder):
-    results = Results.load(folder)
+    results = results_of(folder)
     data = run_data(results, results.makespan_s, 5)
     lengths_s = sorted(one.end_s - one.begin_s for one in results.held)
     drawn = data["attempts"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,13 @@ import pytest
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.experiments.contenders import Contender, label_rows, rows_of
+from railyard.experiments.contenders import Contender, rows_of
 from railyard.experiments.statements import statements
 from railyard.gateway.page.theme import DARK, LIGHT, css_variables
 from railyard.jobs.workloads.catalog import sample_workload, workload
 from railyard.report.pictures import (
     Curve,
-    colours_of,
-    completion,
+    completion_panels,
     draw_bars,
     draw_cdf,
     panels_of,
@@ -43,6 +44,10 @@ TIMES_S = {
     "very short": [5e-324, 5e-324],
     "very long": [1e-9, 1.0, 1e12],
 }
+
+
+def results_of(folder: Path) -> Results:
+    return Results(folder, json.loads((folder / "summary.json").read_text()))
 
 
 def curve(times_s: list[float]) -> Curve:
@@ -109,14 +114,12 @@ def summary_of(trace: str, tmp_path: Any) -> dict[str, Any]:
 )
 def test_all_pictures_of_a_run_of_nothing_are_drawn(trace: str, tmp_path: Any):
     summary = summary_of(trace, tmp_path)
-    results = Results.load(tmp_path / "run")
+    results = results_of(tmp_path / "run")
     rows = rows_of({Contender("fair", "maxmin", "virtual"): [summary, summary]})
-    labels = label_rows(rows)
-    colours = colours_of(rows, labels)
     draws = [partial(draw_run, results, results.makespan_s or 1.0)]
-    draws.append(completion(rows, labels, colours))
+    draws.append(partial(draw_cdf, completion_panels(rows)))
     said = statements(rows)
-    draws += [partial(draw_bars, rows, metric, labels, colours, said) for metric in METRICS]
+    draws += [partial(draw_bars, rows, metric, said) for metric in METRICS]
     for draw in draws:
         for kind in ("svg", "png"):
             assert render(draw, LIGHT, kind)
@@ -136,7 +139,7 @@ def loads_under(faults: str, tmp_path: Any) -> dict[str, list[float]]:
         results=tmp_path / "run",
     )
     run_virtually(run)
-    found = Results.load(tmp_path / "run").loads(8)
+    found = results_of(tmp_path / "run").loads(8)
     assert found is not None
     return {name: list(row) for name, row in zip(found.links, found.loads, strict=True)}
 

@@ -327,7 +327,7 @@ def _named_values() -> dict[str, dict[str, str]]:
         for recipe in recipes.values()
         for setting in settings_of_recipe(recipe)
     }
-    figures = {f"figure of {name}": dict.fromkeys(paper(name).figures, "") for name in PAPERS}
+    figures = {f"figure of {name}": dict.fromkeys(paper(name).figures(True), "") for name in PAPERS}
     tables = {
         f"{table}.{key}=": "" for table, keys in TABLES.items() if table != "rack" for key in keys
     }

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from railyard.cluster.errors import UsageError
 from railyard.cluster.units import format_duration
 from railyard.runs.outputfile import write_json, write_text
 from railyard.runs.requests import ReproduceRequest
 from railyard.terminal.options import Command, command, new_folder, option, writable_file
-
-if TYPE_CHECKING:
-    from railyard.experiments.validation import Row
 
 
 @command(
@@ -71,48 +64,12 @@ def validation(folder: Path, added: tuple[Path, ...], output: Path | None) -> No
 
     DIR has a file of records for each paper, which --add brings up to date.
     """
-    from railyard.experiments.validation import ELSEWHERE, page
+    from railyard.experiments.validation import page, record, rows
 
     for file in added:
-        _record(file, folder)
-    text = page(_rows(folder), ELSEWHERE)
+        record(file, folder)
+    text = page(list(rows(folder)))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_text(text, output)
-
-
-def _record(file: Path, folder: Path) -> None:
-    from railyard.experiments.validation import HEADLINES, load, of_headlines, recorded, save
-
-    try:
-        numbers: Any = json.loads(file.read_bytes())
-        paper = numbers["paper"]
-        found = recorded(numbers, HEADLINES[paper])
-    except (ValueError, KeyError, TypeError, UsageError) as error:
-        right = "what railyard reproduce --json wrote"
-        raise UsageError(f"{file}: {error}: need {right}") from error
-    records = folder / f"{paper}.json"
-    save(of_headlines(load(records) | found, HEADLINES[paper]), records)
-
-
-def _rows(folder: Path) -> Sequence[Row]:
-    from railyard.experiments.papers import paper
-    from railyard.experiments.validation import HEADLINES, Key, Row, load
-
-    rows = []
-    for name, headlines in HEADLINES.items():
-        records, known = load(folder / f"{name}.json"), paper(name)
-        for each in headlines:
-            figure, line = each.in_paper(known)
-            key = Key(each.figure, each.case, each.subject, each.measure)
-            rows.append(
-                Row(
-                    paper=name,
-                    where=figure.where,
-                    headline=each,
-                    line=line,
-                    recorded=records.get(key),
-                )
-            )
-    return rows

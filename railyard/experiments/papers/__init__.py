@@ -1,6 +1,7 @@
-"""The list of papers with reproducible experiments; each has a file or a folder with its figures.
+"""The list of papers with reproducible experiments; each has a file with its figures.
 
-Not here: what figures are made of and how they are run (``reproduce``).
+Not here: what figures are made of (``experiments.figures``) and how they are run
+(``experiments.reproduction``).
 Open ``corral`` first.
 """
 

@@ -1,4 +1,7 @@
-"""What Corral's experiments have in common: workloads, topologies, settings.
+"""Corral's experiments: Fig. 6 to 14, and what the paper leaves open.
+
+Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
+SIGCOMM 2015, section 6.  Yarn-CS is ``capacity``.
 
 But for when jobs come, nothing is set that a user of ``corral-7x30``, of the workloads and of the
 schedulers does not get; what these leave open is said there, and by ``railyard schedulers
@@ -14,7 +17,7 @@ docs/reproduce.md has what came of other choices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from railyard.cluster.units import format_duration
@@ -24,12 +27,11 @@ from railyard.experiments.figures import (
     Coarser,
     Figure,
     Line,
+    Measured,
     Paper,
-    Published,
     Setup,
-    against,
-    fewer_jobs,
-    reported,
+    figure,
+    lines,
 )
 from railyard.experiments.measures import (
     COMPUTE_TIME,
@@ -39,7 +41,6 @@ from railyard.experiments.measures import (
     MAKESPAN,
     Job,
     Measure,
-    WhichJobs,
     job_time_s,
     named,
     of_jobs,
@@ -48,483 +49,360 @@ from railyard.experiments.measures import (
 )
 from railyard.terminal.options import TextPairs
 
-BASE = "capacity"
-AGAINST = "Yarn-CS (capacity)"
-CORRAL = ("corral",)
-RIVALS = ("corral", "local-shuffle", "shufflewatcher")
-BATCH = "arrivals=batch"
+_BASE = "capacity"
+_AGAINST = "Yarn-CS (capacity)"
+_REDUCE_TIME = reduction("reduce time, median job", of_jobs("reduce_s", "p50"))
+#: Here a large job of W1 has up to 10,000 tasks (2): few jobs, and they should meet.
+_LARGEST = "largest=10000"
+_LARGE = "large jobs of W1 have up to 10,000 tasks"
 
 
 @dataclass(frozen=True)
-class MapReduce:
-    """A MapReduce workload of the paper."""
+class _MapReduce:
+    """A MapReduce workload of the paper, on its cluster."""
 
     name: str
     jobs: int
     window_s: float  #: over how long they come
-    quick_grain: int  #: tasks made one in quick figures
+    grain: int  #: tasks made one
 
     @property
-    def online(self) -> str:
-        """The option for jobs that come over time."""
-        return f"window={self.window_s:g}s"
+    def testbed(self) -> Coarser:
+        return _testbed(self.grain)
 
-    @property
-    def smaller(self) -> str:
-        """Over what time its jobs come, for the reader."""
-        return f"{self.name.upper()}: its jobs come over {format_duration(self.window_s)}"
+    def batch(self, *options: str) -> Setup:
+        return _setup(self.name, self.testbed, f"jobs={self.jobs}", "arrivals=batch", *options)
 
-    def testbed(self, quick: bool, tasks: int = 0) -> Coarser:
-        """The paper's cluster with so many tasks made one; 0 = as many as usual."""
-        usual = self.quick_grain if quick else 12
-        return Coarser(topology="corral-7x30", tasks=tasks or usual, machines=6)
-
-    def setup(self, quick: bool, *options: str) -> Setup:
-        """Its jobs on the paper's cluster."""
-        return setup(self.name, self.testbed(quick), f"jobs={self.jobs}", *options)
+    def online(self, *options: str) -> Setup:
+        window = f"window={self.window_s:g}s"
+        return _setup(self.name, self.testbed, f"jobs={self.jobs}", window, *options)
 
 
-W1 = MapReduce("w1", 100, 720.0, 24)
-W2 = MapReduce("w2", 400, 3600.0, 48)
-W3 = MapReduce("w3", 200, 900.0, 48)
-MAPREDUCE = (W1, W2, W3)
+def _testbed(grain: int) -> Coarser:
+    return Coarser(topology="corral-7x30", tasks=grain, machines=6)
 
 
-def setup(name: str, on: Coarser, *options: str) -> Setup:
+def _setup(name: str, on: Coarser, *options: str) -> Setup:
     """A workload on a cluster that is as coarse as its tasks."""
     return Setup(
-        workload=",".join([f"corral-{name}", f"grain={on.tasks}", *filter(None, options)]),
+        workload=",".join([f"corral-{name}", f"grain={on.tasks}", *options]),
         topology=on.topology,
-        scheduler=BASE,
+        scheduler=_BASE,
         network=on.network(),
     )
 
 
-PublishedBy = Mapping[tuple[str, str], Published]
-
-
-def by_workload(
-    quick: bool, measures: tuple[Measure, ...], online: bool, published: Mapping[str, PublishedBy]
-) -> tuple[Line, ...]:
-    """Corral's measures and its rivals' on each workload; quick online ones are W1's only."""
-    return tuple(
-        line
-        for each in MAPREDUCE
-        for line in against(
-            BASE,
-            CORRAL if quick and online and each is not W1 else RIVALS,
-            measures,
-            case=each.name.upper(),
-            jobs=each.setup(quick, each.online if online else BATCH),
-            published=published[each.name],
-        )
-    )
-
-
-def smaller(quick: bool, *workloads: MapReduce, online: bool) -> tuple[str, ...]:
+def _words(*workloads: _MapReduce, online: bool = False) -> tuple[str, ...]:
     """How figures of these workloads differ from the paper's."""
-    times = [each.smaller for each in workloads if online and each is not W2]
-    words = {each.testbed(quick).words(): each.name.upper() for each in reversed(workloads)}
-    if len(words) == 1:
-        return (*times, *next(iter(words)))
-    finest = [f"{each.name.upper()}: {each.testbed(quick).words()[0]}" for each in workloads]
-    return (*times, *finest, *workloads[0].testbed(quick).words()[1:])
+    times = [
+        f"{each.name.upper()}: its jobs come over {format_duration(each.window_s)}"
+        for each in workloads
+        if online and each.name != "w2"
+    ]
+    words = [each.testbed.words() for each in workloads]
+    if len(set(words)) == 1:
+        return (*times, *words[0])
+    finest = [f"{each.name.upper()}: {own[0]}" for each, own in zip(workloads, words, strict=True)]
+    return (*times, *finest, *words[0][1:])
 
 
-# W1, W2 and W3, in batches and online: Fig. 6 to 9, section 6.2.
+def _gain(case: str, measure: Measure, jobs: Setup, own: Setup | None = None) -> list[Line]:
+    """What Corral takes less, without a number in the paper."""
+    return lines(case, jobs, {"corral": (measure,)}, base=_BASE, own=own)
 
 
-_REDUCE_TIME = reduction("reduce time, median job", of_jobs("reduce_s", "p50"), format_duration)
-
-
-# Batch -------------------------------------------------------------------------------------------
-def figure_6(quick: bool) -> Figure:
-    """Makespans of batches."""
-    makespan = MAKESPAN.title
-    usual = {("corral", makespan): reported(10, 33), ("shufflewatcher", makespan): WORSE}
-    published = {
-        each.name: usual | {("local-shuffle", makespan): BETTER if each is W1 else WORSE}
-        for each in MAPREDUCE
-    }
-    return Figure(
-        title="makespan of a batch",
-        where="Fig. 6, section 6.2.1",
-        lines=by_workload(quick, (MAKESPAN,), False, published),
-        scaled=smaller(quick, *MAPREDUCE, online=False),
-        base=AGAINST,
-    )
-
-
-def figure_7(quick: bool) -> Figure:
-    """What else is different in batches."""
-    usual = {
-        ("corral", CROSS_RACK.title): reported(20, 90),
-        ("corral", COMPUTE_TIME.title): reported(0, 20),
-    }
-    published = {each.name: dict(usual) for each in MAPREDUCE}
-    published["w1"]["corral", _REDUCE_TIME.title] = reported(40)
-    return Figure(
-        title="bytes across racks, compute hours and reduce time of a batch",
-        where="Fig. 7, section 6.2.1",
-        lines=by_workload(quick, (CROSS_RACK, COMPUTE_TIME, _REDUCE_TIME), False, published),
-        scaled=smaller(quick, *MAPREDUCE, online=False),
-        base=AGAINST,
-    )
-
-
-# Online ------------------------------------------------------------------------------------------
-def figure_8(quick: bool) -> Figure:
-    """Job times online."""
-    usual = {
-        ("corral", JCT_MEDIAN.title): reported(30, 56),
-        ("corral", JCT_MEAN.title): reported(26, 36),
-    }
-    return Figure(
-        title="job completion times online",
-        where="Fig. 8, section 6.2.2",
-        lines=by_workload(
-            quick, (JCT_MEDIAN, JCT_MEAN), True, {each.name: usual for each in MAPREDUCE}
+def _figures(quick: bool) -> dict[str, Figure]:
+    w1 = _MapReduce("w1", 100, 720.0, 24 if quick else 12)
+    w2 = _MapReduce("w2", 400, 3600.0, 48 if quick else 12)
+    w3 = _MapReduce("w3", 200, 900.0, 48 if quick else 12)
+    every = (w1, w2, w3)
+    return {
+        "fig6": figure(
+            "makespan of a batch",
+            "Fig. 6, section 6.2.1",
+            [
+                lines(
+                    each.name.upper(),
+                    each.batch(),
+                    {
+                        "corral": {MAKESPAN: (10, 33)},
+                        "local-shuffle": {MAKESPAN: BETTER if each is w1 else WORSE},
+                        "shufflewatcher": {MAKESPAN: WORSE},
+                    },
+                    base=_BASE,
+                )
+                for each in every
+            ],
+            _words(*every),
+            _AGAINST,
         ),
-        scaled=smaller(quick, *MAPREDUCE, online=True),
-        base=AGAINST,
-    )
+        "fig7": figure(
+            "bytes across racks, compute hours and reduce time of a batch",
+            "Fig. 7, section 6.2.1",
+            [
+                lines(
+                    each.name.upper(),
+                    each.batch(),
+                    {
+                        "corral": {
+                            CROSS_RACK: (20, 90),
+                            COMPUTE_TIME: (0, 20),
+                            _REDUCE_TIME: 40 if each is w1 else None,
+                        },
+                        "local-shuffle": (CROSS_RACK, COMPUTE_TIME, _REDUCE_TIME),
+                        "shufflewatcher": (CROSS_RACK, COMPUTE_TIME, _REDUCE_TIME),
+                    },
+                    base=_BASE,
+                )
+                for each in every
+            ],
+            _words(*every),
+            _AGAINST,
+        ),
+        "fig8": figure(
+            "job completion times online",
+            "Fig. 8, section 6.2.2",
+            [
+                lines(
+                    each.name.upper(),
+                    each.online(),
+                    {"corral": {JCT_MEDIAN: (30, 56), JCT_MEAN: (26, 36)}}
+                    | dict.fromkeys(
+                        () if quick and each is not w1 else ("local-shuffle", "shufflewatcher"),
+                        dict.fromkeys((JCT_MEDIAN, JCT_MEAN)),
+                    ),
+                    base=_BASE,
+                )
+                for each in every
+            ],
+            _words(*every, online=True),
+            _AGAINST,
+        ),
+        "fig9": figure(
+            "job completion times online by size, W1",
+            "Fig. 9, section 6.2.2",
+            [_of_size(w1, *size) for size in _SIZES],
+            _words(w1, online=True),
+            _AGAINST,
+        ),
+        "fig10": _queries(quick),
+        "fig11": _ad_hoc_jobs(quick),
+        "fig12": figure(
+            "background traffic, W1",
+            "Fig. 12, section 6.5 (40 Gbps: more than twice the gain at 30 Gbps)",
+            [
+                _gain(f"{gbps} Gbps", measure, replace(jobs, network=(*jobs.network, *background)))
+                for gbps, background in (
+                    (30, ()),  # as it is otherwise: the same runs as other figures'
+                    (35, (("background", "0.583"),)),
+                    (40, (("background", "0.667"),)),
+                )
+                for jobs, measure in ((w1.batch(), MAKESPAN), (w1.online(), JCT_MEAN))
+            ],
+            _words(w1, online=True),
+            _AGAINST,
+        ),
+        "fig13": _wrong_predictions(w1),
+        "fig14": _at_scale(quick),
+        "choices": figure(
+            "one choice at a time",
+            "section 6.2",
+            _choices(quick, *every),
+            _words(*((w1,) if quick else every), online=not quick),
+            _AGAINST,
+        ),
+        "coarsening": figure(
+            "tasks merged, W1",
+            "section 6.2.1",
+            _coarsening(quick, w1),
+            ("100 jobs of W1, or 6 of them, in a batch",),
+            _AGAINST,
+        ),
+    }
 
 
-def _of_size(least: int, most: float, merged: int) -> WhichJobs:
-    """Jobs of so many tasks, as there were before ``merged`` became one."""
+#: Tasks from, to.  Between the classes, since a job's last tasks of each stage may be less than a
+#: whole one.
+_SIZES = (("small", 0, 150), ("medium", 150, 750), ("large", 750, float("inf")))
+
+
+def _of_size(w1: _MapReduce, name: str, least: float, most: float) -> list[Line]:
+    """Jobs of so many tasks, as there were before some became one."""
 
     def which(job: Job) -> bool:
-        tasks = (job["maps"] + job["reduces"]) * merged
-        return bool(least <= tasks < most)
+        return bool(least <= (job["maps"] + job["reduces"]) * w1.grain < most)
 
-    return which
-
-
-def figure_9(quick: bool) -> Figure:
-    """Job times online, by size."""
-    # Between the classes, since a job's last tasks of each stage may be less than a whole one.
-    sizes = {"small": (0, 150), "medium": (150, 750), "large": (750, float("inf"))}
-    lines: list[Line] = []
-    for name, (least, most) in sizes.items():
-        time = job_time_s("mean", _of_size(least, most, W1.testbed(quick).tasks))
-        measure = reduction("JCT mean", time, format_duration)
-        published = {("corral", "JCT mean"): reported(30, 36)}
-        published["shufflewatcher", "JCT mean"] = WORSE if name == "large" else BETTER
-        jobs = W1.setup(quick, W1.online)
-        lines += against(BASE, RIVALS, (measure,), case=name, jobs=jobs, published=published)
-    return Figure(
-        title="job completion times online by size, W1",
-        where="Fig. 9, section 6.2.2",
-        lines=tuple(lines),
-        scaled=smaller(quick, W1, online=True),
-        base=AGAINST,
-    )
+    measure = reduction("JCT mean", job_time_s("mean", which))
+    measured: Measured = {
+        "corral": {measure: (30, 36)},
+        "local-shuffle": {measure: None},
+        "shufflewatcher": {measure: WORSE if name == "large" else BETTER},
+    }
+    return lines(name, w1.online(), measured, base=_BASE)
 
 
-# Queries, ad hoc jobs, and 2,000 machines: Fig. 10, 11 and 14.
-
-
-#: Here a large job of W1 has up to 10,000 tasks (2): few jobs, and they should meet.
-_LARGEST = "largest=10000"
-_LARGE = "large jobs of W1 have up to 10,000 tasks"
-_SIMULATION = Coarser(topology="corral-50x40", tasks=40, machines=10)
-
-
-def _testbed(quick: bool) -> Coarser:
-    return W1.testbed(quick, 48 if quick else 12)
-
-
-# Other jobs --------------------------------------------------------------------------------------
-def figure_10(quick: bool) -> Figure:
+def _queries(quick: bool) -> Figure:
     """DAGs."""
     ad_hoc, window_s = (10, 180.0) if quick else (20, 360.0)
-    queries = named("q")
-    measures = (
-        reduction("query time median", job_time_s("p50", queries), format_duration),
-        reduction("query time mean", job_time_s("mean", queries), format_duration),
-    )
-    options = _LARGEST, f"ad_hoc={ad_hoc}", f"window={window_s:g}s"
-    jobs = setup("tpch", _testbed(quick), "tables=own", *options)
-    return Figure(
-        title="15 queries like TPC-H's, beside a batch of W1",
-        where="Fig. 10, section 6.3",
-        lines=against(
-            BASE,
-            CORRAL,
-            measures,
-            case="queries",
-            jobs=jobs,
-            published={
-                ("corral", "query time median"): reported(18.5),
-                ("corral", "query time mean"): reported(21),
-            },
-        ),
-        scaled=(
+    on, queries = _testbed(48 if quick else 12), named("q")
+    options = "tables=own", _LARGEST, f"ad_hoc={ad_hoc}", f"window={window_s:g}s"
+    measured = {
+        reduction("query time median", job_time_s("p50", queries)): 18.5,
+        reduction("query time mean", job_time_s("mean", queries)): 21,
+    }
+    return figure(
+        "15 queries like TPC-H's, beside a batch of W1",
+        "Fig. 10, section 6.3",
+        [lines("queries", _setup("tpch", on, *options), {"corral": measured}, base=_BASE)],
+        (
             f"queries come over {format_duration(window_s)}, beside {ad_hoc} jobs of W1",
             _LARGE,
-            *_testbed(quick).words(),
+            *on.words(),
         ),
-        base=AGAINST,
+        _AGAINST,
     )
 
 
-def figure_11(quick: bool) -> Figure:
+def _ad_hoc_jobs(quick: bool) -> Figure:
     """Recurring and ad hoc jobs."""
     recurring, ad_hoc = (20, 10) if quick else (100, 50)
     window_s = 24.0 * recurring
-    ours, others = named("w1-"), named("adhoc-")
-    published = {
-        "recurring, JCT mean": reported(33),
-        "recurring, JCT median": reported(27),
-        "ad hoc, JCT mean": reported(20),
-        "ad hoc, JCT p90": reported(37),
-        "ad hoc, makespan": reported(28),
+    on, ours, others = _testbed(48 if quick else 12), named("w1-"), named("adhoc-")
+    options = _LARGEST, f"jobs={recurring}", f"ad_hoc={ad_hoc}", f"window={window_s:g}s"
+    measured = {
+        reduction("recurring, JCT mean", job_time_s("mean", ours)): 33,
+        reduction("recurring, JCT median", job_time_s("p50", ours)): 27,
+        reduction("ad hoc, JCT mean", job_time_s("mean", others)): 20,
+        reduction("ad hoc, JCT p90", job_time_s("p90", others)): 37,
+        reduction("ad hoc, makespan", span_s(others)): 28,
     }
-    quantities = (
-        job_time_s("mean", ours),
-        job_time_s("p50", ours),
-        job_time_s("mean", others),
-        job_time_s("p90", others),
-        span_s(others),
-    )
-    measures = [
-        reduction(title, quantity, format_duration)
-        for title, quantity in zip(published, quantities, strict=True)
-    ]
-    options = (_LARGEST, f"jobs={recurring}", f"ad_hoc={ad_hoc}", f"window={window_s:g}s")
-    return Figure(
-        title="recurring jobs under Corral beside ad hoc ones, W1",
-        where="Fig. 11, section 6.4",
-        lines=against(
-            BASE,
-            CORRAL,
-            measures,
-            case="mix",
-            jobs=setup("mix", _testbed(quick), *options),
-            published={("corral", title): value for title, value in published.items()},
-        ),
-        scaled=(
-            *([f"{recurring} recurring and {ad_hoc} ad hoc jobs, not 100 and 50"] if quick else []),
+    fewer = (f"{recurring} recurring and {ad_hoc} ad hoc jobs, not 100 and 50",) if quick else ()
+    return figure(
+        "recurring jobs under Corral beside ad hoc ones, W1",
+        "Fig. 11, section 6.4",
+        [lines("mix", _setup("mix", on, *options), {"corral": measured}, base=_BASE)],
+        (
+            *fewer,
             f"recurring jobs come over {format_duration(window_s)}",
             _LARGE,
-            *_testbed(quick).words(),
+            *on.words(),
         ),
-        base=AGAINST,
+        _AGAINST,
     )
 
 
-# At scale ----------------------------------------------------------------------------------------
-def figure_14(quick: bool) -> Figure:
-    """Job and flow schedulers together, on 2,000 machines."""
-    count = 20 if quick else 200
-    window_s = 1.5 * count
-    options = (_LARGEST, f"jobs={count}", f"window={window_s:g}s")
-    jobs = setup("w1", _SIMULATION, *options)
-    cases = (
-        ("capacity + maxmin", "capacity + varys", reported(46)),
-        ("capacity + varys", "corral + maxmin", reported(45)),
-        ("corral + maxmin", "corral + varys", BETTER),
-    )
-    return Figure(
-        title="job completion times with TCP (maxmin) and Varys, W1, median",
-        where="Fig. 14, section 6.6",
-        lines=tuple(
-            line
-            for base, rival, published in cases
-            for line in against(
-                base,
-                (rival,),
-                (JCT_MEDIAN, JCT_MEAN),
-                case=f"against {base}",
-                jobs=jobs,
-                published={(rival, JCT_MEDIAN.title): published},
-            )
-        ),
-        scaled=(
-            *fewer_jobs(count, 200),
-            f"jobs come over {format_duration(window_s)} instead of 15 min",
-            _LARGE,
-            *_SIMULATION.words(),
-        ),
-        base="the contender that is named at the left",
-    )
+def _wrong_predictions(w1: _MapReduce) -> Figure:
+    """What is predicted is nothing to Yarn-CS: its runs are those of the other figures."""
+    late_by_s = w1.window_s / 15  # 4 min of an hour
 
+    def late(percent: int) -> Setup:
+        options = (f"late={percent / 100:g}", f"late_by={late_by_s:g}s") if percent else ()
+        return w1.online(*options)
 
-# Background traffic and wrong predictions: Fig. 12 and 13, section 6.5.
-
-
-# Sensitivity -------------------------------------------------------------------------------------
-def figure_12(quick: bool) -> Figure:
-    """Background traffic: "more than 2X" as it goes from 30 to 40 Gbps a rack."""
-    lines: list[Line] = []
-    for gbps, share in ((30, "0.5"), (35, "0.583"), (40, "0.667")):
-        for words, measure in ((BATCH, MAKESPAN), (W1.online, JCT_MEAN)):
-            jobs = W1.setup(quick, words)
-            jobs = replace(jobs, network=(*jobs.network, ("background", share)))
-            if gbps == 30:  # as it is otherwise: the same runs as other figures'
-                jobs = W1.setup(quick, words)
-            lines += against(BASE, CORRAL, (measure,), case=f"{gbps} Gbps", jobs=jobs)
-    return Figure(
-        title="background traffic, W1",
-        where="Fig. 12, section 6.5 (40 Gbps: more than twice the gain at 30 Gbps)",
-        lines=tuple(lines),
-        scaled=smaller(quick, W1, online=True),
-        base=AGAINST,
-    )
-
-
-def figure_13(quick: bool) -> Figure:
-    """Predictions that are wrong."""
-    batch, online = W1.setup(quick, BATCH), W1.setup(quick, W1.online)
-    lines: list[Line] = []
-    # An option "size_error" is the mean error, half of the most.  What is predicted is nothing to
-    # Yarn-CS: the runs are those of the other figures.
-    for most in (0, 25, 50):
-        wrong = W1.setup(quick, BATCH, f"size_error={min(most / 200, 0.25):g}")
-        case = f"sizes off up to {most} %"
-        lines += _wrong(case, MAKESPAN, wrong, batch, reported(25, 35))
-    late_by_s = W1.window_s / 15  # 4 min of an hour
-    for share in (0, 25, 50):
-        late = W1.setup(quick, W1.online, f"late={share / 100:g}", f"late_by={late_by_s:g}s")
-        usual = online if share == 0 else late
-        published = reported(40) if share == 0 else reported(25, 40)
-        lines += _wrong(f"{share} % not on time", JCT_MEAN, usual, usual, published)
-    return Figure(
-        title="errors in predictions, W1",
-        where="Fig. 13, section 6.5",
-        lines=tuple(lines),
-        scaled=(
-            *smaller(quick, W1, online=True),
+    sizes = [  # an option "size_error" is the mean error, half of the most
+        lines(
+            f"sizes off up to {most} %",
+            w1.batch(),
+            {"corral": {MAKESPAN: (25, 35)}},
+            base=_BASE,
+            own=w1.batch(f"size_error={min(most / 200, 0.25):g}"),
+        )
+        for most in (0, 25, 50)
+    ]
+    times = [
+        lines(
+            f"{share} % not on time",
+            late(share),
+            {"corral": {JCT_MEAN: (25, 40) if share else 40}},
+            base=_BASE,
+        )
+        for share in (0, 25, 50)
+    ]
+    return figure(
+        "errors in predictions, W1",
+        "Fig. 13, section 6.5",
+        [*sizes, *times],
+        (
+            *_words(w1, online=True),
             f"jobs come up to {format_duration(late_by_s)} early or late, not 4 min",
         ),
-        base=AGAINST,
+        _AGAINST,
     )
 
 
-def _wrong(
-    case: str, measure: Measure, own: Setup, base: Setup, published: Published
-) -> tuple[Line, ...]:
-    known = {("corral", measure.title): published}
-    return against(BASE, CORRAL, (measure,), case=case, jobs=base, own=own, published=known)
+def _at_scale(quick: bool) -> Figure:
+    """Job and flow schedulers together, on 2,000 machines."""
+    on, count = Coarser(topology="corral-50x40", tasks=40, machines=10), 20 if quick else 200
+    window_s = 1.5 * count
+    jobs = _setup("w1", on, _LARGEST, f"jobs={count}", f"window={window_s:g}s")
+    return figure(
+        "job completion times with TCP (maxmin) and Varys, W1, median",
+        "Fig. 14, section 6.6",
+        [
+            lines(f"against {base}", jobs, {rival: {JCT_MEDIAN: known, JCT_MEAN: None}}, base=base)
+            for base, rival, known in (
+                ("capacity + maxmin", "capacity + varys", 46),
+                ("capacity + varys", "corral + maxmin", 45),
+                ("corral + maxmin", "corral + varys", BETTER),
+            )
+        ],
+        (
+            *((f"{count} jobs instead of 200",) if quick else ()),
+            f"jobs come over {format_duration(window_s)} instead of 15 min",
+            _LARGE,
+            *on.words(),
+        ),
+        "the contender that is named at the left",
+    )
 
 
-# What Corral's paper leaves open: one choice at a time, and how far merged tasks are off.
+# What the paper leaves open ----------------------------------------------------------------------
+#: (case, settings, whether they are Yarn-CS's, too)
+_SETTINGS: tuple[tuple[str, TextPairs, bool], ...] = (
+    ("as it is", (), True),
+    ("reduces start after all maps", (("shuffle.slowstart", "1"),), True),
+    ("idle slots of other racks are used", (("corral.work_conserving", "true"),), False),
+    ("half of Corral's slots may be reduces'", (("corral.reduce_share", "0.5"),), False),
+    ("a shuffle counts once a wave", (("corral.shuffle_in_waves", "true"),), False),
+)
 
 
-#: {case: settings}; those of ``shuffle`` are Yarn-CS's, too.
-_SETTINGS: dict[str, TextPairs] = {
-    "as it is": (),
-    "reduces start after all maps": (("shuffle.slowstart", "1"),),
-    "idle slots of other racks are used": (("corral.work_conserving", "true"),),
-    "half of Corral's slots may be reduces'": (("corral.reduce_share", "0.5"),),
-    "a shuffle counts once a wave": (("corral.shuffle_in_waves", "true"),),
-}
-#: {case: options of the workload}
-_JOBS = {
-    "output written three times": ("output_replication=3",),
-    "W1's jobs of up to 10,000 tasks": ("largest=10000",),
-}
-_SLOWER, _FASTER = 10e6, 40e6  #: a slot's rate, bytes/s
-_EXACT_JOBS = 6
-
-
-def choices(quick: bool) -> Figure:
+def _choices(quick: bool, w1: _MapReduce, w2: _MapReduce, w3: _MapReduce) -> Iterator[list[Line]]:
     """W1's batch with one choice changed; if not quick W1 online, and W2's and W3's batch, too."""
-    batch, online = W1.setup(quick, BATCH), W1.setup(quick, W1.online)
-    lines: list[Line] = []
-    for case, settings in _SETTINGS.items():
-        both = case in ("as it is", "reduces start after all maps")
-        lines += _makespan(f"W1: {case}", _set(batch, settings, both))
-        if quick:
-            continue
-        lines += _times(f"W1: {case}", _set(online, settings, both))
-        for each in (W2, W3):
-            name = f"{each.name.upper()}: {case}"
-            lines += _makespan(name, _set(each.setup(quick, BATCH), settings, both))
-    for case, options in _JOBS.items():
-        lines += _makespan(case, _same(W1.setup(quick, BATCH, *options)))
-    for rate in (_SLOWER, _FASTER):
-        case, on = f"slots of {rate / 1e6:.0f} MB/s", replace(W1.testbed(quick), rate=rate)
-        jobs = f"jobs={W1.jobs}"
-        lines += _makespan(case, _same(setup(W1.name, on, jobs, BATCH)))
+    for case, settings, both in _SETTINGS:
+        runs = [("W1", MAKESPAN, w1.batch())]
         if not quick:
-            lines += _times(case, _same(setup(W1.name, on, jobs, W1.online)))
+            runs += [("W1", JCT_MEAN, w1.online())]
+            runs += [(each.name.upper(), MAKESPAN, each.batch()) for each in (w2, w3)]
+        for name, measure, jobs in runs:
+            own = jobs.with_settings(settings)
+            yield _gain(f"{name}: {case}", measure, own if both else jobs, own)
+    yield _gain("output written three times", MAKESPAN, w1.batch("output_replication=3"))
+    yield _gain("W1's jobs of up to 10,000 tasks", MAKESPAN, w1.batch(_LARGEST))
+    for rate in (10e6, 40e6):
+        case, on = f"slots of {rate / 1e6:.0f} MB/s", replace(w1.testbed, rate=rate)
+        yield _gain(case, MAKESPAN, replace(w1.batch(), network=on.network()))
+        if not quick:
+            yield _gain(case, JCT_MEAN, replace(w1.online(), network=on.network()))
     if not quick:
-        lines += _times("W1 over 60 min", _same(W1.setup(quick, "window=3600s")))
-    return Figure(
-        title="one choice at a time",
-        where="section 6.2",
-        lines=tuple(lines),
-        scaled=smaller(quick, *((W1,) if quick else (W1, W2, W3)), online=not quick),
-        base=AGAINST,
-    )
+        yield _gain("W1 over 60 min", JCT_MEAN, replace(w1, window_s=3600.0).online())
 
 
-def coarsening(quick: bool) -> Figure:
+def _coarsening(quick: bool, w1: _MapReduce) -> Iterator[list[Line]]:
     """What merging tasks changes; down to every task and flow of few jobs if not quick."""
-    lines: list[Line] = []
     for grain in (48, 24) if quick else (48, 24, 12):
-        on = W1.testbed(quick, grain)
-        jobs = setup(W1.name, on, f"jobs={W1.jobs}", BATCH)
-        lines += _makespan(f"{W1.jobs} jobs, {grain} tasks in 1", _same(jobs))
+        jobs = replace(w1, grain=grain).batch()
+        yield _gain(f"{w1.jobs} jobs, {grain} tasks in 1", MAKESPAN, jobs)
     for grain in () if quick else (48, 24, 12, 6, 1):
-        on = Coarser(topology="corral-7x30", tasks=grain, machines=6 if grain > 1 else 1)
-        jobs = setup(W1.name, on, f"jobs={_EXACT_JOBS}", BATCH)
-        lines += _makespan(f"{_EXACT_JOBS} jobs, {grain} tasks in 1", _same(jobs))
-    return Figure(
-        title="tasks merged, W1",
-        where="section 6.2.1",
-        lines=tuple(lines),
-        scaled=("100 jobs of W1, or 6 of them, in a batch",),
-        base=AGAINST,
-    )
-
-
-_Pair = tuple[Setup, Setup]  #: Yarn-CS's, and Corral's
-
-
-def _same(jobs: Setup) -> _Pair:
-    return jobs, jobs
-
-
-def _set(jobs: Setup, settings: TextPairs, both: bool) -> _Pair:
-    own = jobs.with_settings(settings)
-    return (own, own) if both else (jobs, own)
-
-
-def _makespan(case: str, pair: _Pair) -> tuple[Line, ...]:
-    base, own = pair
-    return against(BASE, CORRAL, (MAKESPAN,), case=case, jobs=base, own=own)
-
-
-def _times(case: str, pair: _Pair) -> tuple[Line, ...]:
-    base, own = pair
-    return against(BASE, CORRAL, (JCT_MEAN,), case=case, jobs=base, own=own)
-
-
-# Corral's experiments: Fig. 6 to 14, and what the paper leaves open.
-#
-# Source: Jalaparti et al., Network-Aware Scheduling for Data-Parallel Jobs: Plan When You Can,
-# SIGCOMM 2015, section 6.  Yarn-CS is ``capacity``.
-#
-# Not here: how Corral works (``resourcemanager.schedulers.corral``).  Open ``setups`` first.
+        on = replace(_testbed(grain), machines=6 if grain > 1 else 1)
+        yield _gain(
+            f"6 jobs, {grain} tasks in 1", MAKESPAN, _setup("w1", on, "jobs=6", "arrivals=batch")
+        )
 
 
 PAPER = Paper(
     title="Corral (Jalaparti et al., SIGCOMM 2015)",
-    figures={
-        "fig6": figure_6,
-        "fig7": figure_7,
-        "fig8": figure_8,
-        "fig9": figure_9,
-        "fig10": figure_10,
-        "fig11": figure_11,
-        "fig12": figure_12,
-        "fig13": figure_13,
-        "fig14": figure_14,
-        "choices": choices,
-        "coarsening": coarsening,
-    },
+    figures=_figures,
     seeds=7,
     quick_seeds=7,
     fewer_quick_seeds={

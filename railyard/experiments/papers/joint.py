@@ -15,10 +15,8 @@ the other readings of the edges, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from railyard.cluster.units import format_duration
-from railyard.experiments.figures import Figure, Line, Paper, Published, Setup, reported
+from railyard.experiments.figures import Figure, Line, Paper, Setup, figure, lines
 from railyard.experiments.measures import (
     AGGREGATION_USED,
     COMPUTING,
@@ -29,15 +27,16 @@ from railyard.experiments.measures import (
     job_time_s,
     plain,
 )
-from railyard.jobs.workloads.joint import Edges
+from railyard.runs.figures import TIME
 from railyard.terminal.options import TextPairs
 
-_JOINT = "joint + afap"
-_METHODS = (_JOINT, "delay + maxmin", "heft + maxmin", "delay + sjf", "heft + sjf")
-_MEAN = plain("JCT mean", "s", job_time_s("mean"), format_duration)
+_METHODS = ("joint + afap", "delay + maxmin", "heft + maxmin", "delay + sjf", "heft + sjf")
+_MEAN = plain("JCT mean", job_time_s("mean"), TIME)
+_PARTS = tuple(
+    plain(f"JCT {part}", job_time_s(part), TIME) for part in ("p25", "p50", "p75", "p90", "p99")
+)
 #: How near their limits servers and switches are, beside each figure.
 _USED = (SLOTS_USED, ROOT_USED, AGGREGATION_USED)
-_PARTS = ("p25", "p50", "p75", "p90", "p99")
 #: Gbps of the switches, section V-A.
 _SWITCHES = {"tor": 3.0, "aggregation": 2.0, "root": 2.0}
 
@@ -72,10 +71,11 @@ _TABLE_5: _Table = {
 }
 
 
-def _jobs(quick: bool, gap_s: float = 15, network: TextPairs = (), edges: Edges = "trace") -> Setup:
-    count = 30 if quick else 200
+def _jobs(
+    quick: bool, *, gap_s: float = 15, network: TextPairs = (), edges: str = "trace"
+) -> Setup:
     return Setup(
-        workload=f"joint,jobs={count},gap={gap_s:g}s,edges={edges}",
+        workload=f"joint,jobs={30 if quick else 200},gap={gap_s:g}s,edges={edges}",
         topology="joint-16x6",
         scheduler="joint",
         network=network,
@@ -83,127 +83,112 @@ def _jobs(quick: bool, gap_s: float = 15, network: TextPairs = (), edges: Edges 
     )
 
 
-def _words(quick: bool) -> tuple[str, ...]:
-    fewer = ("30 jobs instead of 200",) if quick else ()
-    return (*fewer, "sizes of jobs are chosen, as the sampled trace is not public: see the code")
-
-
-def _lines(
-    jobs: Setup, case: str, measures: Sequence[Measure], published: Sequence[float] = ()
+def _methods(
+    case: str, jobs: Setup, means_s: Sequence[float], beside: Sequence[Measure] = _USED
 ) -> list[Line]:
-    """Each method's measures; ``published``: each method's mean."""
-    known: dict[tuple[str, str], Published] = {
-        (method, _MEAN.title): reported(mean_s)
-        for method, mean_s in zip(_METHODS, published, strict=False)
-    }
-    return [
-        Line(
-            case=case,
-            subject=method,
-            measure=measure,
-            own=jobs.under(method),
-            base=None,
-            published=known.get((method, measure.title)),
-        )
-        for method in _METHODS
-        for measure in measures
-    ]
+    """Each method's mean beside the paper's, and other measures."""
+    means = zip(_METHODS, means_s, strict=True)
+    measured = {name: {_MEAN: mean_s, **dict.fromkeys(beside)} for name, mean_s in means}
+    return lines(case, jobs, measured)
 
 
-def figure_9(quick: bool) -> Figure:
-    """Completion times of jobs: the mean, and percentiles in place of the CDF."""
-    parts = [plain(f"JCT {part}", "s", job_time_s(part), format_duration) for part in _PARTS]
-    return Figure(
-        title="job completion time",
-        where="Fig. 9, section V-B",
-        lines=tuple(_lines(_jobs(quick), "", (_MEAN, *parts, *_USED), _TABLE_4[1])),
-        scaled=_words(quick),
-    )
+def _switches(factor: float) -> TextPairs:
+    if factor == 1:
+        return ()
+    return tuple((f"tree.{key}", f"{gbps * factor:g}Gbps") for key, gbps in _SWITCHES.items())
 
 
-def figure_10(quick: bool) -> Figure:
-    """How busy servers and switches are."""
-    return Figure(
-        title="use of servers and switches",
-        where="Fig. 10, section V-B",
-        lines=tuple(_lines(_jobs(quick), "", (*_USED, COMPUTING, LINKS_USED))),
-        scaled=_words(quick),
-    )
-
-
-def table_3(quick: bool) -> Figure:
-    """The gap between two jobs."""
-    chosen = (9, 15, 30) if quick else tuple(_TABLE_3)
-    lines = [
-        line
-        for gap_s in chosen
-        for line in _lines(
-            _jobs(quick, gap_s), f"{gap_s} s apart", (_MEAN, *_USED), _TABLE_3[gap_s]
-        )
-    ]
-    return _of_table("gap between jobs", "Table 3, section V-B.1", lines, quick)
-
-
-def table_4(quick: bool, edges: Edges = "trace") -> Figure:
-    """The switches' capacities, by one reading of the edges."""
-    few = (0.5, 1.0, 3.5) if edges == "trace" else (1.0, 3.5)
-    chosen = few if quick else tuple(_TABLE_4)
-    lines: list[Line] = []
-    for factor in chosen:
-        network = tuple(
-            (f"tree.{key}", f"{gbps * factor:g}Gbps") for key, gbps in _SWITCHES.items()
-        )
-        jobs = _jobs(quick, network=network if factor != 1 else (), edges=edges)
-        lines += _lines(jobs, f"x {factor:g}", (_MEAN, *_USED), _TABLE_4[factor])
-    title = f"capacity of the switches, edges={edges}"
-    return _of_table(title, "Table 4, section V-B.2", lines, quick)
-
-
-def table_5(quick: bool) -> Figure:
-    """The number of servers."""
-    chosen = (48, 96, 288) if quick else tuple(_TABLE_5)
-    lines: list[Line] = []
-    for servers in chosen:
-        network = (("racks.nodes", f"{servers // 16}"),) if servers != 96 else ()
-        jobs = _jobs(quick, network=network)
-        lines += _lines(jobs, f"{servers} servers", (_MEAN, *_USED), _TABLE_5[servers])
-    return _of_table("number of servers", "Table 5, section V-B.3", lines, quick)
-
-
-def parts(quick: bool) -> Figure:
-    """What the parts are worth, and what the paper leaves open."""
-    names = (_JOINT, "joint:no-virtual", "joint:no-aeap", "joint + maxmin", "joint + sjf")
+def _figures(quick: bool) -> dict[str, Figure]:
+    fewer = ("30 jobs instead of 200",) if quick else ()
+    scaled = (*fewer, "sizes of jobs are chosen, as the sampled trace is not public: see the code")
     jobs = _jobs(quick)
-    setups = [(name, jobs.under(name)) for name in names]
-    before = (("heft.prefetch", "true"),)
-    for flows in ("maxmin", "sjf"):
-        name = f"heft + {flows}"
-        setups.append((f"{name}, prefetch", jobs.with_settings(before).under(name)))
-    early = (("shuffle.slowstart", "0.05"),)
-    setups.append(
-        ("delay + sjf, reduces as in Hadoop", jobs.with_settings(early).under("delay + sjf"))
-    )
-    lines = [
-        Line(case="", subject=name, measure=_MEAN, own=setup, base=None) for name, setup in setups
-    ]
-    return _of_table("parts, and what is left open", "not in the paper", lines, quick)
+
+    def table_4(edges: str, few: Sequence[float]) -> Figure:
+        """The switches' capacities, by one reading of the edges."""
+        return figure(
+            f"capacity of the switches, edges={edges}",
+            "Table 4, section V-B.2",
+            [
+                _methods(
+                    f"x {factor:g}",
+                    _jobs(quick, network=_switches(factor), edges=edges),
+                    _TABLE_4[factor],
+                )
+                for factor in (few if quick else _TABLE_4)
+            ],
+            scaled,
+        )
+
+    return {
+        "fig9": figure(  # percentiles in place of the CDF
+            "job completion time",
+            "Fig. 9, section V-B",
+            [_methods("", jobs, _TABLE_4[1], (*_PARTS, *_USED))],
+            scaled,
+        ),
+        "fig10": figure(
+            "use of servers and switches",
+            "Fig. 10, section V-B",
+            [lines("", jobs, dict.fromkeys(_METHODS, (*_USED, COMPUTING, LINKS_USED)))],
+            scaled,
+        ),
+        "table3": figure(
+            "gap between jobs",
+            "Table 3, section V-B.1",
+            [
+                _methods(f"{gap_s} s apart", _jobs(quick, gap_s=gap_s), _TABLE_3[gap_s])
+                for gap_s in ((9, 15, 30) if quick else _TABLE_3)
+            ],
+            scaled,
+        ),
+        "table4": table_4("trace", (0.5, 1, 3.5)),
+        "table4-jobs": table_4("jobs", (1, 3.5)),
+        "table4-all": table_4("all", (1, 3.5)),
+        "table5": figure(
+            "number of servers",
+            "Table 5, section V-B.3",
+            [
+                _methods(
+                    f"{servers} servers",
+                    _jobs(
+                        quick,
+                        network=() if servers == 96 else (("racks.nodes", f"{servers // 16:g}"),),
+                    ),
+                    _TABLE_5[servers],
+                )
+                for servers in ((48, 96, 288) if quick else _TABLE_5)
+            ],
+            scaled,
+        ),
+        "parts": figure(
+            "parts, and what is left open",
+            "not in the paper",
+            [
+                lines(
+                    "",
+                    jobs,
+                    dict.fromkeys(
+                        (
+                            *("joint + afap", "joint:no-virtual", "joint:no-aeap"),
+                            *("joint + maxmin", "joint + sjf"),
+                        ),
+                        (_MEAN,),
+                    ),
+                ),
+                lines(
+                    "",
+                    jobs.with_settings((("heft.prefetch", "true"),)),
+                    {"heft + maxmin, prefetch": (_MEAN,), "heft + sjf, prefetch": (_MEAN,)},
+                ),
+                lines(
+                    "",
+                    jobs.with_settings((("shuffle.slowstart", "0.05"),)),
+                    {"delay + sjf, reduces as in Hadoop": (_MEAN,)},
+                ),
+            ],
+            scaled,
+        ),
+    }
 
 
-def _of_table(title: str, where: str, lines: Sequence[Line], quick: bool) -> Figure:
-    return Figure(title=title, where=where, lines=tuple(lines), scaled=_words(quick))
-
-
-PAPER = Paper(
-    title="Joint (Yang et al., IEEE Access 2018)",
-    figures={
-        "fig9": figure_9,
-        "fig10": figure_10,
-        "table3": table_3,
-        "table4": table_4,
-        "table4-jobs": partial(table_4, edges="jobs"),
-        "table4-all": partial(table_4, edges="all"),
-        "table5": table_5,
-        "parts": parts,
-    },
-    quick_seeds=1,
-)
+PAPER = Paper(title="Joint (Yang et al., IEEE Access 2018)", figures=_figures, quick_seeds=1)

@@ -1,0 +1,275 @@
+"""The papers' experiments: what is run, what it is held against, and one run of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from railyard.cluster.topology import load_topology
+from railyard.experiments.figures import Figure, Setup, lines
+from railyard.experiments.measures import JCT_MEAN, SLOWDOWN, SLOWED_DOWN
+from railyard.experiments.papers import paper
+from railyard.experiments.papers.co_scheduler import (
+    circuits_used,
+    core_used,
+    exact,
+    share_on_circuits,
+)
+from railyard.experiments.reproduction import carry_out, values
+from railyard.runs.workloads import simulators_workload
+
+CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
+SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
+JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")
+
+# Co-scheduler ------------------------------------------------------------------------------------
+_TIMES = {"makespan", "JCT mean", "CCT mean"}
+_EXACT = ("fig5a", "fig5b", "fig6", "load", "printed")
+
+
+@pytest.fixture
+def _trace(tmp_path, monkeypatch):
+    """1,040 jobs in place of the public trace, 1,000 of them shuffle, most of these a few bytes."""
+    lines = [
+        f"job{at}\t{at}\t1\t{10**9}\t{0 if at < 40 else 10**6 if at < 1030 else at * 10**7}\t9"
+        for at in range(1040)
+    ]
+    file = tmp_path / "swim" / "FB-2009_samples_24_times_1hr_0.tsv"
+    file.parent.mkdir()
+    file.write_text("\n".join(lines))
+    monkeypatch.setenv("RAILYARD_TRACES", str(tmp_path))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_number_of_co_schedulers_paper_is_in_some_figure(quick):
+    figures = CO_SCHEDULER.figures(quick)
+    exact = {
+        name: {
+            line.published.least
+            for line in figure.lines
+            if line.published and line.published.least == line.published.most != 0
+        }
+        for name, figure in figures.items()
+    }
+    assert exact["fig5a"] == {43, 44, 56, 61, 63, 79}
+    assert exact["fig5b"] == {2.2, 33.0, 95.2}
+    assert exact["fig7"] == {16, 21, 25}
+    assert exact["fig10"] == {18, 21, 43, 51}
+    assert {line.measure.title for line in figures["fig5a"].lines} == _TIMES
+
+
+def test_the_main_table_is_of_every_task_and_flow_and_others_say_that_they_are_not():
+    quick = CO_SCHEDULER.figures(True)
+    for name, figure in CO_SCHEDULER.figures(False).items():
+        coarse = {bool(setup.coarse) for setup in figure.setups()}
+        assert coarse == {name not in _EXACT} or name == "coarsening", name
+        says = any("tasks are one" in words for words in figure.scaled)
+        assert says == (name not in _EXACT and name != "coarsening"), name
+        assert {setup.coarse for setup in quick[name].setups()} == {
+            setup.coarse for setup in figure.setups()
+        }
+
+
+def test_all_go_with_sunflow_on_the_papers_topology():
+    for figure in CO_SCHEDULER.figures(False).values():
+        for setup in figure.setups():
+            assert setup.topology == "co-scheduler-60x10"
+            assert setup.flow_scheduler == "sunflow"
+
+
+def test_the_share_on_circuits_is_of_what_shuffles_send_between_racks():
+    rows = [{"cross_rack_shuffle_bytes": 300}, {"cross_rack_shuffle_bytes": 100}]
+    run = {"jobs": rows, "bytes": {"ocs": 100, "cross_rack": 4000}}
+    assert share_on_circuits(run) == 25.0
+    nothing = {"jobs": [{"cross_rack_shuffle_bytes": 0}], "bytes": {"ocs": 0}}
+    assert share_on_circuits(nothing) is None
+
+
+def test_the_use_of_the_core_is_of_60_links_and_that_of_circuits_of_60_ports():
+    topology = "co-scheduler-60x10"
+    run = {"topology": topology, "makespan_s": 100.0, "bytes": {"eps": 750e9, "ocs": 7500e9}}
+    assert core_used(run) == pytest.approx(10.0)
+    assert circuits_used(run) == pytest.approx(10.0)
+    assert core_used(run | {"topology": f"{topology},racks.count=15"}) == pytest.approx(40.0)
+
+
+@pytest.mark.usefixtures("_trace")
+def test_as_printed_jobs_that_do_not_shuffle_come_too_within_90_minutes():
+    topology = load_topology("co-scheduler-60x10")
+    [printed] = {setup.workload for setup in CO_SCHEDULER.figures(False)["printed"].setups()}
+    made = simulators_workload(printed, topology, 1)
+    assert any(job.shuffle_bytes == 0 for job in made.jobs)
+    assert 5000 < made.jobs[-1].submit_s <= 5400
+    reading = simulators_workload(exact(False).workload, topology, 1)
+    assert all(job.shuffle_bytes and job.submit_s == 0 for job in reading.jobs)
+
+
+@pytest.mark.usefixtures("_trace")
+def test_co_schedulers_shuffles_go_by_circuits():
+    setups = CO_SCHEDULER.figures(False)["wavelengths"].setups()
+    [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
+    few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=8")
+    [summary] = carry_out([few], [1])[few]
+    assert len(summary["jobs"]) == 8
+    share = share_on_circuits(summary)
+    assert share is not None
+    assert 90 < share <= 100
+
+
+# Joint -------------------------------------------------------------------------------------------
+def test_joints_rivals_run_the_same_jobs_and_have_their_published_means():
+    figure = JOINT.figures(False)["table4"]
+    lines = [line for line in figure.lines if line.published is not None]
+    assert len(lines) == 7 * 5
+    assert all(line.measure.title == JCT_MEAN.title for line in lines)
+    of_joint = [line.published.least for line in lines if line.subject == "joint + afap"]
+    assert of_joint == [74, 48, 40, 34, 29, 25, 20]
+    tripled = next(line for line in lines if line.case == "x 3")
+    assert dict(tripled.own.network) == {
+        "tree.tor": "9Gbps",
+        "tree.aggregation": "6Gbps",
+        "tree.root": "6Gbps",
+    }
+
+
+def test_table_4_is_there_by_each_reading_of_the_edges():
+    read = {}
+    for name in ("table4", "table4-jobs", "table4-all"):
+        figure = JOINT.figures(True)[name]
+        [workload] = {setup.workload for setup in figure.setups()}
+        read[name] = workload.rpartition("=")[2]
+        used = {line.measure.title for line in figure.lines if line.published is None}
+        assert used == {"slots used", "root used", "aggregation used"}
+    assert read == {"table4": "trace", "table4-jobs": "jobs", "table4-all": "all"}
+
+
+def test_runs_of_the_paper_s_own_set_up_are_shared_by_figures():
+    setups = [set(JOINT.figures(False)[name].setups()) for name in ("fig9", "fig10")]
+    assert setups[0] == setups[1]
+    for name in ("table3", "table4", "table5"):
+        assert setups[0] <= set(JOINT.figures(False)[name].setups())
+
+
+def test_heft_fetches_both_ways_and_delay_starts_reduces_both_ways():
+    lines = JOINT.figures(True)["parts"].lines
+    options = {line.subject: dict(line.own.scheduler_options) for line in lines}
+    assert options["heft + sjf, prefetch"]["heft.prefetch"] == "true"
+    assert options["joint:no-aeap"] == {"shuffle.slowstart": "1"}, "as all: delay reads it"
+    assert options["delay + sjf, reduces as in Hadoop"] == {"shuffle.slowstart": "0.05"}
+
+
+# Shadow ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_number_of_shadows_paper_is_in_some_figure(quick):
+    published = {
+        name: {line.published.most for line in figure.lines if line.published}
+        for name, figure in SHADOW.figures(quick).items()
+    }
+    assert {26, 16.8} <= published["fig10"]
+    assert {24, 36} <= published["fig11"]
+    assert published["fig12"] == {16.4}
+    assert 10 in published["fig14"]
+    assert 7 in published["fig15"]
+    assert {15, 100, 18.9} <= published["fig16"]
+    assert published["fig17"] == {13, 100}
+    assert {49.8, 36.6} <= published["fig20"]
+    assert published["fig23"] == {2.01, 1.01, 45, 18}
+
+
+def test_shadows_rivals_run_the_same_jobs_with_the_same_settings():
+    for figure in SHADOW.figures(True).values():
+        for line in figure.lines:
+            if line.base is not None:
+                assert line.base.workload == line.own.workload
+                assert line.base.scheduler_options == line.own.scheduler_options
+                assert line.base.network == line.own.network
+
+
+def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
+    (line,) = [
+        each
+        for each in SHADOW.figures(True)["fig11"].lines
+        if each.measure.title.startswith("more jobs")
+    ]
+    own = {"jobs": [{"finished_s": at_s} for at_s in (1, 10, 20, 30, 35)]}
+    base = {"jobs": [{"finished_s": at_s} for at_s in (9, 10, 30, 40, 50)]}
+    assert line.measure.of(own, base) == pytest.approx(66.7, abs=0.1)  # at 35 s, 5 of 3
+
+
+def test_what_heartbeats_skew_shadow_makes_even_and_is_faster():
+    figure = SHADOW.figures(True)["fig23"]
+    lines = tuple(line for line in figure.lines if line.measure.title != "shuffle time")
+    found = carry_out([run for line in lines for run in (line.own, line.base) if run], [2])
+    before, after, less_time, less_skew = values(replace(figure, lines=lines), found)
+    assert before.own > 1.5
+    assert after.own < 1.05
+    assert less_time.ours.mean > 5
+    assert less_skew.ours.mean > 30
+
+
+# Tetrium -----------------------------------------------------------------------------------------
+def _run(**times_s):
+    return {"jobs": [{"name": name, "jct_s": time_s} for name, time_s in times_s.items()]}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_number_of_tetriums_paper_is_in_some_figure(quick):
+    published = {
+        name: {line.published.most for line in figure.lines if line.published}
+        for name, figure in TETRIUM.figures(quick).items()
+    }
+    assert published["fig5"] == {78, 55}
+    assert published["fig6"] == {45, 16}
+    assert {42, 26, 50, 35, 33, 47, 0} <= published["fig8"]
+    assert published["fig9"] == {42, 38, 32, 29}
+    assert published["reverse"] == {42, 45}
+    assert {53, 40, 42, 25, 36, 38, 0} <= published["fig10"]
+    assert {22, 37, 39, 16, 26, 34, 6, 18, 24} <= published["fig11"]
+
+
+def test_tetriums_figures_have_both_loads_and_say_how_busy_sites_are():
+    for name in ("fig5", "fig8"):
+        lines = TETRIUM.figures(True)[name].lines
+        cases = {line.case for line in lines if line.measure.title == "slots used"}
+        assert {case.rpartition(", ")[2] for case in cases} == {"as read", "waves"}
+
+
+def test_a_slowdown_is_of_times_alone():
+    alone = replace(JOBS, workload="tetrium-bigdata,jobs=2,gap=9h")
+    compared = lines("x", JOBS, {"delay": (SLOWDOWN,)}, base="fair", alone=alone)
+    figure = Figure(title="", where="", lines=tuple(compared))
+    assert set(figure.setups()) == {JOBS.under("fair"), JOBS.under("delay"), alone}
+    found = {
+        alone: [_run(a=10.0, b=20.0)],
+        JOBS.under("fair"): [_run(a=40.0, b=40.0)],  # 4 and 2 times as long
+        JOBS.under("delay"): [_run(a=20.0, b=20.0)],  # 2 times and once
+    }
+    [value] = values(figure, found)
+    assert (value.own, value.base, value.ours.mean) == (1.5, 3.0, 50.0)
+
+
+def test_jobs_that_take_longer_than_under_the_baseline():
+    assert SLOWED_DOWN.of(_run(a=1.0, b=5.0), _run(a=2.0, b=4.0)) == 50.0
+
+
+def test_skewed_sites_have_as_much_in_all_and_five_lose_some():
+    total = load_topology("tetrium-50").slots
+    figures = TETRIUM.figures(True)
+    [even, *_, skewed] = [
+        sum(int(value) for key, value in line.own.network if key.endswith("slots"))
+        for line in figures["fig12"].lines
+        if line.case.startswith("(e) slots")
+    ]
+    assert even == 50 * round(total / 500 / 50)
+    assert even <= skewed < even + 50, "each has at least one"
+    [faults] = {line.own.faults for line in figures["fig11"].lines if "-30 %" in line.case}
+    assert faults.count("slots:") == 5
+    assert faults.count("*0.7@80s") == 15
+
+
+def test_tetrium_runs_as_a_figure_has_it():
+    [line, *_] = TETRIUM.figures(True)["fig5"].lines
+    setup = replace(line.own, workload="tetrium-bigdata,jobs=2,sites=8")
+    [summary] = carry_out([setup], [1])[setup]
+    assert [job["ok"] for job in summary["jobs"]] == [True, True]
