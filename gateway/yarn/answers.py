@@ -181,11 +181,15 @@ def listed(name: str, each: str, entries: Iterable[Row]) -> Row:
     return {name: {each: found} if found else None}
 
 
-def only(rows: Iterable[Row], name: str, wanted: str, why: str) -> Row:
-    """The row whose field is what is wanted; ``RemoteError`` if there is none: ``why``."""
+def only(name: str, request: web.Request, rows: Iterable[Row], key: str, why: str) -> Row:
+    """{name: the row that a part of the address of this name stands for}, by a field of the rows.
+
+    ``RemoteError`` if there is none: ``why``.
+    """
+    wanted = request.match_info[name]
     for row in rows:
-        if row[name] == wanted:
-            return row
+        if row[key] == wanted:
+            return {name: row}
     raise not_found(why.format(wanted[:80]))
 
 
