@@ -40,8 +40,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32
-#: While requests come, and once after, it is looked so often what can be given back.  A client that
-#: was not needed for so long is closed, but for these few.
+#: So often, while requests come and once after, idle clients are closed and freed memory returned.
+#: A client that was not needed for so long is idle; these few stay.
 _IDLE_S = 10.0
 _KEPT = 2
 #: Memory is given back as well when so many bytes of files have passed: blocks and windows of
@@ -230,7 +230,7 @@ class Upload:
             self._end = error
         finally:
             if self._end is None:
-                self._end = ConnectionAbortedError("the request was given up")
+                self._end = ConnectionAbortedError("the request was cancelled")
             self._wake()
 
     async def _whole_pieces(self) -> AsyncIterator[memoryview]:
@@ -294,7 +294,7 @@ async def own_socket(request: web.Request) -> AsyncIterator[socket.socket]:
     """
     transport = request.transport
     if transport is None or transport.is_closing():
-        raise ConnectionResetError("the client has gone")
+        raise ConnectionResetError("the client has disconnected")
     await _sent(request, transport)
     connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
     try:
@@ -320,7 +320,7 @@ async def _sent(request: web.Request, transport: asyncio.Transport) -> None:
 def pour(pieces: Iterator[memoryview], connection: socket.socket) -> int:
     """Send all pieces, as fast as the client takes them; runs in a thread.  Returns their bytes.
 
-    Raises ``ConnectionError`` if the client has gone, or takes nothing for too long.
+    Raises ``ConnectionError`` if the client has disconnected, or takes nothing for too long.
     """
     room = select.poll()
     room.register(connection, select.POLLOUT)
