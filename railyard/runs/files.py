@@ -65,7 +65,7 @@ def copy_in(
     if local == STANDARD_STREAM:
         return write(_pieces(sys.stdin.buffer, "standard input"))
     try:
-        file = open(local, "rb")
+        file = open(local, "rb")  # noqa: SIM115 - errors of opening and of reading are handled apart
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{local}: cannot be read: {why}") from None

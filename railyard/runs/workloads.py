@@ -65,7 +65,7 @@ def _require_survivable(plan: Callable[[], object], names: str) -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):  # the run that counts prints the same
             os.dup2(nothing, descriptor)
-        sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)
+        sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         try:
             plan()
         finally:
