@@ -71,7 +71,21 @@ class Server:
         viewers = Viewers(RunHistory(head))
         self._live = Live(folder, config, viewers, self._loop)
         nodes = NodeAddresses(config.topology, listening)
-        app = application(self._stores, viewers, folder, config, access, nodes)
+        others = CrossOrigin(config.http_origins)
+        app = web.Application(middlewares=[guard(access, PAGES, others)])
+        app.on_response_prepare.extend((_sign, others.sign))
+        stores, streaming = self._stores, StreamingRest(self._stores, folder, config)
+        for part in (
+            WebHdfs(stores, folder, config, access.tokens),
+            Administration(stores, folder),
+            streaming,
+            Submission(stores, folder, streaming),
+            ResourceManagerRest(stores, folder, nodes.of_nodes),
+            NodeRest(stores, folder, nodes),
+            HistoryRest(stores, folder, config.topology.scale, nodes.of_nodes),
+            Page(viewers, folder.path / "attempts"),
+        ):
+            part.add_to(app)
         self._runner = web.AppRunner(app)
         answering = answer(self._runner, [listening, *nodes.sockets])
         self._listening = self._loop.run_until_complete(answering)
@@ -91,30 +105,6 @@ class Server:
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.close()
         self._stores.close()
-
-
-def application(
-    stores: Stores,
-    viewers: Viewers,
-    folder: RunFolder,
-    config: ClusterConfig,
-    access: Access,
-    nodes: NodeAddresses,
-) -> web.Application:
-    """All that the gateway answers."""
-    others = CrossOrigin(config.http_origins)
-    app = web.Application(middlewares=[guard(access, PAGES, others)])
-    app.on_response_prepare.extend((_sign, others.sign))
-    WebHdfs(stores, folder, config, access.tokens).add_to(app)
-    Administration(stores, folder).add_to(app)
-    streaming = StreamingRest(stores, folder, config)
-    streaming.add_to(app)
-    Submission(stores, folder, streaming).add_to(app)
-    ResourceManagerRest(stores, folder, nodes.of_nodes).add_to(app)
-    NodeRest(stores, folder, nodes).add_to(app)
-    HistoryRest(stores, folder, config.topology.scale, nodes.of_nodes).add_to(app)
-    Page(viewers, folder.path / "attempts").add_to(app)
-    return app
 
 
 async def _sign(_: web.Request, response: web.StreamResponse) -> None:

@@ -40,8 +40,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 #: Requests that use the block store at once; others wait for their turn.
 STORES_MAX = 32
-#: While requests come, and once after, it is looked so often what can be given back.  A client that
-#: was not needed for so long is closed, but for these few.
+#: So often, while requests come and once after, idle clients are closed and freed memory returned.
+#: A client that was not needed for so long is idle; these few stay.
 _IDLE_S = 10.0
 _KEPT = 2
 #: Memory is given back as well when so many bytes of files have passed: blocks and windows of
@@ -211,27 +211,25 @@ class Upload:
         self._reactor = reactor
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(_PIECES_MAX)
-        self._pieces: deque[memoryview] = deque()
-        self._end: Exception | None = None  #: ``StopIteration``, or why there is no more
+        #: pieces, and at the end None, or why there is no more
+        self._pieces: deque[memoryview | Exception | None] = deque()
         self._lock = threading.Lock()  #: against a wake-up when the thread has left
         self._event: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     # In the event loop -----------------------------------------------------------------------
     async def feed(self) -> None:
         """Read the body to its end."""
+        end: Exception | None = ConnectionAbortedError("the request was cancelled")
         try:
             async for piece in self._whole_pieces():
                 await self._room.acquire()
-                self._pieces.append(piece)
                 self.handed_bytes += len(piece)
-                self._wake()
-            self._end = StopIteration()
+                self._hand_over(piece)
+            end = None
         except Exception as error:
-            self._end = error
+            end = error
         finally:
-            if self._end is None:
-                self._end = ConnectionAbortedError("the request was given up")
-            self._wake()
+            self._hand_over(end)
 
     async def _whole_pieces(self) -> AsyncIterator[memoryview]:
         """The body in pieces of one size; the last is shorter."""
@@ -265,21 +263,21 @@ class Upload:
 
     def _taken(self) -> Iterator[memoryview]:
         while True:
-            self._reactor.run_until(lambda: bool(self._pieces) or self._end is not None)
-            if self._pieces:
-                piece = self._pieces.popleft()
-                self._loop.call_soon_threadsafe(self._room.release)
-                yield piece
-            elif isinstance(self._end, StopIteration):
+            self._reactor.run_until(lambda: bool(self._pieces))
+            piece = self._pieces.popleft()
+            if piece is None:
                 return
-            elif self._end is not None:
-                raise self._end
+            if isinstance(piece, Exception):
+                raise piece
+            self._loop.call_soon_threadsafe(self._room.release)
+            yield piece
 
     def _woken(self) -> None:
         assert self._event is not None
         os.eventfd_read(self._event)
 
-    def _wake(self) -> None:
+    def _hand_over(self, piece: memoryview | Exception | None) -> None:
+        self._pieces.append(piece)
         with self._lock:
             if self._event is not None:
                 os.eventfd_write(self._event, 1)
@@ -294,7 +292,7 @@ async def own_socket(request: web.Request) -> AsyncIterator[socket.socket]:
     """
     transport = request.transport
     if transport is None or transport.is_closing():
-        raise ConnectionResetError("the client has gone")
+        raise ConnectionResetError("the client has disconnected")
     await _sent(request, transport)
     connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
     try:
@@ -320,7 +318,7 @@ async def _sent(request: web.Request, transport: asyncio.Transport) -> None:
 def pour(pieces: Iterator[memoryview], connection: socket.socket) -> int:
     """Send all pieces, as fast as the client takes them; runs in a thread.  Returns their bytes.
 
-    Raises ``ConnectionError`` if the client has gone, or takes nothing for too long.
+    Raises ``ConnectionError`` if the client has disconnected, or takes nothing for too long.
     """
     room = select.poll()
     room.register(connection, select.POLLOUT)

@@ -27,7 +27,7 @@ from railyard.dfs.paths import (
 from railyard.dfs.reader import BlockUnavailable
 
 T = TypeVar("T")
-#: A client that sends or takes nothing of a body for so long is given up.
+#: A client that sends or takes nothing of a body for so long is disconnected.
 SILENT_S = 300.0
 JSON_BYTES_MAX = 2**20
 #: {name of an exception: its package}; others are in java.io
@@ -129,7 +129,7 @@ async def arriving(coming: Awaitable[T]) -> T:
         async with asyncio.timeout(SILENT_S):
             return await coming
     except RuntimeError:  # aiohttp's word for it
-        raise ConnectionResetError("the client has gone") from None
+        raise ConnectionResetError("the client has disconnected") from None
     except TimeoutError:
         why = f"nothing of the body came for {SILENT_S:g} s"
         raise RemoteError(408, "IOException", why) from None

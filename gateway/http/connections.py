@@ -123,7 +123,7 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """The answer to a request that is no HTTP, without what the library would say."""
         if isinstance(exc, ConnectionError):
-            raise exc  # the client has gone
+            raise exc  # the client has disconnected
         if request.writer.output_size > 0:
             raise ConnectionResetError("an answer has begun: nothing else can be said")
         what = shortened((message or "the gateway failed").split("\n", 1)[0], _LETTERS_MAX)
@@ -142,7 +142,7 @@ def _is_welcome(transport: asyncio.BaseTransport) -> bool:
             return True
         return is_of_this_user(connection)
     except OSError:
-        return False  # it is gone
+        return False  # it has disconnected
     except Unknown as why:
         _warn_once(str(why))
         return True

@@ -42,7 +42,7 @@ RECORDED_ROWS_MAX = 500_000
 _PIECE_ROWS = 4000
 #: Kinds of rows that belong to no job.
 _OF_NO_JOB = ("node", "pairs", "links", "circuit", "note", "left-out")
-#: Of a log that has grown while nobody looked, about so much is read before others get a turn.
+#: Of a log that has grown while nobody watched, about so much is read before others get a turn.
 _READ_BYTES = 2**18
 #: So often over a run that has ended there is a row with how far jobs are, within these bounds.
 _STATUSES = 600

@@ -1,8 +1,8 @@
 """Follows a cluster that runs: its log of events, its network, its daemons.
 
 In a thread of its own, with a loop and sockets of its own; what it finds goes to the server's
-loop.  The log is read only while somebody looks at the page: then a core of this process handles
-the events again, so that the ResourceManager has no work with the page, however many look at it.
+loop.  The log is read only while somebody watches the page: then a core of this process handles
+the events again, so that the ResourceManager has no work with the page, however many watch.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def _report(report: dict[str, Any], kinds: list[str], *, asked: bool) -> None:
 
 
 def _node(node: dict[str, Any]) -> None:
-    heard_s = node["lastContactSeconds"]
-    heard = time.localtime(heard_s or 0.0)
+    contact_s = node["lastContactSeconds"]
+    contact = time.localtime(contact_s or 0.0)
     for name, value in (
         ("Name", f"{node['name']} ({node['host']})"),
         ("Hostname", node["host"]),
@@ -124,7 +124,7 @@ def _node(node: dict[str, Any]) -> None:
         ("DFS Remaining", described(node["remaining"])),
         ("DFS Used%", _share(node["used"], node["capacity"])),
         ("DFS Remaining%", _share(node["remaining"], node["capacity"])),
-        ("Last contact", time.strftime("%a %b %d %H:%M:%S %Z %Y", heard)),
+        ("Last contact", time.strftime("%a %b %d %H:%M:%S %Z %Y", contact)),
         ("Num of Blocks", node["blocks"]),
     ):
         print(f"{name}: {value}")

@@ -47,6 +47,8 @@ _FLAGS = ("-background", "-verbose", "-debug")
 _DEBUG = refused("the stderr of a failed attempt is shown")
 _HELP = used("what can be given, and no job")
 _USAGE = """Usage: hadoop jar hadoop-streaming.jar [generic options] [streaming options]
+  A mapper gets lines, and writes lines: key, tab, value.  A reducer gets them sorted.  The folder
+  for the output must not exist; -input may be repeated.
   -D k=v             a setting of the job, such as mapreduce.job.reduces=4"""
 OPTIONS = Accepted(
     "hadoop jar: options",
@@ -58,11 +60,11 @@ OPTIONS = Accepted(
         "-cacheFile": used("a file for the working directory"),
         "-cacheArchive": used("an archive, unpacked there"),
         "-file": used("a local file for the working directory"),
-        "-input": used("a file, a folder or a pattern; may be repeated"),
-        "-output": used("the folder for the output, which must not exist"),
-        "-mapper": used("the maps' command: gets lines, writes lines: key, tab, value"),
+        "-input": used("a file, a folder or a pattern"),
+        "-output": used("the folder for the output"),
+        "-mapper": used("the maps' command"),
         "-combiner": used("the command for some of a map's sorted lines"),
-        "-reducer": used("the reduces' command: gets sorted lines; NONE, aggregate"),
+        "-reducer": used("the reduces' command; NONE, aggregate"),
         "-partitioner": used("HashPartitioner, KeyFieldBasedPartitioner"),
         "-inputformat": used("TextInputFormat, KeyValueTextInputFormat, NLineInputFormat"),
         "-outputformat": used("TextOutputFormat; others are refused"),

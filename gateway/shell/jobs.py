@@ -11,7 +11,7 @@ from railyard.cluster.acceptance import Accepted, refused, used
 from railyard.cluster.errors import UsageError
 from railyard.gateway.shell.web import Failed, Web
 
-_AS_SUBMITTED = refused("it stays as it was submitted")
+_AS_SUBMITTED = refused("an application stays as it was submitted")
 _BY_HISTORY = refused("need the REST interfaces, or the page of the gateway")
 _BY_ITSELF = refused("an attempt can't be ended by itself: need -kill")
 APPLICATION_OPTIONS = Accepted(
@@ -45,7 +45,7 @@ OPTIONS = Accepted(
         "-list-attempt-ids": _BY_HISTORY,
         "-kill-task": _BY_ITSELF,
         "-fail-task": _BY_ITSELF,
-        "-set-priority": _AS_SUBMITTED,
+        "-set-priority": refused("a job stays as it was submitted"),
     },
 )
 #: {option of -list: filter of the REST interface}

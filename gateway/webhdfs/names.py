@@ -72,7 +72,7 @@ def file_statuses(entries: Iterable[FileStatus], of: str, block_bytes: int) -> d
 
 # Looking -----------------------------------------------------------------------------------------
 def _list_in_parts(call: Call, store: DfsClient) -> Answer:
-    """The same in parts, the next of which begin after a name."""
+    """The entries of a folder in parts, the next of which begins after a name."""
     after = call.text("startafter", "") or ""
     entries = [e for e in store.list(call.path) if e.path.rsplit("/", 1)[1] > after]
     shown = file_statuses(entries[:_LISTED_MAX], call.path, call.place.stored_block_bytes)

@@ -389,7 +389,7 @@ def storage_report(report: StorageReport, free: int) -> dict[str, Any]:
 
 
 def _node(node: NodeStorage, free: int) -> dict[str, Any]:
-    heard_s = None if node.silent_s is None else time.time() - node.silent_s
+    contact_s = None if node.silent_s is None else time.time() - node.silent_s
     drained = "draining" if node.replicas else "drained"
     return {
         "name": data_address(node.node),
@@ -401,5 +401,5 @@ def _node(node: NodeStorage, free: int) -> dict[str, Any]:
         "used": node.stored_bytes,
         "remaining": free,
         "blocks": node.replicas,
-        "lastContactSeconds": heard_s,
+        "lastContactSeconds": contact_s,
     }

@@ -26,78 +26,62 @@ from railyard.dfs.paths import parse_path
 from railyard.gateway.http.answers import RemoteError, illegal
 from railyard.gateway.http.guard import Tokens
 
-_NO_BUFFER = idle("bytes move in pieces of the gateway's own size")
-_NO_REDIRECT = used("true: the address of the second step comes as JSON instead of a redirect")
-_OTHER_NODES = idle("another replica is read, or written to, where a node fails")
-_UNMASKED = idle("permission has the umask applied; the other is for access lists")
-_RANGE = {"offset": used("bytes to skip"), "length": used("bytes at most")}
-_PERMISSION = used("octal digits, as of chmod")
-_REPLICATION = used("replicas; above the number of nodes, so many")
-_TEMPDIR = idle("fsspec's own setting, which it sends along")
-_KIND_OF_TOKEN = refused("tokens are of this gateway, and of its kind")
-_NOT_ENFORCED = idle("permissions are shown, not enforced")
-
-#: Of each operation, besides those of all.
-_OWN: dict[str, dict[str, Entry]] = {
-    "OPEN": {
-        **_RANGE,
-        "buffersize": _NO_BUFFER,
-        "noredirect": _NO_REDIRECT,
-        "excludedatanodes": _OTHER_NODES,
-    },
-    "CREATE": {
-        "overwrite": used("true: a file in the way is replaced"),
-        "createflag": used("create, overwrite or both, instead of overwrite"),
-        "createparent": used("false: the folder must exist"),
-        "blocksize": used("bytes of its blocks: a multiple of 512, at most the topology's"),
-        "replication": _REPLICATION,
-        "permission": _PERMISSION,
-        "noredirect": _NO_REDIRECT,
-        "unmaskedpermission": _UNMASKED,
-        "buffersize": _NO_BUFFER,
-        "excludedatanodes": _OTHER_NODES,
-        "tempdir": _TEMPDIR,
-        "permissions": refused("need permission, in octal digits"),
-        "storagepolicy": refused("all disks are of one kind"),
-        "ecpolicy": refused("blocks have replicas"),
-    },
-    "APPEND": {
-        "noredirect": _NO_REDIRECT,
-        "buffersize": _NO_BUFFER,
-        "excludedatanodes": _OTHER_NODES,
-        "tempdir": _TEMPDIR,
-        "overwrite": idle("fsspec sends those of its CREATE again"),
-        "replication": idle("the file has its own; fsspec sends those of its CREATE again"),
-    },
-    "CONCAT": {"sources": used("the files whose blocks are moved, with commas")},
-    "TRUNCATE": {"newlength": used("bytes that stay")},
-    "GETFILECHECKSUM": {"noredirect": _NO_REDIRECT},
-    "MKDIRS": {"permission": _PERMISSION, "unmaskedpermission": _UNMASKED},
-    "RENAME": {
-        "destination": used("the new path"),
-        "renameoptions": used("NONE or OVERWRITE: errors instead of false"),
-    },
-    "DELETE": {"recursive": used("true: also a folder that is not empty")},
-    "LISTSTATUS_BATCH": {"startafter": used("the name after which the part begins")},
-    "SETPERMISSION": {"permission": _PERMISSION},
-    "SETOWNER": {"owner": used("the new owner"), "group": used("the new group")},
-    "SETTIMES": {
-        "modificationtime": used("milliseconds since 1970; -1 leaves it"),
-        "accesstime": used("milliseconds since 1970; -1 leaves it"),
-    },
-    "SETREPLICATION": {"replication": _REPLICATION},
-    "CHECKACCESS": {"fsaction": _NOT_ENFORCED},
-    "GET_BLOCK_LOCATIONS": _RANGE,
-    "GETFILEBLOCKLOCATIONS": _RANGE,
-    "GETDELEGATIONTOKEN": {
-        "renewer": used("who may renew and cancel it"),
-        "service": _KIND_OF_TOKEN,
-        "kind": _KIND_OF_TOKEN,
-    },
-    "RENEWDELEGATIONTOKEN": {"token": used("the token")},
-    "CANCELDELEGATIONTOKEN": {"token": used("the token")},
-}
-
+_RANGES = "OPEN GET_BLOCK_LOCATIONS GETFILEBLOCKLOCATIONS"
+_REDIRECT = used("true: the address of the second step comes as JSON instead of a redirect")
+#: (parameters, the operations that have them besides those of all, what becomes of them)
+_ROWS: tuple[tuple[str, str, Entry], ...] = (
+    ("offset", _RANGES, used("bytes to skip")),
+    ("length", _RANGES, used("bytes at most")),
+    ("noredirect", "OPEN CREATE APPEND GETFILECHECKSUM", _REDIRECT),
+    ("buffersize", "OPEN CREATE APPEND", idle("bytes move in pieces of the gateway's own size")),
+    (
+        "excludedatanodes",
+        "OPEN CREATE APPEND",
+        idle("another replica is read, or written to, where a node fails"),
+    ),
+    ("overwrite", "CREATE", used("true: a file in the way is replaced")),
+    ("createflag", "CREATE", used("create, overwrite or both, instead of overwrite")),
+    ("createparent", "CREATE", used("false: the folder must exist")),
+    ("blocksize", "CREATE", used("bytes of its blocks: a multiple of 512, at most the topology's")),
+    ("replication", "CREATE SETREPLICATION", used("replicas; above the number of nodes, so many")),
+    ("permission", "CREATE MKDIRS SETPERMISSION", used("octal digits, as of chmod")),
+    (
+        "unmaskedpermission",
+        "CREATE MKDIRS",
+        idle("permission has the umask applied; the other is for access lists"),
+    ),
+    ("tempdir", "CREATE APPEND", idle("fsspec's own setting, which it sends along")),
+    ("permissions", "CREATE", refused("need permission, in octal digits")),
+    ("storagepolicy", "CREATE", refused("all disks are of one kind")),
+    ("ecpolicy", "CREATE", refused("blocks have replicas")),
+    ("overwrite", "APPEND", idle("fsspec sends those of its CREATE again")),
+    (
+        "replication",
+        "APPEND",
+        idle("the file has its own; fsspec sends those of its CREATE again"),
+    ),
+    ("sources", "CONCAT", used("the files whose blocks are moved, with commas")),
+    ("newlength", "TRUNCATE", used("bytes that stay")),
+    ("destination", "RENAME", used("the new path")),
+    ("renameoptions", "RENAME", used("NONE or OVERWRITE: errors instead of false")),
+    ("recursive", "DELETE", used("true: also a folder that is not empty")),
+    ("startafter", "LISTSTATUS_BATCH", used("the name after which the part begins")),
+    ("owner", "SETOWNER", used("the new owner")),
+    ("group", "SETOWNER", used("the new group")),
+    (
+        "modificationtime accesstime",
+        "SETTIMES",
+        used("milliseconds since 1970; -1 leaves it"),
+    ),
+    ("fsaction", "CHECKACCESS", idle("permissions are shown, not enforced")),
+    ("renewer", "GETDELEGATIONTOKEN", used("who may renew and cancel it")),
+    (
+        "service kind",
+        "GETDELEGATIONTOKEN",
+        refused("tokens are of this gateway, and of its kind"),
+    ),
+    ("token", "RENEWDELEGATIONTOKEN CANCELDELEGATIONTOKEN", used("the token")),
+)
 PARAMETERS = Accepted(
     "WebHDFS: operations and their parameters",
     "parameter",
@@ -108,7 +92,12 @@ PARAMETERS = Accepted(
         "delegation": used("a delegation token, of the user who asks"),
         "data": used("true: the second step, of which the first one's answer has the address"),
         "namenoderpcaddress": idle("an HDFS's own, in addresses of second steps"),
-        **{f"{op} {name}": entry for op, own in _OWN.items() for name, entry in own.items()},
+        **{
+            f"{operation} {name}": entry
+            for names, operations, entry in _ROWS
+            for operation in operations.split()
+            for name in names.split()
+        },
     },
 )
 

@@ -31,23 +31,19 @@ QUEUE, PRIORITY, TIMEOUT = "PUT apps/ID/queue", "PUT apps/ID/priority", "PUT app
 _STATES = used("only those in one of these states")
 _DESELECTS = idle("no answer has the fields that it can leave out")
 _NO_MASTER = idle("a job's master lives in the ResourceManager and takes no slot")
-_TIMES = {
+_OF_JOBS = {
+    "user": used("only this user's"),
+    "queue": used("only this queue's; root.default is default"),
+    "limit": used("at most so many"),
     "startedTimeBegin": used("only those that began then or later, in ms since 1970"),
     "startedTimeEnd": used("only those that began then or before"),
     "finishedTimeBegin": used("only those that ended then or later"),
     "finishedTimeEnd": used("only those that ended then or before"),
 }
-_OF_JOBS = {
-    "user": used("only this user's"),
-    "queue": used("only this queue's; root.default is default"),
-    "limit": used("at most so many"),
-    **_TIMES,
-}
 
 _FILTERS: dict[str, dict[str, Entry]] = {
     APPS: {
-        "states": _STATES,
-        "state": _STATES,
+        **dict.fromkeys(("states", "state"), _STATES),
         "finalStatus": used("only those that ended so"),
         "name": used("only those of this name"),
         "applicationTypes": used("only those of these types; all are MAPREDUCE"),
@@ -96,17 +92,12 @@ _FIELDS: dict[str, dict[str, Entry]] = {
         "reservation-id": refused("there are no reservations"),
         "application-timeouts": refused("jobs have no time limit"),
         "node-label-expression": refused("nodes have no labels"),
-        "max-app-attempts": _NO_MASTER,
-        "resource": _NO_MASTER,
+        **dict.fromkeys(("max-app-attempts", "resource", "am-black-listing-requests"), _NO_MASTER),
         "keep-containers-across-application-attempts": _NO_MASTER,
         "attempt-failures-validity-interval": _NO_MASTER,
-        "am-black-listing-requests": _NO_MASTER,
         "log-aggregation-context": idle("logs of attempts are in the run folder"),
     },
-    STATE: {
-        "state": used("KILLED"),
-        "diagnostics": used("why: the job's reason"),
-    },
+    STATE: {"state": used("KILLED"), "diagnostics": used("why: the job's reason")},
     QUEUE: {"queue": _NO_MOVE},
     PRIORITY: {"priority": _NO_MOVE},
     TIMEOUT: {"timeout": refused("jobs have no time limit")},
@@ -181,11 +172,15 @@ def listed(name: str, each: str, entries: Iterable[Row]) -> Row:
     return {name: {each: found} if found else None}
 
 
-def only(rows: Iterable[Row], name: str, wanted: str, why: str) -> Row:
-    """The row whose field is what is wanted; ``RemoteError`` if there is none: ``why``."""
+def only(name: str, request: web.Request, rows: Iterable[Row], key: str, why: str) -> Row:
+    """{name: the row that a part of the address of this name stands for}, by a field of the rows.
+
+    ``RemoteError`` if there is none: ``why``.
+    """
+    wanted = request.match_info[name]
     for row in rows:
-        if row[name] == wanted:
-            return row
+        if row[key] == wanted:
+            return {name: row}
     raise not_found(why.format(wanted[:80]))
 
 

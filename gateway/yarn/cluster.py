@@ -114,7 +114,9 @@ class ResourceManagerRest:
             "/apps/{app}/appattempts": _attempts,
             attempt: _attempt,
             f"{attempt}/containers": lambda n, r: listed("containers", "container", _held(n, r)),
-            f"{attempt}/containers/{{container}}": _container,
+            f"{attempt}/containers/{{container}}": lambda n, r: only(
+                "container", r, _held(n, r), "containerId", "container with id: {} not found"
+            ),
             "/appstatistics": _statistics,
         }
         for path, answer in answers.items():
@@ -247,11 +249,6 @@ def _held(numbers: Numbers, request: web.Request) -> list[Row]:
     return numbers.containers(_job(numbers, request).job)
 
 
-def _container(numbers: Numbers, request: web.Request) -> Row:
-    wanted, why = request.match_info["container"], "container with id: {} not found"
-    return {"container": only(_held(numbers, request), "containerId", wanted, why)}
-
-
 def _app_of_attempt(numbers: Numbers, request: web.Request) -> Row:
     app = numbers.app(_job(numbers, request))
     wanted = request.match_info["attempt"]
@@ -313,9 +310,11 @@ class NodeRest:
         answers: dict[str, Callable[[NodeNumbers, web.Request], Row]] = {
             **dict.fromkeys(("", "/", "/info"), lambda node, _: node.info()),
             "/apps": _node_apps,
-            "/apps/{app}": _node_app,
+            "/apps/{app}": lambda n, r: only("app", r, n.apps(), "id", "app with id {} not found"),
             "/containers": lambda node, _: listed("containers", "container", node.containers()),
-            "/containers/{container}": _node_container,
+            "/containers/{container}": lambda n, r: only(
+                "container", r, n.containers(), "id", "container with id, {}, not found"
+            ),
         }
         for path, answer in answers.items():
             for base in (_NODE_ROOT, f"/node/{{node}}{_NODE_ROOT}"):
@@ -406,12 +405,3 @@ class NodeNumbers:
 def _node_apps(node: NodeNumbers, request: web.Request) -> Row:
     apps = passing(request, node.apps(), {"state": ("state", _APP_STATES)}, ("user",))
     return listed("apps", "app", apps)
-
-
-def _node_app(node: NodeNumbers, request: web.Request) -> Row:
-    return {"app": only(node.apps(), "id", request.match_info["app"], "app with id {} not found")}
-
-
-def _node_container(node: NodeNumbers, request: web.Request) -> Row:
-    wanted, why = request.match_info["container"], "container with id, {}, not found"
-    return {"container": only(node.containers(), "id", wanted, why)}

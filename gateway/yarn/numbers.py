@@ -177,16 +177,13 @@ class Numbers:
                 **{f"{share}MB": count * SLOT_MB for share, count in slots.items()},
                 **{f"{share}VirtualCores": count for share, count in slots.items()},
                 "containersAllocated": used,
-                "containersReserved": 0,
-                "containersPending": 0,
                 "totalNodes": len(self.status.nodes),
                 "activeNodes": drains[""],
                 "lostNodes": len(self.status.nodes) - len(self._alive),
-                "unhealthyNodes": 0,
                 "decommissioningNodes": drains["draining"],
                 "decommissionedNodes": drains["drained"],
-                "rebootedNodes": 0,
-                "shutdownNodes": 0,
+                **dict.fromkeys(("unhealthyNodes", "rebootedNodes", "shutdownNodes"), 0),
+                **dict.fromkeys(("containersReserved", "containersPending"), 0),
             }
         }
 

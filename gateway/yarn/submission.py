@@ -69,6 +69,8 @@ _FIELDS = {
     "mapreduce.job.tags": "application-tags",
 }
 _TYPE = "MAPREDUCE"
+#: What is said of how a job is as the ResourceManager says it.
+_OF_STATUS = ("name", "maps", "reduces", "waiting", "reason")
 
 
 # Streaming jobs ----------------------------------------------------------------------------------
@@ -155,13 +157,9 @@ class StreamingRest:
         states = {"succeeded": "SUCCEEDED", "failed": "KILLED" if status.stopped else "FAILED"}
         answer = {
             "state": states.get(status.state, "RUNNING"),
-            "name": status.name,
-            "maps": status.maps,
-            "reduces": status.reduces,
             "mapProgress": figures.map_progress,
             "reduceProgress": figures.reduce_progress,
-            "waiting": status.waiting,
-            "reason": status.reason,
+            **{name: getattr(status, name) for name in _OF_STATUS},
             "counters": hadoop_counters(figures, self._scale),
             "failures": [
                 {

@@ -34,8 +34,9 @@ def a_recipe_that_goes_with_sjf(monkeypatch) -> str:
         "toy:lost": replace(fair, name="toy:lost", flow_scheduler="sjff"),
     }
     every = {**all_recipes(), **added}
-    for module in (schedulers, config):
-        monkeypatch.setattr(module, "all_recipes", lambda: every)
+    listed = replace(schedulers._ALL, own=lambda: every)
+    monkeypatch.setattr(schedulers, "_ALL", listed)
+    monkeypatch.setattr(config, "all_recipes", listed.all)
     return "toy"
 
 
