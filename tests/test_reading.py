@@ -8,12 +8,17 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 #: {way: most files that a newcomer should have to open}
 FILES_MAX = {
-    "Corral beside its paper": 4,
     "A scheduler of your own": 4,
-    "A flow scheduler of your own": 3,
-    "Which circuits there are": 3,
+    "A flow scheduler of your own": 2,
+    "A kind of link": 5,
+    "A shuffle byte": 8,
     "A grant, from the fabric to the sender": 5,
+    "Which circuits there are": 3,
+    "A REST endpoint": 5,
+    "Corral beside its paper": 4,
 }
+#: what is no way but a list of places
+LISTS = ("Where a paper is",)
 
 
 def ways(text: str) -> dict[str, list[str]]:
@@ -27,8 +32,9 @@ def ways(text: str) -> dict[str, list[str]]:
 
 def test_the_ways_are_short_and_lead_to_files():
     found = ways((ROOT / "docs" / "reading.md").read_text(encoding="utf-8"))
-    assert list(found) == list(FILES_MAX)
-    for way, files in found.items():
+    assert list(found) == [*FILES_MAX, *LISTS]
+    for way in FILES_MAX:
+        files = found[way]
         assert 1 <= len(files) <= FILES_MAX[way], way
         assert len(set(files)) == len(files), way
         assert [file for file in files if not (ROOT / file).is_file()] == [], way
