@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_SVG_TEXT = "path"  #: letters are outlines, so that no font is needed
 Draw = Callable[[Theme], "Figure"]
 
 
@@ -56,7 +57,7 @@ def themed(theme: Theme) -> Iterator[None]:
             "ytick.labelcolor": theme.muted,
             "figure.facecolor": theme.ground,
             "savefig.facecolor": theme.ground,
-            "svg.fonttype": "path",  # letters are outlines, so that no font is needed
+            "svg.fonttype": _SVG_TEXT,
         }
     ):
         yield

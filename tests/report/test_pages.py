@@ -106,10 +106,10 @@ def test_attempts_without_a_slot_are_drawn_apart(folder):
     common = {"cat": "reservation", "id": f"{job['id']}.r0.0", "name": "x", "pid": 1, "tid": 0}
     rows = [{**common, "ph": ph, "ts": (begin_s + s) * 1e6} for ph, s in (("b", 1), ("e", 3))]
     vars(with_reservations)["_trace"] = [*plain._trace, *rows]
-    [waiting] = with_reservations.waiting
+    [waiting] = with_reservations.reservations
     assert (waiting.job, waiting.begin_s) == (job["name"], pytest.approx(1.0))
     assert waiting.end_s == pytest.approx(3.0)
-    assert with_reservations.held == plain.held
+    assert with_reservations.attempts == plain.attempts
     panels = [len(draw_run(one, 5.0, LIGHT).axes) for one in (plain, with_reservations)]
     assert panels[1] == panels[0] + 1
 
@@ -119,7 +119,7 @@ def test_outputs_that_were_kept_and_taken_look_different_from_those_that_were_no
     plain = draw_run(results, 5.0, LIGHT).axes[1]
     first, second, *others = results.attempts
     kept = [replace(first, outcome="taken"), replace(second, outcome="not taken"), *others]
-    vars(results)["held"] = kept
+    vars(results)["attempts"] = kept
     drawn = draw_run(results, 5.0, LIGHT).axes[1]
     hatches = [bar.get_hatch() for bar in drawn.patches]
     assert hatches == ["///", "....", *[None] * len(others)]
