@@ -11,8 +11,8 @@ from railyard.experiments.contenders import (
     OwnFigure,
     Row,
     counted,
+    metrics_of,
     own_figures,
-    shown_metrics,
 )
 from railyard.experiments.statements import (
     Agreement,
@@ -57,7 +57,7 @@ def show(rows: Sequence[Row], title: str) -> None:
     for clock, of in groupby(rows, key=lambda row: row.clock):
         same = list(of)
         console.print(f"\n{clock}, {_seeds(same[0].seeds)}")
-        for _, metrics in groupby(shown_metrics(rows), key=lambda metric: metric.compared):
+        for _, metrics in groupby(metrics_of(rows), key=lambda metric: metric.compared):
             _show_figures(console, same, list(metrics), said)
         for row in same:
             if row.flaw:
@@ -138,7 +138,7 @@ def _show_agreements(console: Console, found: Sequence[Agreement]) -> None:
         lines.append([tables.cell(who, "bold"), *[""] * len(_AGREEMENT)])
         for one in same:
             mark = " !" if one.doubt else ""
-            lines.append([f"  {one.metric.title}{mark}", *one.shown()])
+            lines.append([f"  {one.metric.title}{mark}", *one.cells()])
             if one.doubt:
                 doubts.append(f"! {who}, {one.metric.title}: {one.doubt}")
     tables.show_table(console, (Column(""), *_AGREEMENT), lines, elsewhere="--json")
@@ -153,7 +153,7 @@ def _show_own(console: Console, own: Sequence[OwnFigure]) -> None:
     for name, same in groupby(own, key=lambda one: one.row.name):
         who = name
         for one in same:
-            lines.append([who, one.policy, one.words, " ".join(filter(None, one.shown()))])
+            lines.append([who, one.policy, one.words, " ".join(filter(None, one.cells()))])
             who = ""
     columns = (Column("scheduler"), Column("policy"), Column("figure"), _VALUE)
     tables.show_table(console, columns, lines)
@@ -162,7 +162,7 @@ def _show_own(console: Console, own: Sequence[OwnFigure]) -> None:
 def _show_counters(console: Console, counts: Sequence[Counted]) -> None:
     console.print("\nWhat the jobs counted, all of a run together")
     lines: list[list[tables.Cell]] = [
-        [one.name, one.who, one.shown()] for one in counts[:_COUNTERS_MAX]
+        [one.name, one.who, one.text()] for one in counts[:_COUNTERS_MAX]
     ]
     tables.show_table(console, (Column("counter"), Column("scheduler"), _VALUE), lines)
     if len(counts) > _COUNTERS_MAX:

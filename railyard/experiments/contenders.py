@@ -141,7 +141,7 @@ def labelled(contenders: Iterable[Contender]) -> dict[Contender, str]:
     }
 
 
-def shown_metrics(rows: Sequence[Row]) -> list[Metric]:
+def metrics_of(rows: Sequence[Row]) -> list[Metric]:
     """The metrics that a table of these rows has."""
     return [
         metric
@@ -171,7 +171,7 @@ class OwnFigure:
         """Its name without its unit."""
         return figure_words(self.name)
 
-    def shown(self) -> tuple[str, str]:
+    def cells(self) -> tuple[str, str]:
         """Its value, and the half width of its interval, "" from one seed; both in one unit."""
         spread = self.value.half_width
         unit = figure_unit(self.name, max(abs(self.value.mean), spread or 0.0))
@@ -228,7 +228,7 @@ class Counted:
     who: str  #: a contender's label, or "all" if it is the same under all of a clock
     value: Estimate
 
-    def shown(self) -> str:
+    def text(self) -> str:
         """Its mean, and the half width of its interval."""
         spread = self.value.half_width
         within = f" ± {format_number(spread)}" if spread else ""

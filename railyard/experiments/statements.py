@@ -231,7 +231,7 @@ class Agreement:
         """Least and most of further twins."""
         return self.row.chance_range(self.metric)
 
-    def shown(self) -> tuple[str, str, str, str, str]:
+    def cells(self) -> tuple[str, str, str, str, str]:
         """Emulated, its twins', the difference, its range by chance, simulated from the seed."""
         show = self.metric.show
         low_high = "" if self.by_chance is None else " to ".join(map(show, self.by_chance))

@@ -117,10 +117,10 @@ def files_page() -> str:
         "[summary.json](../summary.md) says how its figures are to be read.\n",
         *_with_parts(Run),
         f"## {EVENTS}\n\n{_EVENTS}",
-        *(f"### {code(kind.tag())}\n\n{_said(kind)}\n\n{_rows(kind)}" for kind in events),
+        *(f"### {code(kind.tag())}\n\n{_first_words(kind)}\n\n{_rows(kind)}" for kind in events),
         f"## {NETWORK}\n\n{_NETWORK}\n{_rows(CircuitUse)}",
         f"## {TRACE}\n\n{_TRACE}\n{_trace_rows()}",
-        f"## {ORIGIN}\n\n{_said(Origin)}\n\n{_rows(Origin)}",
+        f"## {ORIGIN}\n\n{_first_words(Origin)}\n\n{_rows(Origin)}",
     ]
     return "\n".join(sections)
 
@@ -135,12 +135,12 @@ def _with_parts(kind: type) -> Iterator[str]:
     for part, names in parts.items():
         unit = _unit(names[0]) if len(names) == 1 else ""
         title = codes(names)
-        yield f"### {title}\n\n{_said(part)}\n\n{_rows(part, unit=unit)}"
+        yield f"### {title}\n\n{_first_words(part)}\n\n{_rows(part, unit=unit)}"
 
 
 def _rows(kind: type, left_out: Sequence[str] = (), unit: str = "") -> str:
     """The table of a class; ``unit``: of numbers whose names have none."""
-    said, hints = meanings(kind), get_type_hints(kind)
+    notes, hints = meanings(kind), get_type_hints(kind)
     names = [name for name in _fields(kind) if name not in left_out]
     if not names:
         return ""
@@ -151,7 +151,7 @@ def _rows(kind: type, left_out: Sequence[str] = (), unit: str = "") -> str:
                 code(name),
                 plain(_words(hints[name])),
                 _unit(name) or unit,
-                plain(_as_json(said.get(name, ""))),
+                plain(_as_json(notes.get(name, ""))),
             )
             for name in names
         ],
@@ -170,7 +170,7 @@ def _trace_rows() -> str:
     return table(("`cat`", "`ph`", "what it is", "`args`"), rows)
 
 
-def _said(kind: type) -> str:
+def _first_words(kind: type) -> str:
     return plain(_as_json(first_words(kind)))
 
 

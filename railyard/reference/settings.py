@@ -134,9 +134,9 @@ def _options(family: Family) -> str:
 
 
 def _behaviour() -> list[tuple[str, ...]]:
-    said = meanings(Behaviour)
+    notes = meanings(Behaviour)
     return [
-        (code(field.name), code(f"{field.default:g}"), plain(said.get(field.name, "")))
+        (code(field.name), code(f"{field.default:g}"), plain(notes.get(field.name, "")))
         for field in msgspec.structs.fields(Behaviour)
     ]
 
@@ -185,9 +185,9 @@ def _section(name: str, kind: type[Table]) -> str:
 
 
 def _rows(name: str, kind: type[Table], without: set[str] | None = None) -> str:
-    said = meanings(kind)
+    notes = meanings(kind)
     rows = [
-        (*_key_and_value(name, field), plain(said.get(field.name, "")))
+        (*_key_and_value(name, field), plain(notes.get(field.name, "")))
         for field in msgspec.structs.fields(kind)
         if field.name not in (without or ())
     ]

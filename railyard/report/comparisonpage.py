@@ -21,8 +21,8 @@ from railyard.experiments.contenders import (
     Contender,
     Row,
     counted,
+    metrics_of,
     own_figures,
-    shown_metrics,
     unit_of,
 )
 from railyard.experiments.statements import Statements, Verdict, agreements, statements
@@ -61,7 +61,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
     _write_run_pages(rows, about, origin)
     plots = folder / "plots"
     plots.mkdir(exist_ok=True)
-    metrics, said = shown_metrics(rows), statements(rows)
+    metrics, said = metrics_of(rows), statements(rows)
     jobs = rows[0].runs[0]["jobs"]
     values = {
         "about": about,
@@ -69,7 +69,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         "clocks": list(dict.fromkeys(row.clock for row in rows)),
         "seeds": [(CLOCK_WORDS[clock], seeds) for clock, seeds in about["seeds"].items()],
         "several": max(len(row.runs) for row in rows) > 1,
-        "said": _said(rows, said),
+        "said": _statements(rows, said),
         "rule": said.rule(),
         "first": rows[0].label,
         "headings": [(metric.title, unit_of(metric, rows).name) for metric in metrics],
@@ -91,7 +91,7 @@ def write_page(folder: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> N
         "runs": list(_runs(plots, rows, about["folders"])),
         "count": format_count(len(jobs), "job"),
         "jobs": job_table(jobs, times=False),
-        "counters": [(one.who, one.name, one.shown()) for one in counted(rows)],
+        "counters": [(one.who, one.name, one.text()) for one in counted(rows)],
         "fidelity": _fidelity(rows),
     }
     write_html("comparison.html", folder / PAGE, values)
@@ -122,7 +122,7 @@ def _line(row: Row, units: Mapping[Metric, Unit], said: Statements) -> dict[str,
     }
 
 
-def _said(rows: Sequence[Row], said: Statements) -> list[dict[str, Any]]:
+def _statements(rows: Sequence[Row], said: Statements) -> list[dict[str, Any]]:
     """The statements, contender by contender: those that are sure, then the others."""
     return [
         {

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_FONTS = ["DejaVu Sans"]  # comes with matplotlib, so that pictures look the same everywhere
-
 _SVG_TEXT = "path"  #: letters are outlines, so that no font is needed
-
 Draw = Callable[[Theme], "Figure"]
 
 
@@ -38,7 +35,7 @@ def themed(theme: Theme) -> Iterator[None]:
 
     with mpl.rc_context(
         {
-            "font.family": _FONTS,
+            "font.family": ["DejaVu Sans"],  # comes with matplotlib, everywhere
             "font.size": 9.5,
             "text.color": theme.ink,
             "text.parse_math": False,  # a job may be called $x
@@ -73,23 +70,6 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def time_axis(
-    axes: Axes, until_s: float, label: str = "seconds since the first submission"
-) -> None:
-    """Time from 0, in seconds."""
-    axes.set_xlim(0, until_s)
-    axes.set_xlabel(label)
-
-
-def title_rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
-    """Prepare a panel of rows, the first on top, with a title."""
-    axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
-    axes.set_ylim(rows - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x")
-    axes.spines["left"].set_visible(False)
-
-
 def render(draw: Draw, theme: Theme, kind: str) -> bytes:
     """A picture as "svg" or "png"."""
     target = io.BytesIO()
@@ -98,13 +78,6 @@ def render(draw: Draw, theme: Theme, kind: str) -> bytes:
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {}
         figure.savefig(target, format=kind, dpi=160, metadata=metadata)
     return target.getvalue()
-
-
-def job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, float, float]]:
-    """A colour for each job: neighbours in the list differ."""
-    from matplotlib.colors import to_rgb
-
-    return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
 # Distributions: the share of jobs that are done after a time --------------------------------------

@@ -37,7 +37,7 @@ _LOCALITIES = {"node-local": "node", "rack-local": "rack", "remote": "remote"}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Attempt:
     """An attempt in a slot."""
 
     attempt: str  #: its id
@@ -53,7 +53,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Reservation:
     """An attempt without a slot: a reservation."""
 
     job: str  #: its name
@@ -77,7 +77,7 @@ class Circuit:
 class LinkLoads:
     """The load of each link over time, as a share of what it could carry then."""
 
-    links: list[str]
+    links: list[str]  #: those out of racks first, then those into them
     edges_s: Floats  #: of the columns
     loads: Floats  #: [link, column]
 
@@ -110,7 +110,7 @@ class Results:
         return dict(sorted(slots.items(), key=lambda item: natural(item[0])))
 
     @cached_property
-    def held(self) -> list[Held]:
+    def attempts(self) -> list[Attempt]:
         """Attempts of the jobs in the summary."""
         names = self._names
         rows = [
@@ -123,7 +123,7 @@ class Results:
             attempt = AttemptId(row["args"]["attempt"])
             first.setdefault(job_of(attempt), stage_of(attempt))
         return [
-            Held(
+            Attempt(
                 attempt=attempt,
                 node=self._node_of[row["pid"]],
                 lane=row["tid"],
@@ -140,12 +140,12 @@ class Results:
         ]
 
     @cached_property
-    def waiting(self) -> list[Waiting]:
+    def reservations(self) -> list[Reservation]:
         """Reservations of the jobs in the summary."""
         rows = [row for row in self._trace if row.get("cat") == CATEGORY]
         ends_s = {row["id"]: row["ts"] / 1e6 for row in rows if row["ph"] == "e"}
         return [
-            Waiting(
+            Reservation(
                 job=self._names[job_of(row["id"])],
                 begin_s=row["ts"] / 1e6 - self.begin_s,
                 end_s=ends_s[row["id"]] - self.begin_s,
@@ -180,7 +180,8 @@ class Results:
         samples = [row for row in self._network if "at_s" in row]
         if head is None or len(samples) < 2 or self.makespan_s <= 0:
             return None
-        links = list(head["capacity_bytes_per_s"])
+        stated = head["capacity_bytes_per_s"]
+        links = sorted(stated, key=link_kind)
         at_s = np.array([row["at_s"] for row in samples]) - self.begin_s
         edges_s = np.linspace(0.0, self.makespan_s, columns + 1)
         totals = dict.fromkeys(links, 0)
@@ -190,7 +191,7 @@ class Results:
             by_sample[:, number] = [totals[name] for name in links]
         carried = np.stack([np.interp(edges_s, at_s, row) for row in by_sample])
         rates = np.diff(carried, axis=1) / np.diff(edges_s)
-        could = _could_carry(head["capacity_bytes_per_s"], samples, at_s, edges_s)
+        could = _could_carry({name: stated[name] for name in links}, samples, at_s, edges_s)
         loads = np.where(could > 0, 0.0, 1.0)
         could = np.where(np.isfinite(could), could, rates.max(axis=1)[:, None])
         np.divide(rates, could, out=loads, where=(could > 0) & (rates > 0))
@@ -255,6 +256,12 @@ def _could_carry(
 
 def _names_process(row: dict[str, Any]) -> bool:
     return bool(row["ph"] == "M" and row["name"] == "process_name")
+
+
+def link_kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
+    """The kind of a link, by which rows are grouped: "r3.up" and "r4.up" have the same."""
+    place, _, kind = link.rpartition(".")
+    return re.sub(r"\d+", "", place), {"up": "0", "down": "1"}.get(kind, kind), natural(place)
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from heapq import nlargest
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from railyard.cluster.errors import RailyardError, printable
 from railyard.cluster.ids import AttemptId, NodeId, rack_of, task_of
 from railyard.cluster.topology import Topology
-from railyard.cluster.units import NO_UNIT, Unit, format_count, format_number, size_unit, time_unit
+from railyard.cluster.units import NO_UNIT, format_count, format_number
 from railyard.experiments.contenders import CLOCK_WORDS
 from railyard.gateway.page.theme import LIGHT, script, style
 from railyard.report.explanation import lines_of
 from railyard.report.pictures import Curve
-from railyard.report.recordedrun import LinkLoads, Results, natural
-from railyard.report.timeline import in_order
+from railyard.report.recordedrun import Attempt, Circuit, LinkLoads, Reservation, Results, natural
 from railyard.resourcemanager.driving.explain import explain_several
 from railyard.runs.figures import (
     METRICS,
+    Summary,
     fidelity_words,
     figure_unit,
     figure_words,
@@ -39,7 +39,7 @@ from railyard.runs.figures import (
 from railyard.runs.folder import EVENTS, FILES, ORIGIN, PAGE
 from railyard.runs.origin import Origin, origin_now
 from railyard.runs.outputfile import write_json, write_text
-from railyard.runs.summary import attempts_of, schedulers_of
+from railyard.runs.summary import JOB_COLUMNS, after_the_first, attempts_of, schedulers_of
 
 _HERE = Path(__file__).parent
 
@@ -77,57 +77,39 @@ def readable(value: Any) -> Any:
 
 
 # Jobs and what they counted -----------------------------------------------------------------------
-Job = dict[str, Any]
 #: Rows of counters of a page; ``summary.json`` has all.
 _COUNTERS_MAX = 200
 
 
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    key: str
-    unit: Callable[[float], Unit]  #: by its largest value
-
-
-#: What is known before the jobs have run, and afterwards.
-_TIMES = (_Column("job time", "jct_s", time_unit), _Column("shuffle time", "cct_s", time_unit))
-_SIZES = (
-    _Column("input", "input_bytes", size_unit),
-    _Column("shuffle", "shuffle_bytes", size_unit),
-    _Column("its skew", "shuffle_skew", lambda _: NO_UNIT),
-    _Column("output", "output_bytes", size_unit),
-)
-
-
-def job_table(jobs: Sequence[Job], *, times: bool = True) -> dict[str, Any]:
+def job_table(jobs: Sequence[Summary], *, times: bool = True) -> dict[str, Any]:
     """Headings with their units, and a row for each job; ``times``: with those that they took."""
-    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
-    after = [{"after": job["submitted_s"] - begin_s} for job in jobs]
-    columns = (_Column("submitted after", "after", time_unit), *(_TIMES if times else ()), *_SIZES)
-    shown = [
-        _shown(column, [job | at for job, at in zip(jobs, after, strict=True)])
-        for column in columns
-    ]
+    headings, cells = [], []
+    for key, column in JOB_COLUMNS.items():
+        if not times and key in ("jct_s", "cct_s"):
+            continue
+        values = [job[key] for job in after_the_first(jobs)]
+        known = [value for value in values if value is not None]
+        unit = column.unit(max(known)) if known and column.unit else NO_UNIT
+        after = " after" if key == "after_s" else ""
+        headings.append((f"{column.heading}{after}", unit.name))
+        cells.append(["-" if value is None else unit.digits(value) for value in values])
     return {
-        "headings": [
-            (column.title, unit) for column, (unit, _) in zip(columns, shown, strict=True)
-        ],
+        "headings": headings,
         "rows": [
             {
                 "name": job["name"],
                 "id": job["id"],
                 "ok": job["ok"],
-                "cells": [cells[number] for _, cells in shown],
-                "tasks": ", ".join(
-                    format_count(job[f"{kind}s"], kind) for kind in ("map", "reduce")
-                ),
+                "cells": [column[number] for column in cells],
+                "tasks": f"{format_count(job['maps'], 'map')}, "
+                f"{format_count(job['reduces'], 'reduce')}",
             }
             for number, job in enumerate(jobs)
         ],
     }
 
 
-def counter_rows(jobs: Sequence[Job]) -> list[tuple[str, str, str]]:
+def counter_rows(jobs: Sequence[Summary]) -> list[tuple[str, str, str]]:
     """What the jobs' own code counted: job, counter, count."""
     found = [
         (job["name"], name, format_number(count))
@@ -135,14 +117,6 @@ def counter_rows(jobs: Sequence[Job]) -> list[tuple[str, str, str]]:
         for name, count in own_counters(job).items()
     ]
     return found[:_COUNTERS_MAX]
-
-
-def _shown(column: _Column, jobs: Sequence[Job]) -> tuple[str, list[str]]:
-    """The name of the column's unit, and its cells."""
-    values = [job[column.key] for job in jobs]
-    known = [value for value in values if value is not None]
-    unit = column.unit(max(known)) if known else NO_UNIT
-    return unit.name, ["-" if value is None else unit.digits(value) for value in values]
 
 
 # Data for the parts that draw: columns; seconds since the first submission ------------------------
@@ -155,14 +129,7 @@ _PHASES = {"start": "t", "read": "r", "shuffle": "f", "compute": "c", "sort, wri
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class _Stretch(Protocol):
-    @property
-    def begin_s(self) -> float: ...
-    @property
-    def end_s(self) -> float: ...
-
-
-S = TypeVar("S", bound=_Stretch)
+S = TypeVar("S", Attempt, Reservation, Circuit)
 
 
 def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> dict[str, Any]:
@@ -170,8 +137,8 @@ def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> di
     jobs = results.summary["jobs"]
     number = {job["name"]: n for n, job in enumerate(jobs)}
     nodes = {node: n for n, node in enumerate(results.nodes)}
-    held = _longest(results.held, drawn_max)
-    waiting = _longest(results.waiting, drawn_max)
+    held = _longest(results.attempts, drawn_max)
+    waiting = _longest(results.reservations, drawn_max)
     loads = results.loads(_COLUMNS)
     return {
         "until_s": _ms(until_s),
@@ -193,7 +160,7 @@ def run_data(results: Results, until_s: float, drawn_max: int = DRAWN_MAX) -> di
             "rack": [rack_of(NodeId(node)) for node in nodes],
             "slots": list(results.nodes.values()),
         },
-        "left_out": len(results.held) - len(held),
+        "left_out": len(results.attempts) - len(held),
         "attempts": {
             "name": [one.attempt for one in held],
             "node": [nodes[one.node] for one in held],
@@ -242,10 +209,9 @@ def _circuits(results: Results, drawn_max: int) -> dict[str, Any]:
 
 def _links(loads: LinkLoads) -> dict[str, Any]:
     """A digit of base 36 for each cell, so that many links are small."""
-    order = in_order(loads.links)
-    levels = np.rint(loads.loads[order] * (len(_DIGITS) - 1)).astype(int)
+    levels = np.rint(loads.loads * (len(_DIGITS) - 1)).astype(int)
     return {
-        "names": [loads.links[n] for n in order],
+        "names": loads.links,
         "loads": ["".join(_DIGITS[level] for level in row) for row in levels],
     }
 
@@ -257,7 +223,7 @@ def _longest(found: Sequence[S], count: int) -> Sequence[S]:
     return [found[n] for n in sorted(longest)]
 
 
-def _times(found: Sequence[_Stretch]) -> dict[str, list[float]]:
+def _times(found: Sequence[S]) -> dict[str, list[float]]:
     return {
         "begin_s": [_ms(one.begin_s) for one in found],
         "end_s": [_ms(one.end_s) for one in found],
@@ -326,7 +292,7 @@ def _texts(events: Path, results: Results, work_max: int) -> dict[str, str]:
 def _wanted(results: Results) -> list[str]:
     """Jobs, then tasks, those with the longest attempts first."""
     jobs = [job["id"] for job in results.summary["jobs"]]
-    held = sorted(results.held, key=lambda one: one.begin_s - one.end_s)
+    held = sorted(results.attempts, key=lambda one: one.begin_s - one.end_s)
     return list(dict.fromkeys([*jobs, *(task_of(AttemptId(one.attempt)) for one in held)]))
 
 

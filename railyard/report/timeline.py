@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
@@ -13,37 +12,45 @@ import numpy as np
 from railyard.cluster.ids import NodeId, rack_of
 from railyard.cluster.units import format_count
 from railyard.gateway.page.theme import Theme
-from railyard.report.pictures import job_colours, new_figure, time_axis, title_rows
-from railyard.report.recordedrun import LinkLoads, Outcome, Results, natural
+from railyard.report.pictures import new_figure
+from railyard.report.recordedrun import LinkLoads, Outcome, Results, link_kind, natural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
+def _title_rows(axes: Axes, rows: int, title: str, theme: Theme) -> None:
+    """Prepare a panel of rows, the first on top, with a title."""
+    axes.set_title(title, fontsize=8.8, fontweight="normal", color=theme.muted, pad=4)
+    axes.set_ylim(rows - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    axes.spines["left"].set_visible(False)
+
+
 def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
-    """Draw a row for each link: links out of racks first, then links into them."""
+    """Draw a row for each link."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    order = in_order(loads.links)
-    names = [loads.links[number] for number in order]
+    names = loads.links
     mesh = axes.pcolormesh(
         loads.edges_s,
         [row - 0.5 for row in range(len(names) + 1)],
-        loads.loads[order] * 100,
+        loads.loads * 100,
         cmap=LinearSegmentedColormap.from_list("load", theme.heat),
         vmin=0,
         vmax=100,
         rasterized=True,
     )
     title = "load of the racks' links: up is out of the rack, down into it"
-    title_rows(axes, len(names), title, theme)
+    _title_rows(axes, len(names), title, theme)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False)
     step = -(-len(names) // 20)
     axes.set_yticks(range(0, len(names), step), names[::step], fontsize=7.5)
     row = 0
-    for _, same in groupby(names, key=lambda name: _kind(name)[:2]):
+    for _, same in groupby(names, key=lambda name: link_kind(name)[:2]):
         row += len(list(same))
         if row < len(names):
             axes.axhline(row - 0.5, color=theme.ground, linewidth=2.5)
@@ -52,17 +59,6 @@ def draw_links(axes: Axes, loads: LinkLoads, theme: Theme) -> None:
     bar.set_ticks([0, 50, 100], labels=["idle", "50 %", "full"], fontsize=8)
     bar.ax.tick_params(length=0)
     bar.outline.set_visible(False)
-
-
-def in_order(links: Sequence[str]) -> list[int]:
-    """The links' indices in the order in which they are shown."""
-    return sorted(range(len(links)), key=lambda number: _kind(links[number]))
-
-
-def _kind(link: str) -> tuple[str, str, list[tuple[int, str]]]:
-    """The kind of a link, by which rows are grouped: "r3.up" and "r4.up" have the same."""
-    place, _, kind = link.rpartition(".")
-    return re.sub(r"\d+", "", place), {"up": "0", "down": "1"}.get(kind, kind), natural(place)
 
 
 # The whole run ------------------------------------------------------------------------------------
@@ -85,14 +81,14 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     slots = sum(results.nodes.values())
     ports = sorted({circuit.src for circuit in results.circuits}, key=natural)
     loads = results.loads()
-    colours = job_colours([job["name"] for job in jobs], theme)
+    colours = _job_colours([job["name"] for job in jobs], theme)
     panels: list[tuple[float, Callable[[Axes], None]]] = [
         (_jobs_height(len(jobs)), partial(_jobs, results=results, colours=colours, theme=theme))
     ]
-    if results.held:
+    if results.attempts:
         draw = partial(_slots, results=results, colours=colours, theme=theme)
         panels.append((max(1.4, min(4.2, slots * 0.085)), draw))
-    if results.waiting:
+    if results.reservations:
         draw = partial(_waiting, results=results, colours=colours, theme=theme)
         panels.append((1.0, draw))
     if ports:
@@ -106,7 +102,8 @@ def draw_run(results: Results, until_s: float, theme: Theme) -> Figure:
     every = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
     for axes, (_, draw_panel) in zip(every[:, 0], panels, strict=True):
         draw_panel(axes)
-    time_axis(every[-1, 0], until_s)
+    every[-1, 0].set_xlim(0, until_s)
+    every[-1, 0].set_xlabel("seconds since the first submission")
     return figure
 
 
@@ -136,7 +133,7 @@ def _jobs(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None
         for label, job in zip(axes.get_yticklabels(), jobs, strict=True):
             label.set_color(colours[job["name"]])
             label.set_fontsize(7.5)
-    title_rows(axes, len(jobs), f"{format_count(len(jobs), 'job')}, from submission to end", theme)
+    _title_rows(axes, len(jobs), f"{format_count(len(jobs), 'job')}, from submission to end", theme)
 
 
 def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
@@ -144,8 +141,8 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
     rows = 0
     for node, slots in results.nodes.items():
         first[node], rows = rows, rows + slots
-    raster = len(results.held) > _RASTER_FROM
-    for held in results.held:
+    raster = len(results.attempts) > _RASTER_FROM
+    for held in results.attempts:
         colour = colours[held.job]
         axes.barh(
             first[held.node] + held.lane,
@@ -169,15 +166,15 @@ def _slots(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> Non
     step = -(-len(names) // 16)
     axes.set_yticks(ticks[::step], names[::step], fontsize=8)
     title = f"{format_count(rows, 'slot')}: maps pale, reduces strong, failed or killed crossed"
-    if any(held.outcome in ("taken", "not taken") for held in results.held):
+    if any(held.outcome in ("taken", "not taken") for held in results.attempts):
         title += "; of outputs that were kept, those taken striped, others dotted"
-    title_rows(axes, rows, title, theme)
+    _title_rows(axes, rows, title, theme)
 
 
 def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> None:
     """How many attempts of each job wait for a slot, one job on top of the other."""
     changes: dict[str, list[tuple[float, int]]] = {}
-    for one in results.waiting:
+    for one in results.reservations:
         changes.setdefault(one.job, []).extend(((one.begin_s, 1), (one.end_s, -1)))
     times_s = np.unique([at_s for each in changes.values() for at_s, _ in each])
     counts = np.zeros((len(changes), len(times_s)))
@@ -188,13 +185,13 @@ def _waiting(axes: Axes, results: Results, colours: _Colours, theme: Theme) -> N
     axes.stackplot(times_s, counts, colors=[colours[job] for job in changes], step="post")
     most = int(counts.sum(axis=0).max())
     title = f"attempts that have no slot yet, {most} at most, in the colour of their job"
-    title_rows(axes, most, title, theme)
+    _title_rows(axes, most, title, theme)
     axes.set_ylim(0, max(most, 1))
 
 
 def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) -> None:
     racks = sorted({end for c in results.circuits for end in (c.src, c.dst)}, key=natural)
-    colours = job_colours(racks, theme)
+    colours = _job_colours(racks, theme)
     raster = len(results.circuits) > _RASTER_FROM
     for circuit in results.circuits:
         axes.barh(
@@ -209,7 +206,14 @@ def _circuits(axes: Axes, results: Results, ports: Sequence[str], theme: Theme) 
     step = -(-len(ports) // 16)
     axes.set_yticks(range(0, len(ports), step), ports[::step], fontsize=8)
     title = "circuits of each rack's outgoing port, in the colour of the rack they lead to"
-    title_rows(axes, len(ports), title, theme)
+    _title_rows(axes, len(ports), title, theme)
+
+
+def _job_colours(names: Sequence[str], theme: Theme) -> dict[str, tuple[float, float, float]]:
+    """A colour for each job: neighbours in the list differ."""
+    from matplotlib.colors import to_rgb
+
+    return {name: to_rgb(theme.jobs[number % len(theme.jobs)]) for number, name in enumerate(names)}
 
 
 def _towards(

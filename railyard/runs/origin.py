@@ -72,7 +72,7 @@ def commit() -> str | None:
     if not (checkout / ".git").exists():
         return None
     try:
-        asked = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--match="],
             capture_output=True,
             text=True,
@@ -80,7 +80,7 @@ def commit() -> str | None:
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return asked.stdout.strip()
+    return described.stdout.strip()
 
 
 def code_state() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +146,7 @@ class MixOutcome:
 
 
 def failure_report(name: str, end: JobEnded) -> str:
-    """Why a job failed: the reason, then the task that broke, where, and what it said."""
+    """Why a job failed: the reason, then the task that broke, where, and what it wrote."""
     lines = [f"{printable(name)} ({end.job}) failed: {printable(end.reason)}"]
     if end.failures:
         lines += _describe(end.failures[-1])
@@ -161,10 +161,10 @@ def _describe(failure: TaskFailure) -> list[str]:
         f"  task {failure.task}, attempt {failure.attempt} on {failure.node}: "
         f"{printable(failure.reason)}"
     ]
-    said = failure.stderr.strip("\n").split("\n")
-    if said != [""]:
+    written = failure.stderr.strip("\n").split("\n")
+    if written != [""]:
         lines.append("  its standard error ends with:")
-        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in said[-_STDERR_LINES:]]
+        lines += [f"    {printable(line, _LETTERS_MAX)}" for line in written[-_STDERR_LINES:]]
     return lines
 
 
@@ -206,18 +206,16 @@ def _free_bytes() -> int:
 
 
 # Summary and table --------------------------------------------------------------------------------
-_COLUMNS = (
-    Column("job"),
-    Column("submitted", time_unit, rank=1),
-    Column("job time", time_unit),
-    Column("shuffle time", time_unit, rank=2),
-    Column("input", size_unit, rank=4),
-    Column("shuffle", size_unit, rank=3),
-    Column("its skew", plain_numbers, rank=7),
-    Column("output", size_unit, rank=6),
-    Column("tasks", plain_numbers, rank=5),
-    Column(""),
-)
+#: Columns of a table of jobs, by the keys of ``after_the_first``'s jobs.
+JOB_COLUMNS = {
+    "after_s": Column("submitted", time_unit, rank=1),
+    "jct_s": Column("job time", time_unit),
+    "cct_s": Column("shuffle time", time_unit, rank=2),
+    "input_bytes": Column("input", size_unit, rank=4),
+    "shuffle_bytes": Column("shuffle", size_unit, rank=3),
+    "shuffle_skew": Column("its skew", plain_numbers, rank=7),
+    "output_bytes": Column("output", size_unit, rank=6),
+}
 
 
 def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome) -> dict[str, Any]:
@@ -238,39 +236,46 @@ def make_summary(session: Session, workload: str, outcome: Outcome | MixOutcome)
     }
 
 
+def after_the_first(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Jobs of a summary with ``after_s``: how long after the first one each was submitted."""
+    begin_s = min((job["submitted_s"] for job in jobs), default=0.0)
+    return [job | {"after_s": job["submitted_s"] - begin_s} for job in jobs]
+
+
 def print_summary(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> None:
     """Print the table that ends a run."""
-    for label, text in _rows(summary, outcome, topology):
-        click.echo(f"{label:<11}{printable(text)}")
+    _print_rows(_rows(summary, outcome, topology))
 
 
 def print_mix(summary: dict[str, Any], outcome: MixOutcome, topology: Topology) -> None:
     """Print a table of a mix's jobs, and their common numbers below it."""
-    begin_s = min(job["submitted_s"] for job in summary["jobs"])
+    jobs = after_the_first(summary["jobs"])
     table = [
         [
             job["name"],
-            job["submitted_s"] - begin_s,
-            *(job[key] for key in ("jct_s", "cct_s", "input_bytes", "shuffle_bytes")),
-            job["shuffle_skew"],
-            job["output_bytes"],
+            *(job[key] for key in JOB_COLUMNS),
             job["maps"] + job["reduces"],
             _verdict(result),
         ]
-        for job, result in zip(summary["jobs"], outcome.results, strict=True)
+        for job, result in zip(jobs, outcome.results, strict=True)
     ]
-    show_table(plain_console(), _COLUMNS, table, elsewhere="--json")
-    tasks = summary["tasks"]
+    tasks = Column("tasks", plain_numbers, rank=5)
+    columns = (Column("job"), *JOB_COLUMNS.values(), tasks, Column(""))
+    show_table(plain_console(), columns, table, elsewhere="--json")
     jct_s, cct_s = summary["jct_s"], summary["cct_s"]
     rows = [
         ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("makespan", format_duration(summary["makespan_s"])),
         ("job time", f"mean {_time_or_dash(jct_s['mean'])}, p95 {_time_or_dash(jct_s['p95'])}"),
         ("shuffle", f"mean {_time_or_dash(cct_s['mean'])}, p95 {_time_or_dash(cct_s['p95'])}"),
-        ("attempts", attempts_of(tasks)),
+        ("attempts", attempts_of(summary["tasks"])),
         *_counters(summary["jobs"]),
         *_common_rows(summary),
     ]
+    _print_rows(rows)
+
+
+def _print_rows(rows: Iterable[tuple[str, str]]) -> None:
     for label, text in rows:
         click.echo(f"{label:<11}{printable(text)}")
 
@@ -305,18 +310,11 @@ def _used(share: float) -> str:
 
 def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The policies' own figures, a row each."""
-    found = summary.get("figures", {}).items()
-    return [
-        (
-            "figures",
-            f"{policy}: {', '.join(_figure(name, value) for name, value in of.items())}",
-        )
-        for policy, of in found
-    ]
-
-
-def _figure(name: str, value: float) -> str:
-    return f"{figure_words(name)} {figure_unit(name, value).show(value)}"
+    rows = []
+    for policy, of in summary.get("figures", {}).items():
+        words = (f"{figure_words(name)} {figure_unit(name, n).show(n)}" for name, n in of.items())
+        rows.append(("figures", f"{policy}: {', '.join(words)}"))
+    return rows
 
 
 def require_figures(summaries: Iterable[dict[str, Any]]) -> None:
@@ -339,7 +337,8 @@ def _common_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("died", _died(summary["deaths"])))
     if "fidelity" in summary:
         rows.append(("machine", _machine(summary["machine"], summary["fidelity"])))
-        rows.append(("fidelity", _fidelity(summary)))
+        busy = "" if is_trusted(summary) else ": this machine is too busy to trust the times"
+        rows.append(("fidelity", fidelity_words(summary["fidelity"]) + busy))
     return rows
 
 
@@ -360,13 +359,17 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
     def both(size_bytes: int) -> str:
         return f"{format_size(size_bytes)} ({format_size(size_bytes / topology.scale)} real)"
 
+    skew = ""
+    if job["shuffle_skew"] is not None:
+        skew = f", skew {format_digits(job['shuffle_skew'])} over the racks' links"
+    tasks = f"{format_count(job['maps'], 'map')}, {format_count(job['reduces'], 'reduce')}"
     rows = [
         ("workload", f"{summary['workload']} on {topology.name}, {schedulers_of(summary)}"),
         ("input", both(job["input_bytes"])),
-        ("shuffle", both(job["shuffle_bytes"]) + _skew(job["shuffle_skew"])),
+        ("shuffle", both(job["shuffle_bytes"]) + skew),
         ("output", f"{both(job['output_bytes'])} in {outcome.output}"),
         ("job time", _times(summary, outcome)),
-        ("tasks", _tasks(job["maps"], job["reduces"], summary["tasks"])),
+        ("tasks", f"{tasks}; {attempts_of(summary['tasks'])}"),
         *_counters([job]),
         *_common_rows(summary),
     ]
@@ -374,10 +377,6 @@ def _rows(summary: dict[str, Any], outcome: Outcome, topology: Topology) -> list
         rows.append(("verified" if outcome.verdict.ok else "WRONG", outcome.verdict.detail))
         rows += [("", line) for line in outcome.verdict.highlights]
     return rows
-
-
-def _skew(skew: float | None) -> str:
-    return "" if skew is None else f", skew {format_digits(skew)} over the racks' links"
 
 
 def schedulers_of(summary: dict[str, Any]) -> str:
@@ -402,10 +401,6 @@ def _times(summary: dict[str, Any], outcome: Outcome) -> str:
         within = "" if cct_s is None else f", of which its shuffle took {format_duration(cct_s)}"
     around = f"  (besides: {', '.join(others)})" if others else ""
     return f"{format_duration(job['jct_s'])}{within}{around}"
-
-
-def _tasks(maps: int, reduces: int, tasks: dict[str, int]) -> str:
-    return f"{format_count(maps, 'map')}, {format_count(reduces, 'reduce')}; {attempts_of(tasks)}"
 
 
 def attempts_of(tasks: dict[str, int], *also: str) -> str:
@@ -447,9 +442,3 @@ def _machine(machine: dict[str, Any], fidelity: dict[str, Any]) -> str:
     if fidelity["silent_daemons"]:
         words += f"; {format_count(fidelity['silent_daemons'], 'daemon')} silent for a while"
     return words
-
-
-def _fidelity(summary: dict[str, Any]) -> str:
-    words = fidelity_words(summary["fidelity"])
-    trusted = is_trusted(summary)
-    return words if trusted else f"{words}: this machine is too busy to trust the times"

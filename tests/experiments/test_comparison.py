@@ -17,9 +17,9 @@ from railyard.experiments.comparisontable import show
 from railyard.experiments.contenders import (
     Contender,
     Twins,
+    metrics_of,
     own_figures,
     rows_of,
-    shown_metrics,
 )
 from railyard.experiments.estimates import change, estimate
 from railyard.experiments.statements import Verdict, agreements, as_json, statements
@@ -68,7 +68,7 @@ def test_circuits_have_a_column_where_some_flow_used_one():
     def titles(*ocs):
         runs = [[summary(ocs=size)] for size in ocs]
         rows = rows_of(dict(zip((FAIR, DELAY), runs, strict=True)))
-        return [metric.title for metric in shown_metrics(rows)], rows
+        return [metric.title for metric in metrics_of(rows)], rows
 
     assert "by circuit" not in titles(0, 0)[0]
     shown, rows = titles(0, 250)
@@ -88,7 +88,7 @@ def test_both_clocks_stand_side_by_side():
     runs = {FAIR: [summary(jct=10.5)], VIRTUAL: [summary(jct=9.0), summary(2, jct=99.0)]}
     found = agreed(rows_of(runs, {FAIR: [twins(10.0)]}))
     assert found["JCT mean"].difference == pytest.approx(0.05)
-    assert found["JCT mean"].shown() == ("10.50 s", "10.00 s", "+5.0%", "", "9.00 s")
+    assert found["JCT mean"].cells() == ("10.50 s", "10.00 s", "+5.0%", "", "9.00 s")
     assert found["CCT mean"].difference == 0
     assert not found["CCT mean"].beyond_chance, "as nobody knows what chance makes"
     assert agreed(rows_of({FAIR: [summary()], VIRTUAL: [summary()]})) == {}
@@ -101,7 +101,7 @@ def test_what_chance_makes_is_of_means_over_seeds():
     rows = rows_of({**real, VIRTUAL: [summary(jct=9.0), summary(2, jct=9.0)]}, {FAIR: both})
     found = agreed(rows)
     assert found["JCT mean"].by_chance == (8.0, 13.0)
-    assert found["JCT mean"].shown()[3] == "8.00 s to 13.00 s"
+    assert found["JCT mean"].cells()[3] == "8.00 s to 13.00 s"
     assert not found["JCT mean"].beyond_chance, "three draws say little about the next"
     assert found["CCT mean"].by_chance == (2.0, 2.0)
     assert as_json(rows)[0]["by_chance"]["makespan_s"] == (16.0, 26.0)
@@ -176,7 +176,7 @@ def test_own_figures_are_those_that_every_seed_has():
     rows = rows_of({FAIR: [summary(), summary(2)], DELAY: [first, second]})
     [found] = own_figures(rows)
     assert (found.row.contender, found.policy, found.name) == (DELAY, "delay", "waits")
-    assert found.shown() == ("3", "± 12.7")  # Student's t: 12.706 x sqrt(2) / sqrt(2)
+    assert found.cells() == ("3", "± 12.7")  # Student's t: 12.706 x sqrt(2) / sqrt(2)
     [fair, delay] = as_json(rows)
     assert fair["own_figures"] == {}
     assert delay["own_figures"]["delay.waits"]["mean"] == 3.0

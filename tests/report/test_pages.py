@@ -60,12 +60,12 @@ def test_slots_are_held_by_one_attempt_at_a_time(folder):
     results = results_of(folder)
     assert len(results.nodes) == 16
     assert list(results.nodes)[:5] == ["r0n0", "r0n1", "r0n2", "r0n3", "r1n0"]
-    assert {held.job for held in results.held} == {"terasort", "wordcount"}
-    assert len(results.held) == results.summary["tasks"]["launched"]
+    assert {held.job for held in results.attempts} == {"terasort", "wordcount"}
+    assert len(results.attempts) == results.summary["tasks"]["launched"]
     maps = sum(job["maps"] for job in results.summary["jobs"])
-    assert sum(held.first_stage for held in results.held) == maps
+    assert sum(held.first_stage for held in results.attempts) == maps
     last: dict[tuple[str, int], float] = {}
-    for held in sorted(results.held, key=lambda held: held.begin_s):
+    for held in sorted(results.attempts, key=lambda held: held.begin_s):
         assert 0 <= held.begin_s >= last.get((held.node, held.lane), 0.0) - 1e-9
         last[held.node, held.lane] = held.end_s
     assert max(last.values()) == pytest.approx(results.makespan_s)
@@ -106,10 +106,10 @@ def test_attempts_without_a_slot_are_drawn_apart(folder):
     common = {"cat": "reservation", "id": f"{job['id']}.r0.0", "name": "x", "pid": 1, "tid": 0}
     rows = [{**common, "ph": ph, "ts": (begin_s + s) * 1e6} for ph, s in (("b", 1), ("e", 3))]
     vars(with_reservations)["_trace"] = [*plain._trace, *rows]
-    [waiting] = with_reservations.waiting
+    [waiting] = with_reservations.reservations
     assert (waiting.job, waiting.begin_s) == (job["name"], pytest.approx(1.0))
     assert waiting.end_s == pytest.approx(3.0)
-    assert with_reservations.held == plain.held
+    assert with_reservations.attempts == plain.attempts
     panels = [len(draw_run(one, 5.0, LIGHT).axes) for one in (plain, with_reservations)]
     assert panels[1] == panels[0] + 1
 
@@ -117,9 +117,9 @@ def test_attempts_without_a_slot_are_drawn_apart(folder):
 def test_outputs_that_were_kept_and_taken_look_different_from_those_that_were_not(folder):
     results = results_of(folder)
     plain = draw_run(results, 5.0, LIGHT).axes[1]
-    first, second, *others = results.held
+    first, second, *others = results.attempts
     kept = [replace(first, outcome="taken"), replace(second, outcome="not taken"), *others]
-    vars(results)["held"] = kept
+    vars(results)["attempts"] = kept
     drawn = draw_run(results, 5.0, LIGHT).axes[1]
     hatches = [bar.get_hatch() for bar in drawn.patches]
     assert hatches == ["///", "....", *[None] * len(others)]
@@ -222,7 +222,7 @@ def test_what_is_explained_on_a_page_is_bounded(folder):
     results = results_of(folder)
     events = (folder / "events.jsonl").read_text().count("\n")
     texts = reasons(results, 5 * events + 1)["texts"]
-    longest = sorted(results.held, key=lambda one: one.begin_s - one.end_s)
+    longest = sorted(results.attempts, key=lambda one: one.begin_s - one.end_s)
     tasks = dict.fromkeys(one.attempt.rsplit(".", 1)[0] for one in longest)
     assert list(texts) == ["j1", "j2", *list(tasks)[:3]]
     assert reasons(results, 0)["texts"] == {}
@@ -290,11 +290,11 @@ def test_a_page_says_what_is_wrong_with_its_run(tmp_path, folder):
 def test_of_very_many_attempts_the_longest_are_drawn(folder):
     results = results_of(folder)
     data = run_data(results, results.makespan_s, 5)
-    lengths_s = sorted(one.end_s - one.begin_s for one in results.held)
+    lengths_s = sorted(one.end_s - one.begin_s for one in results.attempts)
     drawn = data["attempts"]
     drawn_s = [end - begin for begin, end in zip(drawn["begin_s"], drawn["end_s"], strict=True)]
     assert sorted(drawn_s) == pytest.approx(lengths_s[-5:], abs=2e-3)
-    assert data["left_out"] == len(results.held) - 5
+    assert data["left_out"] == len(results.attempts) - 5
     assert {len(column) for column in drawn.values()} == {5}
 
 

@@ -59,9 +59,9 @@ def test_counters_that_all_schedulers_have_alike_stand_once(capsys):
     run = counting(("words-1", {"odd": 2, "map.records_in": 9}), ("words-2", {"odd": 3}))
     other = counting(("words-1", {"odd": 5, "late": 1}), ("words-2", {}))
     same = counted(rows_of({FAIR: [run], DELAY: [run]}))
-    assert [(one.name, one.who, one.shown()) for one in same] == [("odd", "all", "5")]
+    assert [(one.name, one.who, one.text()) for one in same] == [("odd", "all", "5")]
     rows = rows_of({FAIR: [run, run], DELAY: [other, run]})
-    assert [(one.name, one.who, one.shown()) for one in counted(rows)] == [
+    assert [(one.name, one.who, one.text()) for one in counted(rows)] == [
         ("late", "fair", "0"),
         ("late", "delay", "0.5 ± 6.35"),
         ("odd", "all", "5"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from railyard.experiments.figures import (
     BETTER,
@@ -258,9 +259,10 @@ def _figures(quick: bool) -> dict[str, Figure]:
     )
     scaled = ("all jobs come at once, instead of within 90 minutes", *fewer)
     coarsely = (*scaled, *_COARSER.words())
+    exactly, sweep = partial(figure, scaled=scaled), partial(figure, scaled=coarsely)
     part = "co-scheduler:dp+ocas"
     return {
-        "fig5a": figure(
+        "fig5a": exactly(
             "makespan, job and coflow completion times",
             "Fig. 5(a), section V-B",
             [
@@ -268,18 +270,16 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 *([] if quick else [_reductions("against Corral in queues", "corral", jobs)]),
                 *_against_both("eq. 10 as printed, ", jobs, jobs.with_settings(_EQUATION_10)),
             ],
-            scaled,
         ),
-        "fig5b": figure(
+        "fig5b": exactly(
             "share of shuffles on circuits",
             "Fig. 5(b), section V-B",
             [_published_on_circuits(jobs)],
-            scaled,
         ),
         "fig6": figure(
             "shuffle-heavy jobs and others", "Fig. 6, section V-B", _of_weight(jobs), scaled
         ),
-        "load": figure("load", "section V-A", _loads(jobs), scaled),
+        "load": exactly("load", "section V-A", _loads(jobs)),
         "printed": figure(
             "uniform in 90 minutes, any job",
             "Fig. 5, section V-B",
@@ -296,7 +296,7 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 *coarsely,
             ),
         ),
-        "coarsening": figure(
+        "coarsening": exactly(
             "tasks merged",
             "section V",
             [
@@ -307,9 +307,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     _on_circuits(case, setup),
                 )
             ],
-            scaled,
         ),
-        "fig7": figure(
+        "fig7": sweep(
             "Co-scheduler's parts",
             "Fig. 7, section V-C",
             [
@@ -323,10 +322,9 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     base="co-scheduler:ocas",
                 )
             ],
-            coarsely,
-            "OCAS alone",
+            base="OCAS alone",
         ),
-        "fig8": figure(  # for which the paper has words only
+        "fig8": sweep(  # for which the paper has words only
             "oversubscription",
             "Fig. 8, section V-D",
             [
@@ -339,26 +337,21 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     {_FAIR: change, _CORRAL: change, _OURS: 0},
                 )
             ],
-            coarsely,
-            "the same scheduler at 10:1",
+            base="the same scheduler at 10:1",
         ),
-        "fig9": figure(
-            "recurring jobs", "Fig. 9, section V-D", _recurring(quick), coarsely, "Fair"
-        ),
-        "fig10": figure("errors of T_rem", "Fig. 10, section V-D", _errors(coarse), coarsely),
-        "delta": figure(  # the paper has 10 ms only
+        "fig9": sweep("recurring jobs", "Fig. 9, section V-D", _recurring(quick), base="Fair"),
+        "fig10": sweep("errors of T_rem", "Fig. 10, section V-D", _errors(coarse)),
+        "delta": sweep(  # the paper has 10 ms only
             "delta",
             "section II-B",
             _switch("delta", ("10us", "1ms", "100ms"), coarse),
-            coarsely,
-            "Co-scheduler at 10 ms",
+            base="Co-scheduler at 10 ms",
         ),
-        "wavelengths": figure(  # the paper leaves it as future work
+        "wavelengths": sweep(  # the paper leaves it as future work
             "wavelengths",
             "section VI",
             _switch("wavelengths", ("2", "4"), coarse),
-            coarsely,
-            "Co-scheduler with one",
+            base="Co-scheduler with one",
         ),
     }
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from railyard.cluster.units import format_duration
 from railyard.experiments.figures import (
@@ -50,7 +51,7 @@ from railyard.experiments.measures import (
 from railyard.terminal.options import TextPairs
 
 _BASE = "capacity"
-_AGAINST = "Yarn-CS (capacity)"
+_figure = partial(figure, base="Yarn-CS (capacity)")
 _REDUCE_TIME = reduction("reduce time, median job", of_jobs("reduce_s", "p50"))
 #: Here a large job of W1 has up to 10,000 tasks (2): few jobs, and they should meet.
 _LARGEST = "largest=10000"
@@ -116,8 +117,10 @@ def _figures(quick: bool) -> dict[str, Figure]:
     w2 = _MapReduce("w2", 400, 3600.0, 48 if quick else 12)
     w3 = _MapReduce("w3", 200, 900.0, 48 if quick else 12)
     every = (w1, w2, w3)
+    batch = partial(_figure, scaled=_words(*every))
+    online = partial(_figure, scaled=_words(w1, online=True))
     return {
-        "fig6": figure(
+        "fig6": batch(
             "makespan of a batch",
             "Fig. 6, section 6.2.1",
             [
@@ -133,10 +136,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for each in every
             ],
-            _words(*every),
-            _AGAINST,
         ),
-        "fig7": figure(
+        "fig7": batch(
             "bytes across racks, compute hours and reduce time of a batch",
             "Fig. 7, section 6.2.1",
             [
@@ -156,10 +157,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for each in every
             ],
-            _words(*every),
-            _AGAINST,
         ),
-        "fig8": figure(
+        "fig8": _figure(
             "job completion times online",
             "Fig. 8, section 6.2.2",
             [
@@ -176,18 +175,15 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 for each in every
             ],
             _words(*every, online=True),
-            _AGAINST,
         ),
-        "fig9": figure(
+        "fig9": online(
             "job completion times online by size, W1",
             "Fig. 9, section 6.2.2",
             [_of_size(w1, *size) for size in _SIZES],
-            _words(w1, online=True),
-            _AGAINST,
         ),
         "fig10": _queries(quick),
         "fig11": _ad_hoc_jobs(quick),
-        "fig12": figure(
+        "fig12": online(
             "background traffic, W1",
             "Fig. 12, section 6.5 (40 Gbps: more than twice the gain at 30 Gbps)",
             [
@@ -199,24 +195,20 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for jobs, measure in ((w1.batch(), MAKESPAN), (w1.online(), JCT_MEAN))
             ],
-            _words(w1, online=True),
-            _AGAINST,
         ),
         "fig13": _wrong_predictions(w1),
         "fig14": _at_scale(quick),
-        "choices": figure(
+        "choices": _figure(
             "one choice at a time",
             "section 6.2",
             _choices(quick, *every),
             _words(*((w1,) if quick else every), online=not quick),
-            _AGAINST,
         ),
-        "coarsening": figure(
+        "coarsening": _figure(
             "tasks merged, W1",
             "section 6.2.1",
             _coarsening(quick, w1),
             ("100 jobs of W1, or 6 of them, in a batch",),
-            _AGAINST,
         ),
     }
 
@@ -250,7 +242,7 @@ def _queries(quick: bool) -> Figure:
         reduction("query time median", job_time_s("p50", queries)): 18.5,
         reduction("query time mean", job_time_s("mean", queries)): 21,
     }
-    return figure(
+    return _figure(
         "15 queries like TPC-H's, beside a batch of W1",
         "Fig. 10, section 6.3",
         [lines("queries", _setup("tpch", on, *options), {"corral": measured}, base=_BASE)],
@@ -259,7 +251,6 @@ def _queries(quick: bool) -> Figure:
             _LARGE,
             *on.words(),
         ),
-        _AGAINST,
     )
 
 
@@ -277,17 +268,11 @@ def _ad_hoc_jobs(quick: bool) -> Figure:
         reduction("ad hoc, makespan", span_s(others)): 28,
     }
     fewer = (f"{recurring} recurring and {ad_hoc} ad hoc jobs, not 100 and 50",) if quick else ()
-    return figure(
+    return _figure(
         "recurring jobs under Corral beside ad hoc ones, W1",
         "Fig. 11, section 6.4",
         [lines("mix", _setup("mix", on, *options), {"corral": measured}, base=_BASE)],
-        (
-            *fewer,
-            f"recurring jobs come over {format_duration(window_s)}",
-            _LARGE,
-            *on.words(),
-        ),
-        _AGAINST,
+        (*fewer, f"recurring jobs come over {format_duration(window_s)}", _LARGE, *on.words()),
     )
 
 
@@ -318,7 +303,7 @@ def _wrong_predictions(w1: _MapReduce) -> Figure:
         )
         for share in (0, 25, 50)
     ]
-    return figure(
+    return _figure(
         "errors in predictions, W1",
         "Fig. 13, section 6.5",
         [*sizes, *times],
@@ -326,7 +311,6 @@ def _wrong_predictions(w1: _MapReduce) -> Figure:
             *_words(w1, online=True),
             f"jobs come up to {format_duration(late_by_s)} early or late, not 4 min",
         ),
-        _AGAINST,
     )
 
 

@@ -15,6 +15,7 @@ the other readings of the edges, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from railyard.experiments.figures import Figure, Line, Paper, Setup, figure, lines
 from railyard.experiments.measures import (
@@ -101,11 +102,11 @@ def _switches(factor: float) -> TextPairs:
 def _figures(quick: bool) -> dict[str, Figure]:
     fewer = ("30 jobs instead of 200",) if quick else ()
     scaled = (*fewer, "sizes of jobs are chosen, as the sampled trace is not public: see the code")
-    jobs = _jobs(quick)
+    jobs, table = _jobs(quick), partial(figure, scaled=scaled)
 
     def table_4(edges: str, few: Sequence[float]) -> Figure:
         """The switches' capacities, by one reading of the edges."""
-        return figure(
+        return table(
             f"capacity of the switches, edges={edges}",
             "Table 4, section V-B.2",
             [
@@ -116,35 +117,31 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for factor in (few if quick else _TABLE_4)
             ],
-            scaled,
         )
 
     return {
-        "fig9": figure(  # percentiles in place of the CDF
+        "fig9": table(  # percentiles in place of the CDF
             "job completion time",
             "Fig. 9, section V-B",
             [_methods("", jobs, _TABLE_4[1], (*_PARTS, *_USED))],
-            scaled,
         ),
-        "fig10": figure(
+        "fig10": table(
             "use of servers and switches",
             "Fig. 10, section V-B",
             [lines("", jobs, dict.fromkeys(_METHODS, (*_USED, COMPUTING, LINKS_USED)))],
-            scaled,
         ),
-        "table3": figure(
+        "table3": table(
             "gap between jobs",
             "Table 3, section V-B.1",
             [
                 _methods(f"{gap_s} s apart", _jobs(quick, gap_s=gap_s), _TABLE_3[gap_s])
                 for gap_s in ((9, 15, 30) if quick else _TABLE_3)
             ],
-            scaled,
         ),
         "table4": table_4("trace", (0.5, 1, 3.5)),
         "table4-jobs": table_4("jobs", (1, 3.5)),
         "table4-all": table_4("all", (1, 3.5)),
-        "table5": figure(
+        "table5": table(
             "number of servers",
             "Table 5, section V-B.3",
             [
@@ -158,9 +155,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for servers in ((48, 96, 288) if quick else _TABLE_5)
             ],
-            scaled,
         ),
-        "parts": figure(
+        "parts": table(
             "parts, and what is left open",
             "not in the paper",
             [
@@ -186,7 +182,6 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     {"delay + sjf, reduces as in Hadoop": (_MEAN,)},
                 ),
             ],
-            scaled,
         ),
     }
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from railyard.experiments.figures import (
     BETTER,
@@ -188,8 +189,9 @@ def _figures(quick: bool) -> dict[str, Figure]:
     facebook = _setup(f"shadow-facebook:{traces_folder() / _TRACE},shuffle_min={_SHUFFLE_MIN}")
     # Nothing is predicted while duplicates find their input in the light rack.
     remote = _terasort(size, network=(*_racks(9, 6), ("storage.replication", "1")))
+    smaller = partial(figure, scaled=scaled)
     return {
-        "fig10": figure(
+        "fig10": smaller(
             "job time against delay",
             "Fig. 10, section 6.1",
             [
@@ -199,7 +201,6 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 ),
                 _gain("mean of the six", six, _EACH_JOB, 16.8),
             ],
-            scaled,
         ),
         "fig11": figure(
             "jobs of Facebook's trace",
@@ -216,13 +217,12 @@ def _figures(quick: bool) -> dict[str, Figure]:
             ],
             (f"the sample of the trace is ours, of jobs that shuffle {_SHUFFLE_MIN} or more",),
         ),
-        "fig12": figure(
+        "fig12": smaller(
             "job time against even",
             "Fig. 12, section 6.1",
             [_gain(app, six, _job_time(app), (0, 16.4), _EVEN) for app in _APPLICATIONS],
-            scaled,
         ),
-        "fig13": figure(  # 52 nodes, as far as racks are equal
+        "fig13": smaller(  # 52 nodes, as far as racks are equal
             "racks",
             "Fig. 13, section 6.1",
             [
@@ -234,7 +234,6 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
                 for racks, nodes in ((3, 17), (5, 10), (7, 7), (9, 6))
             ],
-            scaled,
         ),
         "fig14": figure(  # 100 % are all 780 slots; there, maps have 624 slots of their own
             "share of the slots that maps take",
@@ -251,7 +250,7 @@ def _figures(quick: bool) -> dict[str, Figure]:
             ],
             ("slots are of one kind: 100 % are maps on all 780 of them",),
         ),
-        "fig15": figure(
+        "fig15": smaller(
             "bandwidth across racks",
             "Fig. 15, section 6.1",
             [
@@ -265,9 +264,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     lines(f"{gbps} Gbps", jobs, {_DELAY: (SHUFFLE_SKEW,)}),
                 )
             ],
-            scaled,
         ),
-        "fig16": figure(
+        "fig16": smaller(
             "duplicates launched and chosen",
             "Fig. 16, 18 and 19, section 6.2",
             [
@@ -289,10 +287,9 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     {_OURS: {_CHOSEN: (75, 100), _EARLY: None, _ERROR: 18.9}},
                 ),
             ],
-            scaled,
         ),
         "fig17": figure("duplicates by input size", "Fig. 17, section 6.2", _sizes(quick)),
-        "fig20": figure(
+        "fig20": smaller(
             "skew",
             "Fig. 20, section 6.3",
             [
@@ -306,9 +303,8 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     _gain(f"mean, against {base}", six, _EACH_SKEW, known, base),
                 )
             ],
-            scaled,
         ),
-        "fig22": figure(
+        "fig22": smaller(
             "extra tasks and what they gain; published: up to 5.6 times KMN's gain for each",
             "Fig. 21 and 22, section 6.3",
             [
@@ -319,7 +315,6 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     lines("all six", six, {rival: (_launched(rival), _chosen(rival))}),
                 )
             ],
-            scaled,
         ),
         "fig23": figure(
             "skew and time",
@@ -343,7 +338,7 @@ def _figures(quick: bool) -> dict[str, Figure]:
                 )
             ],
         ),
-        "varied": figure(
+        "varied": smaller(
             "what the paper leaves open, varied",
             "beside the paper",
             [
@@ -355,14 +350,10 @@ def _figures(quick: bool) -> dict[str, Figure]:
                     lines(case, jobs, {_OURS: (_SHUFFLE, JCT_MEAN)}, base=_DELAY),
                 )
             ],
-            scaled,
         ),
     }
 
 
 PAPER = Paper(
-    title="Wu et al., IEEE Transactions on Big Data 2019",
-    figures=_figures,
-    seeds=5,
-    quick_seeds=3,
+    title="Wu et al., IEEE Transactions on Big Data 2019", figures=_figures, seeds=5, quick_seeds=3
 )

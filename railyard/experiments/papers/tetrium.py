@@ -21,6 +21,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from railyard.experiments.figures import (
     BETTER,
@@ -319,6 +320,7 @@ def _figures(quick: bool) -> dict[str, Figure]:
         f"every {_GRAIN} tasks are one, that much larger, on slots that much faster",
         *_LOADS_WORDS,
     )
+    sweep = partial(figure, scaled=traced, base="In-Place")
     return {
         "fig5": figure("mean response time", "Fig. 5, section 6.2", _responses(quick), deployed),
         "fig6": figure(
@@ -333,37 +335,15 @@ def _figures(quick: bool) -> dict[str, Figure]:
             _baselines(quick),
             traced,
         ),
-        "fig9": figure(
-            "order of tasks", "Fig. 9, section 6.3.1", _by_load(quick, _FIG_9), traced, "In-Place"
-        ),
-        "reverse": figure(
+        "fig9": sweep("order of tasks", "Fig. 9, section 6.3.1", _by_load(quick, _FIG_9)),
+        "reverse": sweep(
             "forward, and the better of both ways",
             "Section 6.3.1",
             _by_load(quick, {_OURS: 42, "tetrium:reverse": 45}, *_KNOWN),
-            traced,
-            "In-Place",
         ),
-        "fig10": figure(
-            "budget and fairness",
-            "Fig. 10, sections 6.3.3 and 6.3.4",
-            _budgets(quick),
-            traced,
-            "In-Place",
-        ),
-        "fig11": figure(
-            "sites that lose capacity",
-            "Fig. 11, section 6.3.2",
-            _lost_capacity(quick),
-            traced,
-            "In-Place",
-        ),
-        "fig12": figure(
-            "what the gain depends on",
-            "Fig. 12, section 6.4",
-            _sensitivity(quick),
-            traced,
-            "In-Place",
-        ),
+        "fig10": sweep("budget and fairness", "Fig. 10, sections 6.3.3 and 6.3.4", _budgets(quick)),
+        "fig11": sweep("sites that lose capacity", "Fig. 11, section 6.3.2", _lost_capacity(quick)),
+        "fig12": sweep("what the gain depends on", "Fig. 12, section 6.4", _sensitivity(quick)),
     }
 
 
