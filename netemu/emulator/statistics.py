@@ -90,21 +90,21 @@ def cpu_saturated(stats: NetworkStats) -> float:
 
 def _combined(now: NetworkStats, before: NetworkStats, sign: int) -> NetworkStats:
     """``now`` and ``sign`` times what was counted before."""
-
-    def both(counts: dict[K, int], earlier: dict[K, int]) -> dict[K, int]:
-        keys = dict.fromkeys((*counts, *earlier))
-        return {key: counts.get(key, 0) + sign * earlier.get(key, 0) for key in keys}
-
     room = now.cross_rack_room_bytes
-    lags = both(dict(now.grant_lags), dict(before.grant_lags))
+    lags = _sums(dict(now.grant_lags), dict(before.grant_lags), sign)
     return msgspec.structs.replace(
         now,
         **{name: getattr(now, name) + sign * getattr(before, name) for name in _NUMBERS},
         # two infinities have no difference
         cross_rack_room_bytes=room
         + (sign * before.cross_rack_room_bytes if math.isfinite(room) else 0.0),
-        bytes=both(now.bytes, before.bytes),
-        cross_rack_links=both(now.cross_rack_links, before.cross_rack_links),
-        ports=both(now.ports, before.ports),
+        bytes=_sums(now.bytes, before.bytes, sign),
+        cross_rack_links=_sums(now.cross_rack_links, before.cross_rack_links, sign),
+        ports=_sums(now.ports, before.ports, sign),
         grant_lags=tuple(sorted(lags.items())),
     )
+
+
+def _sums(now: dict[K, int], before: dict[K, int], sign: int) -> dict[K, int]:
+    keys = dict.fromkeys((*now, *before))
+    return {key: now.get(key, 0) + sign * before.get(key, 0) for key in keys}
