@@ -106,5 +106,4 @@ def _combined(now: NetworkStats, before: NetworkStats, sign: int) -> NetworkStat
 
 
 def _sums(now: dict[K, int], before: dict[K, int], sign: int) -> dict[K, int]:
-    keys = dict.fromkeys((*now, *before))
-    return {key: now.get(key, 0) + sign * before.get(key, 0) for key in keys}
+    return {key: now.get(key, 0) + sign * before.get(key, 0) for key in now | before}
