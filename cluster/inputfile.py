@@ -32,6 +32,20 @@ from railyard.cluster.units import NUMBER_MAX, format_size, parse_duration, pars
 
 #: Maximum size of an input file, far above that of any published trace.
 _BYTES_MAX = 2**30
+T = TypeVar("T", bound=msgspec.Struct)
+#: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
+_TOML_BYTES_MAX = 2**26
+_SOURCE_LETTERS_MAX = 400
+#: {msgspec's name of a type: its name in errors}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_PARSERS = {"size": parse_size, "rate": parse_rate, "duration": parse_duration}
 
 
 def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
@@ -86,23 +100,6 @@ def read_json(path: Path) -> Any:
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-#: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
-_TOML_BYTES_MAX = 2**26
-_SOURCE_LETTERS_MAX = 400
-
-#: {msgspec's name of a type: its name in errors}
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
-_PARSERS = {"size": parse_size, "rate": parse_rate, "duration": parse_duration}
 
 
 def load_toml(path: Path, into: type[T]) -> T:

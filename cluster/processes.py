@@ -28,6 +28,9 @@ from railyard.cluster.messaging.reactor import Reactor
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _DESCRIPTORS = 2**16
+_MARK = "RAILYARD_CLUSTER"
+#: Time to wait for killed processes before looking for more.
+_RECHECK_S = 0.2
 
 
 def fork(main: Callable[[], int | None]) -> int:
@@ -208,11 +211,6 @@ def _libc() -> ctypes.CDLL:
 
 
 # All processes of a cluster -----------------------------------------------------------------------
-_MARK = "RAILYARD_CLUSTER"
-#: Time to wait for killed processes before looking for more.
-_RECHECK_S = 0.2
-
-
 def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
     """Return the environment with the id of the cluster, for the supervisor's start."""
     return environment | {_MARK: cluster}

@@ -41,6 +41,9 @@ from railyard.dfs.messages import BlockId
 #: Bytes of a piece, which has one checksum: a read of a few bytes reads and checks at least these.
 CHECKED_BYTES = 2**16
 SUM_BYTES = 4
+_MAGIC = b"RYC2"
+#: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
+READ_BYTES = 16 * CHECKED_BYTES
 
 
 class WrongChecksum(RailyardError):
@@ -134,11 +137,6 @@ def _little_endian(sums: array[int]) -> array[int]:
 
 
 # Files --------------------------------------------------------------------------------------------
-_MAGIC = b"RYC2"
-#: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
-READ_BYTES = 16 * CHECKED_BYTES
-
-
 def blocks_folder(folder: RunFolder, node: NodeId) -> Path:
     """The folder with a node's block files."""
     return folder.node(node) / "blocks"

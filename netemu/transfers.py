@@ -34,6 +34,11 @@ CHUNK_BYTES = 2**20
 WINDOW_BYTES = 8 * 2**20
 #: The receiver acknowledges at least every so many bytes.
 ACKNOWLEDGE_BYTES = 2 * 2**20
+#: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
+#: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
+PROBE_S = 2.0
+P = ParamSpec("P")
+Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 
 class Source(Protocol):
@@ -281,13 +286,7 @@ class IncomingTransfer(_End):
 
 
 # All transfers over one socket --------------------------------------------------------------------
-#: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
-#: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
-PROBE_S = 2.0
-
-P = ParamSpec("P")
 End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
-Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 OnDone = Callable[[], None]
 OnFailed = Callable[[str], None]

@@ -67,6 +67,7 @@ log = logging.getLogger(__name__)
 
 #: Threads that sync blocks: the file system commits the syncs of several together.
 _SYNCS = 4
+_TRY_AGAIN_S = 0.5
 
 
 class BlockServer:
@@ -332,9 +333,6 @@ class BlockServer:
 
 
 # The process --------------------------------------------------------------------------------------
-_TRY_AGAIN_S = 0.5
-
-
 class DataNode:
     """Registers, sends heartbeats, and registers again with a restarted NameNode."""
 

@@ -54,6 +54,18 @@ _FRAME = struct.Struct(">6I")
 _SUMMED_BYTES = 8  #: of a frame's header; all of its page is
 #: The last bit says whether checksums are of big-endian words.
 _MAGIC = 0x377F0682
+log = logging.getLogger(__name__)
+#: What to do about a journal that can't be read.
+ADVICE = (
+    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
+    "then write the files again"
+)
+_LAYOUT = 3
+#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
+_RESERVE_BYTES = 2**21
+_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
+_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
+_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 def check_log(path: Path, advice: str) -> bool:
@@ -132,16 +144,6 @@ class _Sums:
         return int(sums[0]), int(sums[1])
 
 
-log = logging.getLogger(__name__)
-
-#: What to do about a journal that can't be read.
-ADVICE = (
-    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
-    "then write the files again"
-)
-_LAYOUT = 3
-#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
-_RESERVE_BYTES = 2**21
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
@@ -168,9 +170,6 @@ CREATE TABLE IF NOT EXISTS answers (
 CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
 INSERT INTO about SELECT 0, 3 WHERE NOT EXISTS (SELECT * FROM about);
 """
-_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
-_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
-_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 class SqliteJournal:

@@ -32,6 +32,8 @@ _LOCAL: Categories = ("local",)
 _RACK: Categories = ("rack",)
 _CLIENT: Categories = ("client",)
 _BY_CIRCUIT: Categories = ("cross_rack", "ocs")
+#: Less than this share of a capacity is rounding.
+_ROUNDING = 1e-9
 
 
 class Network:
@@ -226,10 +228,6 @@ def check_capacity(link: str, bytes_per_s: float) -> None:
 
 
 # The links between racks, as an observer is sent them ---------------------------------------------
-#: Less than this share of a capacity is rounding.
-_ROUNDING = 1e-9
-
-
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """A link now."""
 
