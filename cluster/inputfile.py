@@ -181,9 +181,7 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
 def _value(value: Any, kind: Any, where: str) -> Any:
     if unit := _unit(kind):
         return _PARSERS[unit](value, where)
-    info = msgspec.inspect.type_info(kind)
-    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    for option in options:
+    for option in _options(kind):
         if isinstance(option, msgspec.inspect.LiteralType):
             right = " or ".join(f'"{choice}"' for choice in option.values)
             require(value in option.values, where, value, right)
@@ -198,14 +196,18 @@ def _value(value: Any, kind: Any, where: str) -> Any:
 
 def _unit(kind: Any) -> str:
     """The name of the unit parser of a field's type; "" if it has no unit."""
-    info = msgspec.inspect.type_info(kind)
-    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    for option in options:
+    for option in _options(kind):
         if isinstance(option, msgspec.inspect.Metadata):
             title = str((option.extra_json_schema or {}).get("title", ""))
             if title in _PARSERS:
                 return title
     return ""
+
+
+def _options(kind: Any) -> tuple[msgspec.inspect.Type, ...]:
+    """A type, or those of a union."""
+    info = msgspec.inspect.type_info(kind)
+    return info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
 
 
 @functools.cache
