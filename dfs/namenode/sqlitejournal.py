@@ -198,7 +198,16 @@ class SqliteJournal:
 
     def load(self) -> Loaded:
         with self._explained():
-            return self._load()
+            (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
+            inodes = self._inodes()
+            loaded = Loaded(starts, inodes, self._opened(), self._answers())
+            self._database.execute("UPDATE about SET starts = starts + 1")
+            self._reserve = Reserve(self._log(), _RESERVE_BYTES)
+            self._keep_reserve()
+            if self._lasting:
+                self.sync()
+                sync_folder(self._path.parent)
+            return loaded
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -221,18 +230,6 @@ class SqliteJournal:
         (layout,) = execute("SELECT layout FROM about").fetchone()
         if layout != _LAYOUT:
             raise UsageError(f"{self._path}: a journal of layout {layout}: need layout {_LAYOUT}")
-
-    def _load(self) -> Loaded:
-        (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
-        inodes = self._inodes()
-        loaded = Loaded(starts, inodes, self._opened(), self._answers())
-        self._database.execute("UPDATE about SET starts = starts + 1")
-        self._reserve = Reserve(self._log(), _RESERVE_BYTES)
-        self._keep_reserve()
-        if self._lasting:
-            self.sync()
-            sync_folder(self._path.parent)
-        return loaded
 
     def _inodes(self) -> list[Inode]:
         rows = self._database.execute(
