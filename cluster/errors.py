@@ -17,6 +17,12 @@ from collections.abc import Iterable
 
 #: Letters of a value that an error message shows.
 _VALUE_LETTERS_MAX = 80
+#: Letters of a name that an error shows.
+_NAME_LETTERS_MAX = 80
+#: Names that an error lists.
+_NAMES_MAX = 60
+#: Maximum of any count that users give: jobs, users, tasks of a stage.
+COUNT_MAX = 1_000_000
 
 
 def printable(text: str, letters_max: int | None = None) -> str:
@@ -63,14 +69,6 @@ def _escaped(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":  # as "surrogateescape" decodes a byte
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode("ascii")
-
-
-#: Letters of a name that an error shows.
-_NAME_LETTERS_MAX = 80
-#: Names that an error lists.
-_NAMES_MAX = 60
-#: Maximum of any count that users give: jobs, users, tasks of a stage.
-COUNT_MAX = 1_000_000
 
 
 class RailyardError(Exception):

@@ -20,6 +20,12 @@ from typing import IO, Any, NamedTuple
 _PIECE_BYTES = 2**18
 #: Bytes of a file's beginning by which ``fault_of`` knows its format.
 PACKED_HEAD_BYTES = 6
+#: How files of gzip begin.
+GZIP = b"\x1f\x8b"
+#: Bytes of a file's beginning that ``first_line_fault`` looks at.
+PROGRAM_HEAD_BYTES = 4096
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LETTERS_MAX = 200
 
 
 class NotPacked(Exception):
@@ -59,8 +65,6 @@ def _is_zlib(head: bytes) -> bool:
     return head[0] & 15 == 8 and int.from_bytes(head[:2]) % 31 == 0
 
 
-#: How files of gzip begin.
-GZIP = b"\x1f\x8b"
 _FORMATS = {
     ".gz": _Format("gzip", lambda head: head.startswith(GZIP), _read_by(_gzip_file)),
     ".bz2": _Format("bzip2", lambda head: head.startswith(b"BZh"), _read_by(bz2.BZ2File)),
@@ -112,12 +116,6 @@ def unpacked(ending: str, file: IO[bytes]) -> Iterator[bytes]:
 
 
 # Programs of streaming jobs -----------------------------------------------------------------------
-#: Bytes of a file's beginning that ``first_line_fault`` looks at.
-PROGRAM_HEAD_BYTES = 4096
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LETTERS_MAX = 200
-
-
 def command_words(command: str) -> tuple[str, ...]:
     """The words of a command, as Hadoop splits them; ``ValueError`` for a quote without its end.
 

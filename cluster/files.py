@@ -22,6 +22,10 @@ from pathlib import Path
 from typing import Literal
 
 Durability = Literal["fast", "safe"]
+#: Buffers of at least this size are mapped as anonymous memory of their own.
+_LARGE_BYTES = 4 * 2**20
+_KEEP_SIZE = 1  #: FALLOC_FL_KEEP_SIZE
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def sync_file(file: int) -> None:
@@ -46,10 +50,6 @@ def sync_folder(path: Path) -> None:
     """Wait until a folder's entries are on the disk."""
     with opened_folder(path) as folder:
         os.fsync(folder)
-
-
-#: Buffers of at least this size are mapped as anonymous memory of their own.
-_LARGE_BYTES = 4 * 2**20
 
 
 def new_buffer(size: int) -> memoryview:
@@ -93,10 +93,6 @@ def fill(buffer: memoryview, file: int, offset: int) -> int:
             break
         filled += count
     return filled
-
-
-_KEEP_SIZE = 1  #: FALLOC_FL_KEEP_SIZE
-_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class Reserve:

@@ -32,6 +32,20 @@ from railyard.cluster.units import NUMBER_MAX, format_size, parse_duration, pars
 
 #: Maximum size of an input file, far above that of any published trace.
 _BYTES_MAX = 2**30
+T = TypeVar("T", bound=msgspec.Struct)
+#: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
+_TOML_BYTES_MAX = 2**26
+_SOURCE_LETTERS_MAX = 400
+#: {msgspec's name of a type: its name in errors}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+_PARSERS = {"size": parse_size, "rate": parse_rate, "duration": parse_duration}
 
 
 def read_file(path: Path, bytes_max: int = _BYTES_MAX) -> bytes:
@@ -86,23 +100,6 @@ def read_json(path: Path) -> Any:
 Size = Annotated[int, msgspec.Meta(title="size")]
 Rate = Annotated[float, msgspec.Meta(title="rate")]
 Duration = Annotated[float, msgspec.Meta(title="duration")]
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-#: Maximum size of a file; a plan of 100,000 jobs has a quarter of it.
-_TOML_BYTES_MAX = 2**26
-_SOURCE_LETTERS_MAX = 400
-
-#: {msgspec's name of a type: its name in errors}
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
-_PARSERS = {"size": parse_size, "rate": parse_rate, "duration": parse_duration}
 
 
 def load_toml(path: Path, into: type[T]) -> T:
@@ -184,9 +181,7 @@ def _with_units(data: dict[str, Any], into: type[Any], prefix: str) -> dict[str,
 def _value(value: Any, kind: Any, where: str) -> Any:
     if unit := _unit(kind):
         return _PARSERS[unit](value, where)
-    info = msgspec.inspect.type_info(kind)
-    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    for option in options:
+    for option in _options(kind):
         if isinstance(option, msgspec.inspect.LiteralType):
             right = " or ".join(f'"{choice}"' for choice in option.values)
             require(value in option.values, where, value, right)
@@ -201,14 +196,18 @@ def _value(value: Any, kind: Any, where: str) -> Any:
 
 def _unit(kind: Any) -> str:
     """The name of the unit parser of a field's type; "" if it has no unit."""
-    info = msgspec.inspect.type_info(kind)
-    options = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    for option in options:
+    for option in _options(kind):
         if isinstance(option, msgspec.inspect.Metadata):
             title = str((option.extra_json_schema or {}).get("title", ""))
             if title in _PARSERS:
                 return title
     return ""
+
+
+def _options(kind: Any) -> tuple[msgspec.inspect.Type, ...]:
+    """A type, or those of a union."""
+    info = msgspec.inspect.type_info(kind)
+    return info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
 
 
 @functools.cache

@@ -19,6 +19,27 @@ from typing import NamedTuple
 
 from railyard.cluster.errors import RailyardError, UsageError
 
+#: {error number: wording}: a full file system, a user's quota, a limit on file sizes (ulimit -f).
+_FULL = {
+    errno.ENOSPC: "no space left on",
+    errno.EDQUOT: "the quota is used up on",
+    errno.EFBIG: "a file would be larger than the limit (ulimit -f) on",
+}
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+#: A silent daemon whose process runs is written off after so many times the usual expiry: it may
+#: hang.
+PATIENCE = 10
+#: States of a process that will not go on by itself: stopped, traced, ended.
+_NOT_RUNNING = frozenset("TtZXx")
+#: Reduction of niceness where real-time priority is not permitted.
+_NICER = 10
+#: Reduction of this process's niceness by ``go_ahead``; inherited by forked processes.
+_ahead_by = 0
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+#: How often a process that keeps freed memory returns what it has not needed again.
+RETURN_PERIOD_S = 10.0
+
 
 class ProcessStat(NamedTuple):
     """A process of this machine that exists."""
@@ -51,16 +72,6 @@ def is_alive(pid: int) -> bool:
 # Exhausted resources ------------------------------------------------------------------------------
 class Exhausted(RailyardError):
     """This machine has run out of disk space, memory, descriptors or processes."""
-
-
-#: {error number: wording}: a full file system, a user's quota, a limit on file sizes (ulimit -f).
-_FULL = {
-    errno.ENOSPC: "no space left on",
-    errno.EDQUOT: "the quota is used up on",
-    errno.EFBIG: "a file would be larger than the limit (ulimit -f) on",
-}
-
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def is_full(error: BaseException) -> bool:
@@ -169,13 +180,6 @@ def _existing(path: Path) -> Path:
 
 
 # Dead, or on an overloaded machine ----------------------------------------------------------------
-#: A silent daemon whose process runs is written off after so many times the usual expiry: it may
-#: hang.
-PATIENCE = 10
-#: States of a process that will not go on by itself: stopped, traced, ended.
-_NOT_RUNNING = frozenset("TtZXx")
-
-
 class AwakeClock:
     """A clock that stands still while its owner is held up.
 
@@ -214,10 +218,6 @@ def _state(pid: int) -> str:
 #: Ranks, the highest first: the network's clock; processes that decide, which need little time;
 #: processes that send and receive by its grants.
 CLOCK, DECIDER, CARRIER = 2, 1, 0
-#: Reduction of niceness where real-time priority is not permitted.
-_NICER = 10
-#: Reduction of this process's niceness by ``go_ahead``; inherited by forked processes.
-_ahead_by = 0
 
 
 def take_priority(rank: int) -> bool:
@@ -255,14 +255,6 @@ def fall_back() -> None:
 
 
 # Memory of this process ---------------------------------------------------------------------------
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
-
-
-#: How often a process that keeps freed memory returns what it has not needed again.
-RETURN_PERIOD_S = 10.0
-
-
 def keep_freed_memory(kept_bytes: int = 64 * 2**20) -> None:
     """Keep up to ``kept_bytes`` of freed memory for reuse instead of returning it to the system.
 

@@ -48,6 +48,9 @@ from railyard.cluster.messaging.wire import (
 
 #: Maximum size of a job's source file, together with the modules beside it.
 SOURCE_BYTES_MAX = 15 * 2**20
+#: {when spans began: when the last of these ended}, in seconds of one clock.  To note a span as it
+#: ends is one assignment: most of an attempt's fetches begin together with others.
+Spans = dict[float, float]
 
 
 # Events of nodes ---------------------------------------------------------------------------------
@@ -429,11 +432,6 @@ class FetchOutput(Message, frozen=True, kw_only=True):
 
 
 # The time that an attempt reads -------------------------------------------------------------------
-#: {when spans began: when the last of these ended}, in seconds of one clock.  To note a span as it
-#: ends is one assignment: most of an attempt's fetches begin together with others.
-Spans = dict[float, float]
-
-
 def total_s(spans: Spans) -> float:
     """Seconds that the spans cover.
 

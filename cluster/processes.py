@@ -28,6 +28,9 @@ from railyard.cluster.messaging.reactor import Reactor
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _DESCRIPTORS = 2**16
+_MARK = "RAILYARD_CLUSTER"
+#: Time to wait for killed processes before looking for more.
+_RECHECK_S = 0.2
 
 
 def fork(main: Callable[[], int | None]) -> int:
@@ -208,11 +211,6 @@ def _libc() -> ctypes.CDLL:
 
 
 # All processes of a cluster -----------------------------------------------------------------------
-_MARK = "RAILYARD_CLUSTER"
-#: Time to wait for killed processes before looking for more.
-_LOOK_AGAIN_S = 0.2
-
-
 def marked(environment: dict[str, str], cluster: str) -> dict[str, str]:
     """Return the environment with the id of the cluster, for the supervisor's start."""
     return environment | {_MARK: cluster}
@@ -238,7 +236,8 @@ def kill_members(cluster: str, timeout_s: float) -> list[int]:
     while found := _members(cluster):
         try:
             for process in found.values():
-                _kill(process)
+                with suppress(ProcessLookupError):  # it has ended
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
             _wait_until_ended(list(found.values()))
         finally:
             for process in found.values():
@@ -300,15 +299,8 @@ def _open(cluster: str, pid: int) -> int | None:
     return None
 
 
-def _kill(process: int) -> None:
-    try:
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # it has ended
-
-
 def _wait_until_ended(processes: list[int]) -> None:
-    until_s = time.monotonic() + _LOOK_AGAIN_S
+    until_s = time.monotonic() + _RECHECK_S
     poll = select.poll()
     for process in processes:
         poll.register(process, select.POLLIN)

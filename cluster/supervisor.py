@@ -62,6 +62,21 @@ from railyard.cluster.processes import (
 )
 from railyard.cluster.runfolder import RunFolder
 
+log = logging.getLogger(__name__)
+#: Between two checks whether a daemon wants a standby.
+CHECK_PERIOD_S = 5.0
+#: Between two steps of a standby.
+_STEP_PERIOD_S = 0.5
+START_TIMEOUT_S = 30.0
+STOP_GRACE_S = 2.0
+#: The same after a failure, when the user is waiting for the error.
+_FAILED_GRACE_S = 0.5
+#: Capacity of a pipe: a read of so much never ends within a name.
+_PIPE_BYTES = 2**20
+_LOST = "the cluster can't go on without it"
+#: What happens next to a daemon that died, in ``deaths.jsonl``.
+STARTED_AGAIN = "it is started again"
+
 
 class Restarts:
     """Counts the deaths of each daemon and decides about its restart."""
@@ -81,14 +96,6 @@ class Restarts:
         if len(deaths_s) >= self.deaths_max:
             return None
         return min(PAUSE_S * 2.0 ** (len(deaths_s) - 1), PAUSE_S_MAX)
-
-
-log = logging.getLogger(__name__)
-
-#: Between two checks whether a daemon wants a standby.
-CHECK_PERIOD_S = 5.0
-#: Between two steps of a standby.
-_STEP_PERIOD_S = 0.5
 
 
 class Standbys:
@@ -144,14 +151,6 @@ def wait_until_needed(name: str, needed: int, step: Callable[[], object]) -> Non
     take_role(name)
 
 
-START_TIMEOUT_S = 30.0
-STOP_GRACE_S = 2.0
-#: The same after a failure, when the user is waiting for the error.
-_FAILED_GRACE_S = 0.5
-#: Capacity of a pipe: a read of so much never ends within a name.
-_PIPE_BYTES = 2**20
-
-
 @dataclass(frozen=True, kw_only=True)
 class DaemonSpec:
     """A daemon to be started.
@@ -168,11 +167,6 @@ class DaemonSpec:
     module: str = ""
     #: whether it has so much to replay that a standby should follow it; None: never
     wants_standby: Callable[[RunFolder], bool] | None = None
-
-
-_LOST = "the cluster can't go on without it"
-#: What happens next to a daemon that died, in ``deaths.jsonl``.
-STARTED_AGAIN = "it is started again"
 
 
 class Ending(enum.IntEnum):

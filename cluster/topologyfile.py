@@ -29,6 +29,36 @@ _RATIO_MAX = 10**6
 ComputeMode = Literal["real", "paced"]
 #: How results count bytes between racks: as those of the packet switch, or of the WAN.
 CoreWay = Literal["eps", "wan"]
+#: (key, new value), both as text.
+Change = tuple[str, str]
+#: short name -> key
+SHORT = {
+    "nic": "links.nic",
+    "uplink": "links.uplink",
+    "downlink": "links.downlink",
+    "oversubscription": "links.oversubscription",
+    "background": "links.background",
+    "delta": "ocs.delta_s",
+    "elephant": "ocs.elephant_bytes",
+    "wavelengths": "ocs.wavelengths",
+}
+#: {key: keys for the same quantity that it replaces}; the last one given counts.
+_INSTEAD = {
+    "links.uplink": ("oversubscription",),
+    "links.oversubscription": ("uplink", "downlink"),
+}
+#: {key for all racks: keys of [rack.rN] that it replaces}
+_OF_ALL = {
+    "links.nic": ("nic",),
+    "links.uplink": ("uplink", "downlink"),
+    "links.downlink": ("downlink",),
+    "links.oversubscription": ("uplink", "downlink"),
+    "racks.nodes": ("nodes",),
+    "racks.slots": ("slots",),
+}
+#: {table that a change can add: the key that adds it}; "ocs=off" removes the table.
+_BEGINS = {"ocs": "ocs.port_bytes_per_s", "client": "client.uplink"}
+_WAYS = frozenset({"up", "down"})
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -254,38 +284,6 @@ TABLES_OF_FILE: Mapping[str, type[Table]] = {
 
 
 # Changes of keys for a run: "oversubscription=10", "rack.r3.uplink=1Gbps" -----------------------
-#: (key, new value), both as text.
-Change = tuple[str, str]
-
-#: short name -> key
-SHORT = {
-    "nic": "links.nic",
-    "uplink": "links.uplink",
-    "downlink": "links.downlink",
-    "oversubscription": "links.oversubscription",
-    "background": "links.background",
-    "delta": "ocs.delta_s",
-    "elephant": "ocs.elephant_bytes",
-    "wavelengths": "ocs.wavelengths",
-}
-#: {key: keys for the same quantity that it replaces}; the last one given counts.
-_INSTEAD = {
-    "links.uplink": ("oversubscription",),
-    "links.oversubscription": ("uplink", "downlink"),
-}
-#: {key for all racks: keys of [rack.rN] that it replaces}
-_OF_ALL = {
-    "links.nic": ("nic",),
-    "links.uplink": ("uplink", "downlink"),
-    "links.downlink": ("downlink",),
-    "links.oversubscription": ("uplink", "downlink"),
-    "racks.nodes": ("nodes",),
-    "racks.slots": ("slots",),
-}
-#: {table that a change can add: the key that adds it}; "ocs=off" removes the table.
-_BEGINS = {"ocs": "ocs.port_bytes_per_s", "client": "client.uplink"}
-
-
 def split_changes(text: str, lists: Sequence[str] = ()) -> tuple[str, list[Change]]:
     """Split "hybrid-8x4,delta=1ms" into name and changes; ``UsageError`` if not KEY=VALUE.
 
@@ -381,9 +379,6 @@ def _require_key(is_known: bool, key: str, tables: Mapping[str, Sequence[str]]) 
 
 
 # Names of links: "r3.up" everywhere; or "Tokyo.up", of the site of that name ----------------------
-_WAYS = frozenset({"up", "down"})
-
-
 def link_name(text: str, places: Mapping[str, str]) -> str:
     """The name of the link that a person means, in a topology with these places: {name: rack id}.
 

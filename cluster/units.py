@@ -31,6 +31,7 @@ _TWO_UNITS = ((3599.5, "h", "min", 60), (119.995, "min", "s", 1))
 #: Longer text is not a number with a unit.
 _LETTERS_MAX = 60
 
+_DECIMAL = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 _PREFIX = {"": 1} | {
     f"{letter}{binary}": (1024 if binary else 1000) ** power
     for power, letters in enumerate(("kK", "M", "G", "T", "P"), start=1)
@@ -207,15 +208,9 @@ _TIME_UNITS = (
     (1.0, Unit("s", 1.0)),
     (0.0, Unit("ms", 1e-3)),
 )
-_SIZE_UNITS = tuple(
-    Unit(f"{prefix}B", factor)
-    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-)
+_SIZE_UNITS = tuple(Unit(f"{prefix}B", factor) for prefix, factor in _DECIMAL)
 _BYTES = Unit("B", 1.0)
-_RATE_UNITS = tuple(
-    Unit(f"{prefix}bps", factor / 8)
-    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
-)
+_RATE_UNITS = tuple(Unit(f"{prefix}bps", factor / 8) for prefix, factor in _DECIMAL)
 _BPS = Unit("bps", 1 / 8)
 
 
@@ -284,7 +279,7 @@ def _number(match: re.Match[str]) -> Fraction:
 
 
 def _with_prefix(value: float, unit: str) -> str:
-    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, factor in _DECIMAL:
         if value >= 0.9995 * factor:  # rounds up to 1 with three digits
             return f"{format_number(value / factor).replace(',', '')} {prefix}{unit}"
     return f"{value:.0f} {unit}"

@@ -41,15 +41,13 @@ from railyard.dfs.messages import BlockId
 #: Bytes of a piece, which has one checksum: a read of a few bytes reads and checks at least these.
 CHECKED_BYTES = 2**16
 SUM_BYTES = 4
+_MAGIC = b"RYC2"
+#: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
+READ_BYTES = 16 * CHECKED_BYTES
 
 
 class WrongChecksum(RailyardError):
     """Bytes of a block differ from those that were written."""
-
-
-def block_seed(block: BlockId) -> int:
-    """The initial crc32c value for all checksums of a block."""
-    return int(crc32c(block.to_bytes(8, "little")))
 
 
 def piece_starts(offset: int, length: int) -> range:
@@ -84,7 +82,7 @@ class RunningSums:
     """
 
     def __init__(self, block: BlockId, offset: int, length: int) -> None:
-        self._seed = self._sum = block_seed(block)
+        self._seed = self._sum = int(crc32c(block.to_bytes(8, "little")))
         self._at = offset
         self._end = offset + length
 
@@ -139,11 +137,6 @@ def _little_endian(sums: array[int]) -> array[int]:
 
 
 # Files --------------------------------------------------------------------------------------------
-_MAGIC = b"RYC2"
-#: Bytes of a block that are read and checked at a time: whole pieces, and a chunk of a transfer.
-READ_BYTES = 16 * CHECKED_BYTES
-
-
 def blocks_folder(folder: RunFolder, node: NodeId) -> Path:
     """The folder with a node's block files."""
     return folder.node(node) / "blocks"
@@ -245,13 +238,6 @@ def stored_length(file_bytes: int) -> int:
     return rest - SUM_BYTES * -(-rest // (CHECKED_BYTES + SUM_BYTES))
 
 
-def replica_length(folder: Path, block: BlockId) -> int:
-    """Length of a block in bytes, from its file's size; raises as ``read_verified`` does."""
-    name = block_name(block)
-    with _reading(f"{folder}/{name}"), opened_folder(folder) as opened:
-        return stored_length(os.stat(name, dir_fd=opened).st_size)
-
-
 class OpenBlock:
     """A complete block that is open for reading; it stays readable if it is deleted meanwhile.
 
@@ -262,7 +248,7 @@ class OpenBlock:
     def __init__(self, folder: Path, block: BlockId) -> None:
         self.block = block
         self._path = f"{folder}/{block_name(block)}"
-        with _reading(self._path):
+        with reading(self._path):
             self._file = io.FileIO(self._path, opener=_open_at_once)
         try:
             self.length = stored_length(os.fstat(self._file.fileno()).st_size)
@@ -313,14 +299,14 @@ class OpenBlock:
     def _read_pieces(self, start: int, size: int) -> memoryview:
         """Read and verify ``size`` bytes from ``start`` on: whole pieces."""
         if size <= READ_BYTES:
-            with _reading(self._path):
+            with reading(self._path):
                 data = read_range(self._file.fileno(), start, size)
             self._check(start, size, data)
             return data
         buffer = new_buffer(size)
         for at in range(0, size, READ_BYTES):  # checked while in the CPU cache
             part = buffer[at : at + READ_BYTES]
-            with _reading(self._path):
+            with reading(self._path):
                 filled = fill(part, self._file.fileno(), start + at)
             self._check(start + at, len(part), part[:filled])
         return buffer
@@ -339,7 +325,7 @@ class OpenBlock:
         if self.length <= 0:
             raise ReplicaDamaged(f"{self._path}: too short to be a block")
         size = SUM_BYTES * len(piece_starts(0, self.length))
-        with _reading(self._path):
+        with reading(self._path):
             tail = read_range(self._file.fileno(), self.length, size + len(_MAGIC))
         end = bytes(tail[size:])
         if end != _MAGIC:
@@ -355,7 +341,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def reading(path: str) -> Iterator[None]:
     """Turn an ``OSError`` into ``ReplicaDamaged`` or ``ReplicaError``."""
     try:
         yield
@@ -363,9 +349,3 @@ def _reading(path: str) -> Iterator[None]:
         raise ReplicaDamaged(f"{path}: {error.strerror}") from None
     except OSError as error:
         raise ReplicaError(f"{path}: {error.strerror}") from None
-
-
-def read_verified(folder: Path, block: BlockId, offset: int, length: int) -> memoryview:
-    """Read and verify a range of a block; raises as ``OpenBlock`` does."""
-    with OpenBlock(folder, block) as opened:
-        return opened.read(offset, length)

@@ -74,6 +74,8 @@ M = TypeVar("M", bound=Message)
 #: Pauses in seconds before retries of a request that the NameNode could not carry out (disk full).
 _PAUSES_S = (0.2, 0.6, 1.5, 3.0)
 _NO_HINT = PlacementHint()
+_MAGIC = re.compile(r"[*?\[]")
+_HIDDEN = ("_", ".")
 
 
 class DfsClient:
@@ -321,10 +323,6 @@ def _token() -> str:
 
 
 # Patterns -----------------------------------------------------------------------------------------
-_MAGIC = re.compile(r"[*?\[]")
-_HIDDEN = ("_", ".")
-
-
 def is_pattern(path: str) -> bool:
     """Whether a path may stand for several."""
     return _MAGIC.search(path) is not None

@@ -38,6 +38,11 @@ from railyard.cluster.messaging.wire import (
 )
 from railyard.cluster.units import format_count
 
+#: Never used twice, not even after a restart of the NameNode.
+BlockId = NewType("BlockId", int)
+Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
+Nodes = Annotated[tuple[NodeId, ...], FEW]
+
 
 class OnceOnly(Message, frozen=True, kw_only=True):
     """A request that is sent again if the connection broke before its answer.
@@ -50,12 +55,6 @@ class OnceOnly(Message, frozen=True, kw_only=True):
 
 
 # To a DataNode: blocks ----------------------------------------------------------------------------
-#: Never used twice, not even after a restart of the NameNode.
-BlockId = NewType("BlockId", int)
-Block = Annotated[BlockId, msgspec.Meta(ge=0, le=2**63 - 1)]
-Nodes = Annotated[tuple[NodeId, ...], FEW]
-
-
 class WriteBlock(Message, frozen=True, kw_only=True):
     """Store a block on ``nodes[0]`` and forward it to the others; its bytes follow as chunks.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -199,8 +199,3 @@ class OutgoingBlock:
 
 def _nothing() -> None:
     """There is no flow to cancel."""
-
-
-def nodes_in_rack_of(node: NodeId, nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
-    """Those of ``nodes`` that are in the rack of ``node``, and so share its DataNode."""
-    return tuple(each for each in nodes if rack_of(each) == rack_of(node))

@@ -32,6 +32,11 @@ from railyard.dfs.messages import PlacementHint
 
 T = TypeVar("T")
 _WORDS = struct.Struct("<8Q")
+NO_HINT = PlacementHint()
+#: Rejected draws before the allowed nodes are listed and drawn from directly.
+_DRAWS_MAX = 8
+#: Nodes to draw from, and racks that are excluded.
+_Pool = tuple[Sequence[NodeId], Collection[RackId]]
 
 
 class Draws:
@@ -143,13 +148,8 @@ def _turn(reader: NodeId | None, node: NodeId, replicas: Sequence[NodeId]) -> in
 
 
 # The rule -----------------------------------------------------------------------------------------
-NO_HINT = PlacementHint()
-#: Rejected draws before the allowed nodes are listed and drawn from directly.
-_DRAWS_MAX = 8
 #: {node: replicas of the same file placed on it}
 Uses = Mapping[NodeId, int]
-#: Nodes to draw from, and racks that are excluded.
-_Pool = tuple[Sequence[NodeId], Collection[RackId]]
 
 
 class RackAware:

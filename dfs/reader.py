@@ -36,6 +36,14 @@ from railyard.dfs.messages import (
 from railyard.dfs.peers import Peers, Services
 from railyard.dfs.placement import distance, nearest_first
 
+#: A DataNode that sends nothing for so long is given up, in seconds.
+STALLED_S = 60.0
+#: Pauses in seconds before each request for new locations once all replicas have failed: the
+#: NameNode may have had new replicas made meanwhile.
+RETRY_PAUSES_S = (0.1, 0.5, 2.0)
+#: Names of distances 0, 1 and 2.
+_DISTANCES = ("local", "rack", "remote")
+
 
 class ArrivingRange:
     """Requests a range of a replica and holds its verified bytes until ``taken`` hands them out.
@@ -117,15 +125,6 @@ class ArrivingRange:
 
     def _end(self, reason: str) -> None:
         self.failure = reason
-
-
-#: A DataNode that sends nothing for so long is given up, in seconds.
-STALLED_S = 60.0
-#: Pauses in seconds before each request for new locations once all replicas have failed: the
-#: NameNode may have had new replicas made meanwhile.
-RETRY_PAUSES_S = (0.1, 0.5, 2.0)
-#: Names of distances 0, 1 and 2.
-_DISTANCES = ("local", "rack", "remote")
 
 
 class BlockUnavailable(RailyardError):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from railyard.cluster.errors import NotDone
-from railyard.cluster.ids import OUTSIDE, NodeId
+from railyard.cluster.ids import OUTSIDE, NodeId, rack_of
 from railyard.cluster.messaging.reactor import Reactor
 from railyard.cluster.messaging.wire import Refusal
 from railyard.dfs.blockfile import pack_sums, sums_of
 from railyard.dfs.messages import AddBlock, BlockAdded, BlockId, BlockWritten, StoredBlock
 from railyard.dfs.paths import LOCKED, SAFE_MODE
-from railyard.dfs.peers import OutgoingBlock, Services, nodes_in_rack_of
+from railyard.dfs.peers import OutgoingBlock, Services
 
 Buffer = bytes | bytearray | memoryview
 
@@ -101,9 +101,12 @@ class BlockWrite:
             self.stored = StoredBlock(block=self._block.block, nodes=answer.nodes)
             self._pieces.clear()
             return
-        first, nodes = self._block.nodes[0], [n.id for n in self._services.topology.nodes()]
-        lost = nodes_in_rack_of(first, nodes) if self._services.peers.is_lost(first) else (first,)
-        self._failed_nodes += lost
+        first = self._block.nodes[0]
+        lost = [first]
+        if self._services.peers.is_lost(first):  # the DataNode of its rack
+            nodes = self._services.topology.nodes()
+            lost = [node.id for node in nodes if node.rack == rack_of(first)]
+        self._failed_nodes += tuple(lost)
         self.is_full = answer.is_full
         self._try_again(answer.reason)
 

@@ -49,6 +49,9 @@ from railyard.cluster.messaging.wire import (
 from railyard.netemu.model.flows import CircuitChange
 from railyard.netemu.model.network import LinkState
 
+#: More changes than there will ever be.
+NO_CHANGES = 2**62
+
 
 # To the emulator ---------------------------------------------------------------------------------
 class RegisterCoflow(Command, frozen=True, kw_only=True):
@@ -201,10 +204,6 @@ class GetCircuitChanges(Message, frozen=True, kw_only=True):
     """What has become of circuits lately?  Answered with ``CircuitChanges``."""
 
     after: Number  #: all but the first so many; ``NO_CHANGES``: only how many there were
-
-
-#: More changes than there will ever be.
-NO_CHANGES = 2**62
 
 
 class CircuitChanges(Message, frozen=True, kw_only=True):

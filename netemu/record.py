@@ -35,6 +35,9 @@ from railyard.cluster.messaging.wire import RackId
 from railyard.netemu.model.flows import CIRCUITS_OF_ONE, CircuitChange
 
 T = TypeVar("T")
+SAMPLES_MAX = 1000
+#: This many uses are kept of a run, and how many more there were.
+USES_MAX = 50_000
 
 
 def read_rows(path: Path, take: Callable[[dict[str, Any]], T | None]) -> list[T]:
@@ -53,9 +56,6 @@ def read_rows(path: Path, take: Callable[[dict[str, Any]], T | None]) -> list[T]
 
 
 # Links --------------------------------------------------------------------------------------------
-SAMPLES_MAX = 1000
-
-
 class Sample(NamedTuple):
     """What has changed since the sample before."""
 
@@ -144,10 +144,6 @@ def or_none(capacities_bytes_per_s: Mapping[str, float]) -> dict[str, float | No
 
 
 # Circuits -----------------------------------------------------------------------------------------
-#: This many uses are kept of a run, and how many more there were.
-USES_MAX = 50_000
-
-
 class CircuitUse(NamedTuple):
     """A time for which a coflow had a circuit."""
 

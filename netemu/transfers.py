@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from railyard.cluster.errors import PeerError, RailyardError
 from railyard.cluster.messaging.link import Link
@@ -34,6 +34,10 @@ CHUNK_BYTES = 2**20
 WINDOW_BYTES = 8 * 2**20
 #: The receiver acknowledges at least every so many bytes.
 ACKNOWLEDGE_BYTES = 2 * 2**20
+#: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
+#: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
+PROBE_S = 2.0
+Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 
 class Source(Protocol):
@@ -281,13 +285,7 @@ class IncomingTransfer(_End):
 
 
 # All transfers over one socket --------------------------------------------------------------------
-#: How often a server checks for peers that vanished in the middle of a transfer, and acknowledges
-#: what it has taken: over a slow link the bytes that are acknowledged anyway may take minutes.
-PROBE_S = 2.0
-
-P = ParamSpec("P")
 End = TypeVar("End", OutgoingTransfer, IncomingTransfer)
-Bulk = TypeVar("Bulk")  #: the bytes to send, or the function that takes them
 
 OnDone = Callable[[], None]
 OnFailed = Callable[[str], None]
@@ -381,19 +379,18 @@ class Transfers:
         known = self._ends.get(transfer)
         if known is not None and not known.over:
             raise PeerError(f'transfer "{transfer}" is under way already')
-        done, failed = self._forgetting(transfer, on_done), self._forgetting(transfer, on_failed)
+
+        def done() -> None:
+            self._ends.pop(transfer, None)
+            on_done()
+
+        def failed(reason: str) -> None:
+            self._ends.pop(transfer, None)
+            on_failed(reason)
+
         end = kind(transfer, bulk, self._send, done, failed, stored_total)
         self._ends[transfer] = end
         return end
-
-    def _forgetting(self, transfer: str, call: Callable[P, None]) -> Callable[P, None]:
-        """``call``, after forgetting the transfer."""
-
-        def ended(*args: P.args, **kwargs: P.kwargs) -> None:
-            self._ends.pop(transfer, None)
-            call(*args, **kwargs)
-
-        return ended
 
 
 class LinkTransfers(Transfers):

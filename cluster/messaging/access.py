@@ -53,6 +53,17 @@ OWN = "own"
 
 _PR_SET_NAME = 15
 _GENERATIONS_MAX = 64  #: limit on the walk up to the ancestors, which may change meanwhile
+log = logging.getLogger(__name__)
+#: The exit status of a process that was replaced while it lived.
+REPLACED = 79
+_NUMBER = struct.Struct("<Q")
+#: Random bytes by which the links of one process differ.
+_LINK_BYTES = 5
+_SERVER = "server"
+_ADMITTED = "admitted"
+#: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
+_PEERS_MAX = 512
+_Known = TypeVar("_Known")
 
 
 class Sender(NamedTuple):
@@ -102,15 +113,6 @@ def process_at(address: str) -> int | None:
 
 
 # Epochs -------------------------------------------------------------------------------------------
-log = logging.getLogger(__name__)
-
-#: The exit status of a process that was replaced while it lived.
-REPLACED = 79
-_NUMBER = struct.Struct("<Q")
-#: Random bytes by which the links of one process differ.
-_LINK_BYTES = 5
-
-
 class Epochs:
     """The latest epochs of a run folder's daemons, and that of this process if it is a daemon."""
 
@@ -184,10 +186,6 @@ def daemon_of(routing_id: bytes) -> tuple[str, int] | None:
 
 
 # Keys ---------------------------------------------------------------------------------------------
-_SERVER = "server"
-_ADMITTED = "admitted"
-
-
 class Keys:
     """The servers' key pair, and that of one role."""
 
@@ -245,11 +243,6 @@ def _public(certificate: Path) -> str:
 
 
 # Admission ----------------------------------------------------------------------------------------
-#: Of so many peers the role is cached.  Most are attempts, which come and go: one costs 0.5 KB.
-_PEERS_MAX = 512
-_Known = TypeVar("_Known")
-
-
 class Admission:
     """The rules of one server; a class of messages without a rule is accepted from everybody."""
 

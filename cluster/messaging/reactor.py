@@ -29,6 +29,7 @@ from railyard.cluster.messaging.wire import finite_s
 
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 _ABSOLUTE = 1  #: TFD_TIMER_ABSTIME
+now_s = time.monotonic
 
 
 class _Times(ctypes.Structure):
@@ -64,9 +65,6 @@ class Alarm:
         if when_s < math.inf:
             times.first_s, times.first_ns = divmod(max(1, math.ceil(when_s * 1e9)), 10**9)
         self._libc.timerfd_settime(self.file, _ABSOLUTE, ctypes.byref(times), None)
-
-
-now_s = time.monotonic
 
 
 class Timer:

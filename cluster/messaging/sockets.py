@@ -29,6 +29,12 @@ MESSAGES_A_TURN = 256
 _WAITING_MAX = 1000
 #: Messages that a server queues for one peer; beyond that the peer counts as gone.
 _UNREAD_MAX = 100_000
+_LINE_LETTERS_MAX = 1000
+#: Maximum number of connections of one process; it needs one, or one per concurrent activity.
+OF_A_PROCESS_MAX = 256
+#: Maximum share of this process's descriptors for one server's connections.
+_SHARE_MAX = 0.6
+_CREDENTIALS = struct.Struct("3i")  #: process, user, group: ``struct ucred``
 
 
 def arrived(socket: zmq.Socket[bytes]) -> Iterator[list[zmq.Frame]]:
@@ -74,9 +80,6 @@ def configure_server(socket: zmq.Socket[bytes]) -> None:
     socket.setsockopt(zmq.SNDHWM, _UNREAD_MAX)
 
 
-_LINE_LETTERS_MAX = 1000
-
-
 class FewLines:
     """Logs at most ``LINES_MAX`` lines per ``PERIOD_S``, then the number of those left out."""
 
@@ -106,13 +109,6 @@ class FewLines:
             self._log.warning(
                 "... and %s more lines within %g s, the last: %s", f"{more:,}", self.PERIOD_S, last
             )
-
-
-#: Maximum number of connections of one process; it needs one, or one per concurrent activity.
-OF_A_PROCESS_MAX = 256
-#: Maximum share of this process's descriptors for one server's connections.
-_SHARE_MAX = 0.6
-_CREDENTIALS = struct.Struct("3i")  #: process, user, group: ``struct ucred``
 
 
 class Doorman:

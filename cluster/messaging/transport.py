@@ -106,7 +106,7 @@ class Transport:
     One of several in a process, each with a thread of its own, may use a ``shared`` context, which
     outlives it; it has links alone.
 
-    With ``daemon``, this process is the latest of that name: see ``access.epochs``.
+    With ``daemon``, this process is the latest of that name: see ``messaging.access``.
     """
 
     def __init__(

@@ -104,6 +104,17 @@ ENTRIES = Meta(max_length=ENTRIES_MAX)
 FEW = Meta(max_length=2**14)
 #: For each replica, the first to the last: its racks.
 ReplicaRacks = Annotated[tuple[Annotated[tuple[RackId, ...], FEW], ...], FEW]
+#: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
+HEADER_BYTES_MAX = 64 * 2**10
+#: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
+LONG_BYTES_MAX = 16 * 2**20
+#: Maximum size of answers with lists: folders' entries, block locations.
+ANSWER_BYTES_MAX = 48 * 2**20
+#: Bytes of a malformed or too large header that are read to find its request number and tag.
+_START_BYTES = 256
+_RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_ENCODER = msgspec.msgpack.Encoder()
+_ENVELOPE = msgspec.msgpack.Decoder(tuple[_RequestNumber, msgspec.Raw])
 
 
 def finite_s(seconds: float, what: str) -> float:
@@ -114,16 +125,6 @@ def finite_s(seconds: float, what: str) -> float:
 
 
 # Messages -----------------------------------------------------------------------------------------
-#: Maximum size of most messages on the wire; bulk bytes travel in a frame of their own.
-HEADER_BYTES_MAX = 64 * 2**10
-#: Maximum size of requests and events with lists (blocks, outputs) or with a job's source.
-LONG_BYTES_MAX = 16 * 2**20
-#: Maximum size of answers with lists: folders' entries, block locations.
-ANSWER_BYTES_MAX = 48 * 2**20
-#: Bytes of a malformed or too large header that are read to find its request number and tag.
-_START_BYTES = 256
-
-
 def _kebab(class_name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_name.rsplit(".", 1)[-1]).lower()
 
@@ -318,7 +319,4 @@ class _Tagged(msgspec.Struct):
     type: str | None = None
 
 
-_RequestNumber = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_ENCODER = msgspec.msgpack.Encoder()
-_ENVELOPE = msgspec.msgpack.Decoder(tuple[_RequestNumber, msgspec.Raw])
 _TAGGED = msgspec.msgpack.Decoder(_Tagged)

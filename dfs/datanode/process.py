@@ -67,6 +67,7 @@ log = logging.getLogger(__name__)
 
 #: Threads that sync blocks: the file system commits the syncs of several together.
 _SYNCS = 4
+_TRY_AGAIN_S = 0.5
 
 
 class BlockServer:
@@ -332,9 +333,6 @@ class BlockServer:
 
 
 # The process --------------------------------------------------------------------------------------
-_TRY_AGAIN_S = 0.5
-
-
 class DataNode:
     """Registers, sends heartbeats, and registers again with a restarted NameNode."""
 
@@ -346,24 +344,20 @@ class DataNode:
         network: NetworkClient | None,
     ) -> None:
         topology = config.topology
-        self._transport = transport
+        self._reactor = transport.reactor
         self._rack = rack
-        self._server = BlockServer(
-            transport, topology, rack, network, self._report, config.durability
-        )
-        self._namenode = self._connect()
         self.registered = False
-        transport.reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
-        self._register()
-
-    def _connect(self) -> LastingLink:
-        link = LastingLink(self._transport, "namenode", on_renewed=self._renewed)
-        link.on(ReplicateBlock, lambda command, _: self._server.replicate(command))
-        link.on(DeleteReplicas, lambda command, _: self._server.delete(command))
-        link.on(VerifyReplica, lambda command, _: self._server.scanner.verify(command))
-        link.on(DeleteDamaged, lambda command, _: self._server.scanner.verify(command))
+        self._namenode = link = LastingLink(transport, "namenode", on_renewed=self._renewed)
+        self._server = server = BlockServer(
+            transport, topology, rack, network, link.send, config.durability
+        )
+        link.on(ReplicateBlock, lambda command, _: server.replicate(command))
+        link.on(DeleteReplicas, lambda command, _: server.delete(command))
+        link.on(VerifyReplica, lambda command, _: server.scanner.verify(command))
+        link.on(DeleteDamaged, lambda command, _: server.scanner.verify(command))
         link.on(RegisterAgain, lambda _, __: self._register())
-        return link
+        self._reactor.call_every(topology.liveness.heartbeat, self._heartbeat)
+        self._register()
 
     def _renewed(self) -> None:
         """The NameNode may be another process, which knows of no replica yet."""
@@ -375,7 +369,7 @@ class DataNode:
             held = self._server.held()
         except OSError as error:
             log.warning("the nodes' replicas cannot be listed now: %s", error)
-            self._transport.reactor.call_later(_TRY_AGAIN_S, self._register)
+            self._reactor.call_later(_TRY_AGAIN_S, self._register)
             return
         message = RegisterDataNode(rack=self._rack, pid=os.getpid(), nodes=held)
         self._namenode.request(message, Done, self._on_registered)
@@ -389,9 +383,6 @@ class DataNode:
         if self.registered:
             nodes = self._server.usable_nodes()
             self._namenode.send(DataNodeHeartbeat(rack=self._rack, nodes=nodes))
-
-    def _report(self, fact: Event | BlockReport) -> None:
-        self._namenode.send(fact)
 
 
 def main(daemon: Daemon) -> None:

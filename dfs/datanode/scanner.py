@@ -41,6 +41,10 @@ PAGE_BLOCKS = 2000
 _SLICE_BLOCKS = 50
 #: No block has a larger id.
 LAST_BLOCK = BlockId(2**63 - 1)
+#: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
+SLICE_BYTES = 2**18
+#: Shortest pause of the background scan: waking for each small block would cost more than the scan.
+_PAUSE_S = 0.05
 
 
 class BlockReporter:
@@ -108,11 +112,6 @@ def _held(store: BlockStore, blocks: list[BlockId]) -> Iterator[HeldBlock]:
             continue  # if it should exist, the NameNode has it verified
         yield HeldBlock(block=block, stored_length=length)
 
-
-#: Bytes that are verified without a pause: less than a millisecond, unless the disk is slow.
-SLICE_BYTES = 2**18
-#: Shortest pause of the background scan: waking for each small block would cost more than the scan.
-_PAUSE_S = 0.05
 
 VerifyCommand = VerifyReplica | DeleteDamaged
 #: Yields the number of bytes verified after each slice; returns the finding and its reason.

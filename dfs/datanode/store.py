@@ -15,9 +15,8 @@ from railyard.dfs.blockfile import (
     BlockWriter,
     OpenBlock,
     block_name,
-    read_verified,
+    reading,
     remove_file,
-    replica_length,
     stored_length,
 )
 from railyard.dfs.messages import BlockId, HeldBlock
@@ -81,10 +80,13 @@ class BlockStore:
         return OpenBlock(self._folder, block)
 
     def read(self, block: BlockId, offset: int, length: int) -> memoryview:
-        return read_verified(self._folder, block, offset, length)
+        with self.open(block) as opened:
+            return opened.read(offset, length)
 
     def length(self, block: BlockId) -> int:
-        return replica_length(self._folder, block)
+        name = block_name(block)
+        with reading(f"{self._folder}/{name}"), opened_folder(self._folder) as opened:
+            return stored_length(os.stat(name, dir_fd=opened).st_size)
 
     def has(self, block: BlockId) -> bool:
         """Whether a file of the block exists, sound or not; True if that is not known for now."""

@@ -16,7 +16,7 @@ from railyard.netemu.transfers import IncomingTransfer
 
 
 class BlockSource:
-    """A ``netemu.transfer.Source`` that verifies each piece right before it is sent.
+    """A ``netemu.transfers.Source`` that verifies each piece right before it is sent.
 
     Raises ``ReplicaError`` if the range cannot be read.  An error while the range is being sent is
     passed to ``on_error`` too.

@@ -40,6 +40,14 @@ from railyard.dfs.namenode.replication import Moves, Replication
 
 #: A command about replicas on one node.
 ReplicaCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged | VerifyReplica
+#: A replica that is still doubtful is verified again after this time.
+VERIFY_AGAIN_S = 30.0
+#: {finding: (the states that it changes, the new state)}
+_VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
+    "sound": (("suspect", "unreadable", "corrupt", "leaving"), "sound"),
+    "damaged": (("sound", "suspect", "unreadable"), "corrupt"),
+    "unreadable": (("sound", "suspect", "corrupt", "leaving"), "unreadable"),
+}
 
 
 class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
@@ -47,17 +55,6 @@ class DataNodeCommand(msgspec.Struct, frozen=True, gc=False):
 
     rack: RackId
     command: Command
-
-
-#: A replica that is still doubtful is verified again after this time.
-VERIFY_AGAIN_S = 30.0
-
-#: {finding: (the states that it changes, the new state)}
-_VERDICTS: dict[Finding, tuple[tuple[State, ...], State]] = {
-    "sound": (("suspect", "unreadable", "corrupt", "leaving"), "sound"),
-    "damaged": (("sound", "suspect", "unreadable"), "corrupt"),
-    "unreadable": (("sound", "suspect", "corrupt", "leaving"), "unreadable"),
-}
 
 
 class DataNodes:

@@ -124,7 +124,7 @@ class Namespace:
         """
         try:
             result = act(*given)
-            changes = map(self._change_of, self._before)
+            changes = (Change(number, self._inodes.get(number)) for number in self._before)
             self._journal.commit(changes, (*notes, *self.notes_of(result)))
         except BaseException:
             self._undo()
@@ -240,9 +240,10 @@ class Namespace:
         number, depth = self.check_target(names, overwrite)
         if depth < len(names):
             return self._make_folders(number, names[depth:-1], owner)
-        parent = self._inodes[number].parent
-        self._remove(number)
-        return parent
+        replaced = self._inodes[number]
+        self._before.setdefault(number, replaced)
+        self._drop(number)
+        return replaced.parent
 
     def _walk(self, names: Sequence[str]) -> tuple[int, int]:
         """Follow ``names`` from the root; return the last existing inode's number and its depth."""
@@ -288,9 +289,6 @@ class Namespace:
             attributes = msgspec.structs.replace(folder.attributes, modified_s=self.now_s)
             self.replace(msgspec.structs.replace(folder, attributes=attributes))
 
-    def _change_of(self, number: int) -> Change:
-        return Change(number, self._inodes.get(number))
-
     def _add(
         self,
         parent: int,
@@ -322,10 +320,6 @@ class Namespace:
         self._children[parent][name] = number
         self._touch(parent)
         return inode
-
-    def _remove(self, number: int) -> None:
-        self._before.setdefault(number, self._inodes[number])
-        self._drop(number)
 
     def _put(self, inode: Inode) -> None:
         number, children = inode.number, self._children

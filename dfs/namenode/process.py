@@ -46,6 +46,23 @@ from railyard.dfs.namenode.core import NameNode, Outcome, Ticked
 from railyard.dfs.namenode.restart import NotYet
 from railyard.dfs.namenode.sqlitejournal import SqliteJournal
 
+#: Open files per process; over TCP, per role.
+FILES_MAX = 10_000
+log = logging.getLogger(__name__)
+#: Messages that only DataNodes may send.  Not ``ReplicaFailed``, which readers send too.
+_OF_DATANODES = (
+    RegisterDataNode,
+    DataNodeHeartbeat,
+    BlockReport,
+    BlockReplicated,
+    ReplicationFailed,
+    ReplicasDeleted,
+    ReplicaVerified,
+)
+#: Requests wait so long for DataNodes to register before they are refused.
+HELD_S = 20.0
+_OF_WRITERS = (CreateFile, ReopenFile, CompleteFile, AbandonFile)
+
 
 class GroupCommit:
     """Syncs ``journal`` in a thread of ``syncing``, for all changes that wait."""
@@ -82,10 +99,6 @@ class GroupCommit:
         self._syncing.do(self._journal.sync, ended)
 
 
-#: Open files per process; over TCP, per role.
-FILES_MAX = 10_000
-
-
 class Writers:
     """The open files of each client."""
 
@@ -116,23 +129,6 @@ class Writers:
         for client, files in list(self._files.items()):
             for file in [file for file in files if not self._is_open(file)]:
                 self.ended(client, file)
-
-
-log = logging.getLogger(__name__)
-
-#: Messages that only DataNodes may send.  Not ``ReplicaFailed``, which readers send too.
-_OF_DATANODES = (
-    RegisterDataNode,
-    DataNodeHeartbeat,
-    BlockReport,
-    BlockReplicated,
-    ReplicationFailed,
-    ReplicasDeleted,
-    ReplicaVerified,
-)
-#: Requests wait so long for DataNodes to register before they are refused.
-HELD_S = 20.0
-_OF_WRITERS = (CreateFile, ReopenFile, CompleteFile, AbandonFile)
 
 
 @dataclass

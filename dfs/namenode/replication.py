@@ -41,6 +41,8 @@ RETRY_S = 1.0
 _STUCK_MAX = 64
 
 ReplicationCommand = ReplicateBlock | DeleteReplicas | DeleteDamaged
+#: Moves that wait for a free source and are tried after each message.
+_TRIED_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +237,6 @@ class Replication:
 
 #: A move's request, and its answer.
 EndedMove = tuple[MoveReplica, ReplicaMoved | Refusal]
-#: Moves that wait for a free source and are tried after each message.
-_TRIED_MAX = 64
 
 
 class Moves:

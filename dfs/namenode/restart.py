@@ -58,6 +58,10 @@ _DECODER: msgspec.msgpack.Decoder[_Answer] = msgspec.msgpack.Decoder(_Answer)
 _ENCODER = msgspec.msgpack.Encoder()
 
 Request = TypeVar("Request", bound=OnceOnly)
+#: After so many heartbeats a DataNode that runs has registered again.
+EXTENSION_HEARTBEATS = 2
+#: After so many times the expiry, nodes that have not registered count as lost.
+LOST_EXPIRIES = 10
 
 
 class Answers:
@@ -131,12 +135,6 @@ REFUSED: dict[type[Message], str] = {
     DrainNodes: "Cannot drain nodes",
     LocateBlocks: "Zero blocklocations for",  # only of a block that nobody has reported yet
 }
-
-
-#: After so many heartbeats a DataNode that runs has registered again.
-EXTENSION_HEARTBEATS = 2
-#: After so many times the expiry, nodes that have not registered count as lost.
-LOST_EXPIRIES = 10
 
 
 class NotYet(PeerUnable):

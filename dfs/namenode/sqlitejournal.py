@@ -54,6 +54,18 @@ _FRAME = struct.Struct(">6I")
 _SUMMED_BYTES = 8  #: of a frame's header; all of its page is
 #: The last bit says whether checksums are of big-endian words.
 _MAGIC = 0x377F0682
+log = logging.getLogger(__name__)
+#: What to do about a journal that can't be read.
+ADVICE = (
+    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
+    "then write the files again"
+)
+_LAYOUT = 3
+#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
+_RESERVE_BYTES = 2**21
+_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
+_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
+_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 def check_log(path: Path, advice: str) -> bool:
@@ -132,16 +144,6 @@ class _Sums:
         return int(sums[0]), int(sums[1])
 
 
-log = logging.getLogger(__name__)
-
-#: What to do about a journal that can't be read.
-ADVICE = (
-    "the NameNode can't be restarted: put back a whole copy of the files, or railyard down, "
-    "then write the files again"
-)
-_LAYOUT = 3
-#: Room that the log has on a disk that is full, so that files can be removed: for 100 changes.
-_RESERVE_BYTES = 2**21
 _TABLES = """
 CREATE TABLE IF NOT EXISTS inodes (
     number INTEGER PRIMARY KEY,
@@ -168,9 +170,6 @@ CREATE TABLE IF NOT EXISTS answers (
 CREATE TABLE IF NOT EXISTS about (starts INTEGER NOT NULL, layout INTEGER NOT NULL);
 INSERT INTO about SELECT 0, 3 WHERE NOT EXISTS (SELECT * FROM about);
 """
-_BLOCKS = msgspec.msgpack.Decoder(tuple[FileBlock, ...])
-_ATTRIBUTES = msgspec.msgpack.Decoder(Attributes)
-_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 class SqliteJournal:
@@ -199,7 +198,16 @@ class SqliteJournal:
 
     def load(self) -> Loaded:
         with self._explained():
-            return self._load()
+            (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
+            inodes = self._inodes()
+            loaded = Loaded(starts, inodes, self._opened(), self._answers())
+            self._database.execute("UPDATE about SET starts = starts + 1")
+            self._reserve = Reserve(self._log(), _RESERVE_BYTES)
+            self._keep_reserve()
+            if self._lasting:
+                self.sync()
+                sync_folder(self._path.parent)
+            return loaded
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -222,18 +230,6 @@ class SqliteJournal:
         (layout,) = execute("SELECT layout FROM about").fetchone()
         if layout != _LAYOUT:
             raise UsageError(f"{self._path}: a journal of layout {layout}: need layout {_LAYOUT}")
-
-    def _load(self) -> Loaded:
-        (starts,) = self._database.execute("SELECT starts FROM about").fetchone()
-        inodes = self._inodes()
-        loaded = Loaded(starts, inodes, self._opened(), self._answers())
-        self._database.execute("UPDATE about SET starts = starts + 1")
-        self._reserve = Reserve(self._log(), _RESERVE_BYTES)
-        self._keep_reserve()
-        if self._lasting:
-            self.sync()
-            sync_folder(self._path.parent)
-        return loaded
 
     def _inodes(self) -> list[Inode]:
         rows = self._database.execute(

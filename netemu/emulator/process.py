@@ -65,6 +65,22 @@ _OF_JOBS = frozenset((RESOURCE_MANAGER, NODE_MANAGER))
 _JOBS = ""  #: the owner of jobs' flows; no sender has this key
 #: Part of the name of each fetch ("j1.r0.0:r0n0:1") and of no other flow.
 _JOBS_MARK = ":"
+log = logging.getLogger(__name__)
+_CPU_SAMPLE_S = 0.25
+#: How busy all CPUs together must be to count as saturated.
+_CPU_SATURATED_PERCENT = 95.0
+_SWEEP_S = 60.0
+#: While flows are open, what is known beside them is written this often.
+_KEEP_PERIOD_S = 1.0
+#: Orders within this time of each other count as one instant.  If the emulator is late, so do
+#: orders within this share of its lateness: otherwise it could fall further and further behind.
+_TOGETHER_S = 0.0002
+_TOGETHER_LATE = 0.1
+#: Rates are computed this long before a circuit is ready, so that its grants are sent in time.
+_AHEAD_S = 0.0004
+#: Changes of circuits in one answer at most, so that grants do not wait long for it.
+_CHANGES_MAX = 1000
+M = TypeVar("M", bound=Message)
 
 
 class Owners:
@@ -101,9 +117,6 @@ class Owners:
 
 
 # The state file -----------------------------------------------------------------------------------
-log = logging.getLogger(__name__)
-
-
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a network beside its flows."""
 
@@ -241,24 +254,6 @@ def network_view(fabric: Fabric, *, with_rates: bool) -> NetworkView:
         ),
         rates_bytes_per_s=fabric.rates_bytes_per_s() if with_rates else None,
     )
-
-
-_CPU_SAMPLE_S = 0.25
-#: How busy all CPUs together must be to count as saturated.
-_CPU_SATURATED_PERCENT = 95.0
-_SWEEP_S = 60.0
-#: While flows are open, what is known beside them is written this often.
-_KEEP_PERIOD_S = 1.0
-#: Orders within this time of each other count as one instant.  If the emulator is late, so do
-#: orders within this share of its lateness: otherwise it could fall further and further behind.
-_TOGETHER_S = 0.0002
-_TOGETHER_LATE = 0.1
-#: Rates are computed this long before a circuit is ready, so that its grants are sent in time.
-_AHEAD_S = 0.0004
-#: Changes of circuits in one answer at most, so that grants do not wait long for it.
-_CHANGES_MAX = 1000
-
-M = TypeVar("M", bound=Message)
 
 
 class NetworkEmulator:

@@ -29,33 +29,12 @@ _NUMBERS = (
 
 def plus(before: NetworkStats | None, now: NetworkStats) -> NetworkStats:
     """The counters of an emulator and of those before it.  ``flows_open`` stays the latest."""
-    if before is None:
-        return now
-    return msgspec.structs.replace(
-        now,
-        **{name: getattr(before, name) + getattr(now, name) for name in _NUMBERS},
-        cross_rack_room_bytes=before.cross_rack_room_bytes + now.cross_rack_room_bytes,
-        bytes=_plus(before.bytes, now.bytes),
-        cross_rack_links=_plus(before.cross_rack_links, now.cross_rack_links),
-        ports=_plus(before.ports, now.ports),
-        grant_lags=tuple(sorted(_plus(dict(before.grant_lags), dict(now.grant_lags)).items())),
-    )
+    return now if before is None else _combined(now, before, 1)
 
 
 def since(now: NetworkStats, before: NetworkStats) -> NetworkStats:
     """The counters of the time between two readings.  ``flows_open`` stays the latest."""
-    totals = {name: getattr(now, name) - getattr(before, name) for name in _NUMBERS}
-    room = now.cross_rack_room_bytes
-    return msgspec.structs.replace(
-        now,
-        **totals,
-        # two infinities have no difference
-        cross_rack_room_bytes=room - before.cross_rack_room_bytes if math.isfinite(room) else room,
-        bytes=_minus(now.bytes, before.bytes),
-        cross_rack_links=_minus(now.cross_rack_links, before.cross_rack_links),
-        ports=_minus(now.ports, before.ports),
-        grant_lags=tuple(_minus(dict(now.grant_lags), dict(before.grant_lags)).items()),
-    )
+    return _combined(now, before, -1)
 
 
 def link_skew(stats: NetworkStats) -> float:
@@ -109,9 +88,22 @@ def cpu_saturated(stats: NetworkStats) -> float:
     return stats.cpu_saturated / stats.cpu_samples if stats.cpu_samples else 0.0
 
 
-def _plus(before: dict[K, int], now: dict[K, int]) -> dict[K, int]:
-    return before | {key: before.get(key, 0) + count for key, count in now.items()}
+def _combined(now: NetworkStats, before: NetworkStats, sign: int) -> NetworkStats:
+    """``now`` and ``sign`` times what was counted before."""
+    room = now.cross_rack_room_bytes
+    lags = _sums(dict(now.grant_lags), dict(before.grant_lags), sign)
+    return msgspec.structs.replace(
+        now,
+        **{name: getattr(now, name) + sign * getattr(before, name) for name in _NUMBERS},
+        # two infinities have no difference
+        cross_rack_room_bytes=room
+        + (sign * before.cross_rack_room_bytes if math.isfinite(room) else 0.0),
+        bytes=_sums(now.bytes, before.bytes, sign),
+        cross_rack_links=_sums(now.cross_rack_links, before.cross_rack_links, sign),
+        ports=_sums(now.ports, before.ports, sign),
+        grant_lags=tuple(sorted(lags.items())),
+    )
 
 
-def _minus(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:
-    return {key: count - before.get(key, 0) for key, count in now.items()}
+def _sums(now: dict[K, int], before: dict[K, int], sign: int) -> dict[K, int]:
+    return {key: now.get(key, 0) + sign * before.get(key, 0) for key in now | before}

@@ -54,6 +54,10 @@ from railyard.netemu.model.flows import (
 from railyard.netemu.model.network import Network, check_capacity
 from railyard.netemu.schedulers.base import FlowScheduler, Serves
 
+_CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
+#: From so many flows on, compiled loops are worth the half second that it takes to load them.
+MANY_FLOWS = 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class StartFlows:
@@ -117,11 +121,6 @@ class RecentChanges:
             for name in ([names] if isinstance(names, str) else names)
         ]
         error.add_events([line for line in lines if re.search(about, line)][-_SHOWN:])
-
-
-_CATEGORIES = ("local", "rack", "cross_rack", "eps", "ocs", "wan")
-#: From so many flows on, compiled loops are worth the half second that it takes to load them.
-MANY_FLOWS = 5_000
 
 
 class Fabric:

@@ -18,15 +18,13 @@ INSTANT_S = 1e-9
 #: digit of .1 bytes, 1 ns at 1 Gbps, and what it has sent is a sum: its end is known to 10**-7 s,
 #: when the clock shows 8 * 10**6 s.
 CLOCK_ROUNDING = 1e-13
+#: Values that differ by less than this share are equal: they are sums of what was sent meanwhile.
+SAME_SHARE = 1e-9
 
 
 def instant_s(at_s: float) -> float:
     """By how much two times near this one may differ and be the same instant, in seconds."""
     return max(INSTANT_S, at_s * CLOCK_ROUNDING)
-
-
-#: Values that differ by less than this share are equal: they are sums of what was sent meanwhile.
-SAME_SHARE = 1e-9
 
 
 def ranks(values: Floats, same: float) -> Numbers:

@@ -13,6 +13,10 @@ from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messaging.wire import Count, Name, RackId, Seconds
 from railyard.netemu.model.arrays import Numbers
 
+#: The circuits of an emulator in place of one that died have numbers from the next multiple of this
+#: on, and so do their changes: by then, the earlier ones are down.
+CIRCUITS_OF_ONE = 2**32
+
 
 class FlowSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A flow as it was asked for."""
@@ -81,11 +85,6 @@ class Coflow:
 
 
 Change = Literal["set-up", "up", "down"]
-
-
-#: The circuits of an emulator in place of one that died have numbers from the next multiple of this
-#: on, and so do their changes: by then, the earlier ones are down.
-CIRCUITS_OF_ONE = 2**32
 
 
 class CircuitChange(NamedTuple):

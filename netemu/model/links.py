@@ -24,6 +24,8 @@ Categories = tuple[Reach] | tuple[Reach, Way]
 #: The numbers of links that are crossed one after the other, eight bytes each: of many of these, an
 #: array is made in a tenth of the time that it takes with tuples.
 Path = bytes
+#: Shares this close are equal: they differ by rounding only.
+_ROUNDING = 1 + 1e-12
 
 
 def pack(links: Iterable[int]) -> Path:
@@ -67,10 +69,6 @@ def sum_by_link(paths: Numbers, values: Floats, links: int) -> Floats:
     for position in paths[1:]:
         total += np.bincount(position, values, links)
     return total
-
-
-#: Shares this close are equal: they differ by rounding only.
-_ROUNDING = 1 + 1e-12
 
 
 def fill(paths: Numbers, weights: Floats, left: Floats) -> Floats:

@@ -22,7 +22,7 @@ from railyard.cluster.errors import unknown_name
 from railyard.cluster.ids import OUTSIDE, NodeId
 from railyard.cluster.messaging.wire import BytesPerSOrInf
 from railyard.cluster.topology import Rack, Topology
-from railyard.cluster.topologyfile import Client, Ocs, SwitchTree, link_name, names_of_links
+from railyard.cluster.topologyfile import SwitchTree, link_name, names_of_links
 from railyard.netemu.model.links import Categories, Path, Route, pack
 
 #: Of so many pairs of racks, what is between them is kept.
@@ -32,6 +32,8 @@ _LOCAL: Categories = ("local",)
 _RACK: Categories = ("rack",)
 _CLIENT: Categories = ("client",)
 _BY_CIRCUIT: Categories = ("cross_rack", "ocs")
+#: Less than this share of a capacity is rounding.
+_ROUNDING = 1e-9
 
 
 class Network:
@@ -40,10 +42,16 @@ class Network:
     def __init__(self, topology: Topology) -> None:
         racks = topology.rack_list()
         tree, usable = topology.tree, topology.usable
+        ways, ocs, client = ("up", "down"), topology.ocs, topology.client_link
         core = dict(_core_links(racks) if tree is None else _switches(racks, tree, usable))
-        nics = dict(_nics(racks))
-        ports = dict(_ports(racks, topology.ocs))
-        clients = dict(_client_links(topology.client_link))
+        nics = {f"{node.id}.{w}": node.nic_bytes_per_s for node in topology.nodes() for w in ways}
+        ports, clients = dict[str, float](), dict[str, float]()
+        if ocs is not None:
+            port_bytes_per_s = ocs.port_bytes_per_s * ocs.wavelengths
+            ports = {f"{rack.id}.ocs.{w}": port_bytes_per_s for rack in racks for w in ways}
+        if client is not None:
+            down = client.uplink if client.downlink is None else client.downlink
+            clients = {"client.up": client.uplink, "client.down": down}
         links = core | nics | ports | clients
         #: a link's name and number
         self.number: dict[str, int] = {name: number for number, name in enumerate(links)}
@@ -197,26 +205,6 @@ def _layers(switches: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return layers
 
 
-def _nics(racks: tuple[Rack, ...]) -> Iterator[tuple[str, float]]:
-    for rack in racks:
-        for node in rack.nodes:
-            yield f"{node.id}.up", node.nic_bytes_per_s
-            yield f"{node.id}.down", node.nic_bytes_per_s
-
-
-def _ports(racks: tuple[Rack, ...], ocs: Ocs | None) -> Iterator[tuple[str, float]]:
-    for rack in racks if ocs is not None else ():
-        assert ocs is not None
-        yield f"{rack.id}.ocs.up", ocs.port_bytes_per_s * ocs.wavelengths
-        yield f"{rack.id}.ocs.down", ocs.port_bytes_per_s * ocs.wavelengths
-
-
-def _client_links(client: Client | None) -> Iterator[tuple[str, float]]:
-    if client is not None:
-        yield "client.up", client.uplink
-        yield "client.down", client.uplink if client.downlink is None else client.downlink
-
-
 def check_capacity(link: str, bytes_per_s: float) -> None:
     """Raise ``ValueError`` for a capacity that rates could not be computed with."""
     least, most = 1e-3, 1e18
@@ -226,10 +214,6 @@ def check_capacity(link: str, bytes_per_s: float) -> None:
 
 
 # The links between racks, as an observer is sent them ---------------------------------------------
-#: Less than this share of a capacity is rounding.
-_ROUNDING = 1e-9
-
-
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """A link now."""
 

@@ -105,8 +105,8 @@ def test_commands_are_answered_and_only_damage_is_deleted(store, command, state)
     reported = []
     reactor, works = scanner(store, reported)
     for _ in range(3):  # asked for again while it is under way
-        works.ask(command(block=1, node="r0n0", stored_length=len(DATA)))
-    works.ask(command(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
+        works.verify(command(block=1, node="r0n0", stored_length=len(DATA)))
+    works.verify(command(block=1, node="r0n9", stored_length=len(DATA)))  # a lost node
     assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     reactor.run_until(lambda: False, timeout_s=0.05)
     (fact,) = reported
@@ -131,7 +131,7 @@ def test_what_cannot_be_looked_at_is_not_deleted(store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("os.open", no_descriptors)
         patched.setattr("pathlib.Path.open", no_descriptors)
-        works.ask(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
+        works.verify(DeleteDamaged(block=1, node="r0n0", stored_length=len(DATA)))
         assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     assert reported[0].found == "unreadable"
     assert "Too many open files" in reported[0].reason
@@ -148,7 +148,7 @@ def test_others_are_served_while_a_look_is_under_way(store):
         reactor.call_later(0, other_work)
 
     other_work()
-    works.ask(VerifyReplica(block=1, node="r0n0", stored_length=40 * SLICE_BYTES))
+    works.verify(VerifyReplica(block=1, node="r0n0", stored_length=40 * SLICE_BYTES))
     assert reactor.run_until(lambda: bool(reported), timeout_s=20)
     assert len(turns) > 40
 
