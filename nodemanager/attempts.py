@@ -68,7 +68,7 @@ class _Attempt:
     reported_s: float  #: when it last sent anything
     has_slot: bool
     launch_s: float = 0.0  #: from its order until its process reported
-    asked_s: float = 0.0  #: when it asked for a permit to compute
+    requested_s: float = 0.0  #: when it asked for a permit to compute
     permit_s: float = 0.0  #: for how long it has waited for permits, since it runs
     pid: int | None = None  #: None until its process was forked
     peer: bytes | None = None  #: the connection of its umbilical
@@ -131,7 +131,6 @@ class Attempts:
         self._containers.load(order)
 
     def launch(self, order: LaunchAttempt) -> None:
-        """Run an attempt."""
         if not is_attempt(order.attempt):
             log.error("%r is no attempt: the order to launch it is ignored", order.attempt)
             return
@@ -206,7 +205,6 @@ class Attempts:
 
     # What happens to processes -----------------------------------------------------------------
     def forked(self, attempt: AttemptId, pid: int) -> None:
-        """An attempt's process runs."""
         self._daemon.folder.record_process("Attempt", attempt, pid)
         running = self._running[attempt]
         running.pid = pid
@@ -224,7 +222,6 @@ class Attempts:
         self._running[attempt].too_large = reason
 
     def ended(self, attempt: AttemptId, status: int) -> None:
-        """An attempt's process is gone."""
         running = self._running[attempt]
         if isinstance(running.claim, AttemptSucceeded) and status == 0:
             finish = partial(self._succeed, attempt, running.claim)
@@ -306,10 +303,10 @@ class Attempts:
         running = self._own(request, message.attempt)
         if not running.has_slot:
             raise PeerError(f"{message.attempt} has no slot to compute in")
-        running.asked_s = now_s()
+        running.requested_s = now_s()
 
         def may_compute() -> None:
-            running.permit_s += now_s() - running.asked_s
+            running.permit_s += now_s() - running.requested_s
             if running.pid is not None:
                 self._permits.runs_as(message.attempt, running.pid)
             self._server.reply(request, Done())

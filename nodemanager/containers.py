@@ -132,7 +132,6 @@ class Containers:
             self._start_helper(order)
 
     def launch(self, order: LaunchAttempt) -> None:
-        """Start an attempt's process."""
         attempt, job = order.attempt, job_of(order.attempt)
         if job not in self._packages:
             self._watcher.lost(attempt, f"{job} was not loaded on {self._daemon.name}", "")

@@ -217,7 +217,6 @@ class Faults:
             heap.at(min(fault.at_s for fault in every), self._tick, priority=EventPriority.FAULT)
 
     def slots_of(self, node: NodeId) -> int:
-        """How many slots a node has now."""
         share = self._factor("slots", node)
         return max(1, math.floor(self._slots[node] * share + 0.5)) if share else 0
 

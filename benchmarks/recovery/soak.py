@@ -1,4 +1,15 @@
-"""Whether a quantity that was sampled over time still grew in the end.  Pure."""
+"""A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
+
+Of each daemon the resident memory, the memory that it shares with nobody, and the open
+descriptors are sampled.  They are flat if a straight line through the last third, by the upper
+end of its 95 % interval, rises by less than ``FLAT_PER_HOUR``.
+
+A process that has just begun grows for some ten minutes, until it has done everything once and
+has touched what it shared with its parent; one that is killed every minute could never be seen to
+grow for good.  So after a third of the time the faults are of the kinds that kill no daemon: the
+last third is of processes that have all been restarted, and have lived for ten minutes of half an
+hour.
+"""
 
 from __future__ import annotations
 
@@ -64,19 +75,6 @@ def growth_of(times_s: Sequence[float], values: Sequence[float]) -> Growth:
         high_per_hour=float(slope + spread) * 3600,
         lasted_s=float(times[-1] - times[0]),
     )
-
-
-# A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
-#
-# Of each daemon the resident memory, the memory that it shares with nobody, and the open
-# descriptors are sampled.  They are flat if a straight line through the last third, by the upper
-# end of its 95 % interval, rises by less than ``FLAT_PER_HOUR``.
-#
-# A process that has just begun grows for some ten minutes, until it has done everything once and
-# has touched what it shared with its parent; one that is killed every minute could never be seen to
-# grow for good.  So after a third of the time the faults are of the kinds that kill no daemon: the
-# last third is of processes that have all been restarted, and have lived for ten minutes of half an
-# hour.
 
 
 MINUTES = 30.0

@@ -1,4 +1,4 @@
-"""Does the faults of a plan to a cluster, and says what each hit and how to tell its recovery."""
+"""Does the faults of a plan to a cluster, and says what each hit and how its recovery shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from railyard.chaos import targets
 from railyard.chaos.plan import KILLS, Fault, nodes_to_lose, replica_to_damage
 from railyard.chaos.targets import Processes, limit_files
-from railyard.chaos.watches import Another, Asked, InTurn, Journal, Replicas, Watch
+from railyard.chaos.watches import Another, Answers, InTurn, Journal, Replicas, Watch
 from railyard.cluster.errors import InvariantError
 from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.transport import Describe, Description
@@ -137,7 +137,7 @@ class Faults:
     def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
         """Another process of the daemon answers, and does what only one at work can do."""
         answers = partial(self._answers, name, lambda said: said.pid != dead_pid)
-        ask = partial(Asked, self._transport)
+        ask = partial(Answers, self._transport)
         if role == "NameNode":  # which refuses changes until it knows its blocks
             return InTurn(answers, partial(ask, name, MakeFolder(path=_FOLDER), Done))
         if role == "ResourceManager":
@@ -151,15 +151,15 @@ class Faults:
 
     def _answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
-    ) -> Asked[Description]:
-        return Asked(self._transport, name, Describe(), Description, is_right)
+    ) -> Answers[Description]:
+        return Answers(self._transport, name, Describe(), Description, is_right)
 
     def _rack_at_work(self, rack: str) -> Watch:
         def joined(status: ClusterStatus) -> bool:
             return all(node.alive for node in status.nodes if node.rack == rack)
 
         question: Message = GetClusterStatus()
-        return Asked(self._transport, "resourcemanager", question, ClusterStatus, joined)
+        return Answers(self._transport, "resourcemanager", question, ClusterStatus, joined)
 
     def _stop(self, fault: Fault) -> Effect | None:
         row = self._one("", fault.target, fault.draw)
@@ -182,7 +182,7 @@ class Faults:
         back = SetCapacity(link=link, bytes_per_s=stated)
         return Effect(
             what=f"{link} carries {carries} for {format_duration(fault.lasts_s)}",
-            watch=partial(Asked, self._transport, "network", back, Done),
+            watch=partial(Answers, self._transport, "network", back, Done),
         )
 
     # Disks -----------------------------------------------------------------------------------
@@ -299,10 +299,10 @@ class Recovered:
 
 
 class Injector:
-    """Carries out a plan on the cluster of a session; ``tell`` is called as each fault is over."""
+    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over."""
 
     def __init__(
-        self, session: Session, plan: Iterable[Fault], tell: Callable[[Recovered], None]
+        self, session: Session, plan: Iterable[Fault], report: Callable[[Recovered], None]
     ) -> None:
         self.done: list[Recovered] = []
         self._reactor = session.reactor
@@ -311,7 +311,7 @@ class Injector:
         self._to_come = deque(plan)
         self._waiting: list[Fault] = []  #: those that are due, and have found nothing yet
         self._under_way: list[tuple[Fault, Effect]] = []
-        self._tell = tell
+        self._report = report
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Go on until all faults are over, and ``is_over``; or until that raises an error."""
@@ -376,4 +376,4 @@ class Injector:
 
     def _end(self, recovered: Recovered) -> None:
         self.done.append(recovered)
-        self._tell(recovered)
+        self._report(recovered)

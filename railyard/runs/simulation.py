@@ -97,16 +97,10 @@ def simulate(
         log = EventLog(run.results / EVENTS, run.config, buffered=True)
     behaviour = run.behaviour or Behaviour()
     try:
-        clock = time.perf_counter
         simulation = Simulation(
-            run.config,
-            run.workload,
-            behaviour,
-            faults,
-            log,
-            clock,
-            compiled_from=run.compiled_from,
+            run.config, run.workload, behaviour, faults, log, compiled_from=run.compiled_from
         )
+        simulation.driver.measure_with(time.perf_counter)
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             begun_s = time.process_time()

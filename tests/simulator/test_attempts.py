@@ -197,7 +197,7 @@ def test_a_reader_takes_the_same_replica_whichever_block_it_is():
 
 def test_a_fetch_keeps_the_priority_that_the_core_gave_it():
     config = ClusterConfig(topology=computing(), flow_scheduler="afap")
-    run = Simulation(config, Workload(name="none", source="a test", jobs=()), one_by_one=True)
+    run = Simulation(config, Workload(name="none", source="a test", jobs=()), log=Events())
     fetches = [  # by name the first would go first
         StartFlow(
             flow=flow,

@@ -510,13 +510,9 @@ class FaultySimulation(Simulation):
         )
 
     def _make_driver(
-        self,
-        make_core: Callable[[], Core],
-        log: Log | None,
-        stopwatch: Callable[[], float] | None,
-        in_batches: bool,
+        self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> RestartableDriver:
-        return RestartableDriver(make_core, self.heap, log, stopwatch)
+        return RestartableDriver(make_core, self.heap, log)
 
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> FaultyNetwork:
         return FaultyNetwork(make_fabric, self.heap, self.behaviour.fetch_s)
