@@ -16,6 +16,7 @@ from typing import Any
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import JobId, job_of
 from railyard.cluster.messages import (
     BeginAttempt,
@@ -47,7 +48,7 @@ from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour, fetches
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
-from railyard.simulator.faults import Fault, Faults
+from railyard.simulator.faults import Faults
 from railyard.simulator.network import LinkWatch, SimulatedNetwork
 from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
 from railyard.simulator.submissions import Submissions

@@ -16,15 +16,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import psutil
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
-from railyard.chaos.plan import DEADLY, Fault, plan_faults
+from railyard.chaos.plan import LiveFault, plan_faults
 from railyard.chaos.targets import Processes
+from railyard.cluster.faults import DEADLY
 from railyard.cluster.topology import Topology
 from railyard.runs.clusters import DAEMONS, Session
 
@@ -150,14 +152,14 @@ def _is_standby(process: psutil.Process) -> bool:
 
 def plan_soak(
     seed: int, topology: Topology, kinds: Sequence[str], minutes: float
-) -> tuple[Fault, ...]:
+) -> tuple[LiveFault, ...]:
     """A plan for so many minutes: faults of all these kinds, then of those that kill no daemon."""
     count = round(minutes * 60 / _EVERY_S)
     deadly = plan_faults(seed, topology, kinds, round(count * _DEADLY_SHARE), _EVERY_S)
     mild = [kind for kind in kinds if kind in _OF_JOBS or kind not in DEADLY]
     rest = plan_faults(seed + 1, topology, mild, count - len(deadly), _EVERY_S)
     end_s = max((fault.at_s + fault.lasts_s for fault in deadly), default=0.0)
-    return (*deadly, *(replace(fault, at_s=end_s + fault.at_s) for fault in rest))
+    return (*deadly, *(msgspec.structs.replace(fault, at_s=end_s + fault.at_s) for fault in rest))
 
 
 def run(quick: bool = False, minutes: float | None = None, seed: int = 1) -> list[Row]:

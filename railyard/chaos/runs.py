@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from railyard.chaos.injector import Injector, Recovered
-from railyard.chaos.plan import Fault
+from railyard.chaos.plan import LiveFault
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import ClusterFailed, NotDone, PeerLost, RailyardError, Refused
 from railyard.cluster.ids import JobId
@@ -274,7 +274,7 @@ def without_faults(session: Session, request: RunRequest, view: View) -> Kind:
 def run_under_faults(
     session: Session,
     kinds: Sequence[Kind],
-    plan: Sequence[Fault],
+    plan: Sequence[LiveFault],
     report_on: Callable[[Recovered], None],
     seed: int,
 ) -> Report:

@@ -14,6 +14,7 @@ from typing import Any
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import Fault
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_duration
 from railyard.jobs.plan import default_reduces
@@ -39,7 +40,7 @@ from railyard.runs.workloads import (
 )
 from railyard.simulator.behaviour import Behaviour, Coarse, coarsened
 from railyard.simulator.clock import few_collections
-from railyard.simulator.faults import Fault, parse_faults
+from railyard.simulator.faults import parse_faults
 from railyard.simulator.simulation import Simulation
 from railyard.terminal.notices import State, Watch, notice, watching
 

@@ -15,10 +15,6 @@ from railyard.benchmarks.attacks.corruption import DAMAGES
 from railyard.benchmarks.recovery.kills import covered_s
 from railyard.benchmarks.recovery.soak import growth_of, growth_row, plan_soak
 from railyard.chaos.plan import (
-    DEADLY,
-    DESTROYING,
-    KILLS,
-    KINDS,
     kinds_named,
     nodes_to_lose,
     plan_faults,
@@ -31,6 +27,7 @@ from railyard.cli.commands.bench import benchmark_names, parts_of
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import DEADLY, DESTROYING, KILLS, KINDS
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.netemu.model.network import Network

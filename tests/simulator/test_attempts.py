@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages import (
     AttemptReady,
@@ -38,7 +39,6 @@ from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.simulator.behaviour import Behaviour, StageWork
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import ReservesReduces, reserving
 from tests.workloads import MB, job_of, topology, workload

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import task_of
 from railyard.cluster.messages import FlowFinished
 from railyard.cluster.messaging.wire import Command, Event
@@ -28,7 +29,6 @@ from railyard.resourcemanager.interface.views import AttemptView
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator import simulation
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import FREEST
 from tests.simulator.test_simulation import job

@@ -25,7 +25,7 @@ from railyard.terminal.progress import progress_view
 
 if TYPE_CHECKING:
     from railyard.api.results import Comparison
-    from railyard.chaos.plan import Fault
+    from railyard.chaos.plan import LiveFault
     from railyard.chaos.runs import Report
     from railyard.runs.requests import RunsRequest
 
@@ -143,7 +143,7 @@ def chaos(request: ChaosRequest) -> int:
     return Status.FAILED if report.failures or report.unrecovered else Status.OK
 
 
-def _under_faults(request: RunRequest, config: ClusterConfig, plan: Sequence[Fault]) -> Report:
+def _under_faults(request: RunRequest, config: ClusterConfig, plan: Sequence[LiveFault]) -> Report:
     """Run it on a cluster of its own, and print each fault."""
     from railyard.chaos.report import heading, line_of
     from railyard.chaos.runs import run_under_faults, without_faults

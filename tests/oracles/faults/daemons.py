@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import rack_of
 from railyard.netemu.model.flows import FlowSpec
-from railyard.simulator.faults import Fault
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import (
     Compute,
@@ -40,7 +41,7 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe, option_nam
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import Fault, random_fault, random_faults
+from railyard.simulator.faults import random_fault, random_faults
 
 #: Flow schedulers that use circuits.
 CIRCUITS = ("sunflow",)

@@ -28,6 +28,7 @@ from typing import Any, cast
 import msgspec
 
 from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages import (
     BeginAttempt,
@@ -68,7 +69,7 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, Ope
 from railyard.resourcemanager.interface.recipe import LinksConfig
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
-from railyard.simulator.faults import Fault, Faults
+from railyard.simulator.faults import Faults
 from railyard.simulator.nodemanagers import NodeManagers, flow_of
 from railyard.simulator.simulation import Simulation
 from railyard.simulator.submissions import Submissions
