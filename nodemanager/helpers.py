@@ -101,7 +101,6 @@ class Channel:
         self._fds: deque[int] = deque()
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
         return self._end.fileno()
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
@@ -139,7 +138,6 @@ class Channel:
         return self._fds.popleft()
 
     def close(self) -> None:
-        """Close this end."""
         self._end.close()
         while self._fds:
             os.close(self._fds.popleft())

@@ -72,7 +72,6 @@ class SharedPermits:
         self._others.append(number)
 
     def close(self) -> None:
-        """Give all back."""
         os.close(self._fd)
 
 
@@ -126,7 +125,6 @@ class Permits:
             self._look_later()
 
     def waits(self, who: str) -> bool:
-        """Whether ``who`` waits for a permit."""
         return who in self._waiting
 
     # ---------------------------------------------------------------------------------------------

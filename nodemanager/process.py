@@ -185,7 +185,7 @@ class _NodeManager:
         self._daemon = daemon
         self._rack = _rack(daemon)
         self._is_registered = False  #: whether it ever was
-        self._left_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
+        self._earlier_jobs: set[JobId] = set()  #: of which a NodeManager before this has left files
         self._lost = ""  #: what this process can't go on without, and is gone
         self._transport = Transport.of(daemon)
         self._reactor = self._transport.reactor
@@ -209,12 +209,11 @@ class _NodeManager:
         )
 
     def run(self) -> None:
-        """Register, then serve."""
         self._take_orders()
         for node in self._rack.nodes:
             self._daemon.folder.node(node.id).mkdir(mode=0o700, parents=True, exist_ok=True)
         found = find_leftovers(self._daemon.folder, [node.id for node in self._rack.nodes])
-        self._left_jobs.update(found.jobs)
+        self._earlier_jobs.update(found.jobs)
         self._manager.call(self._registration(found), Done, CENTRAL_PATIENCE_S)
         self._facts.resend()
         period_s = self._daemon.config.topology.liveness.heartbeat
@@ -241,7 +240,7 @@ class _NodeManager:
             nodes={node.id: node.slots for node in self._rack.nodes},
             again=found is None,
             outputs={} if found is None else found.outputs,
-            jobs=tuple(sorted(self._left_jobs)),
+            jobs=tuple(sorted(self._earlier_jobs)),
         )
 
     def _register_again(self) -> None:
@@ -276,7 +275,7 @@ class _NodeManager:
         orders.on(DiscardJob, lambda order, _: self._discard(order))
 
     def _discard(self, order: DiscardJob) -> None:
-        self._left_jobs.discard(order.job)
+        self._earlier_jobs.discard(order.job)
         self._attempts.discard(order)
         self._shuffle.discard(order.job)
 

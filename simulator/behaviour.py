@@ -1,7 +1,15 @@
-"""How simulated nodes differ from ideal ones: latencies, variance, stragglers, failures.
+"""How long simulated tasks take: their work, and how nodes differ from ideal ones.
 
 An attempt's deviation is drawn from the seed and the attempt's name alone.  So the same task is
 equally slow under every scheduler, and a comparison shows the schedulers' differences only.
+
+Runs that would have too many tasks become coarser by themselves:
+
+    coarse = coarsened(workload, topology, behaviour)      # None: it is small enough as it is
+    Simulation(config, coarse.workload, coarse.behaviour)
+
+A job of hundreds of waves of maps takes about as long with fewer, larger maps.  How far that is off
+is measured by ``scripts/bench simulator.coarse``.
 """
 
 from __future__ import annotations
@@ -109,17 +117,7 @@ def draw_deviation(attempt: AttemptId, behaviour: Behaviour, seed: int) -> Devia
     return Deviation(stretch, when if fails < behaviour.failures else None)
 
 
-# Runs that would have too many tasks become coarser by themselves.  Pure.
-#
-#     coarse = coarsened(workload, topology, behaviour)      # None: it is small enough as it is
-#     Simulation(config, coarse.workload, coarse.behaviour)
-#
-# A job of hundreds of waves of maps takes about as long with fewer, larger maps.  How far that is
-# off is measured by ``scripts/bench simulator.coarse``.
-#
-# Never here: how a run is coarser; see ``Behaviour``.
-
-
+# Coarser runs ------------------------------------------------------------------------------------
 #: With at most so many tasks a run is not made coarser.
 TASKS_MAX = 20_000
 #: A stage of more waves of maps gets larger ones, if there are more tasks.
@@ -195,21 +193,14 @@ def with_larger_tasks(behaviour: Behaviour, topology: Topology, tasks_in_one: in
 def fetches(workload: Workload) -> list[int]:
     """How many fetches each stage that reads others has: each task, each output."""
     return [
-        stage.tasks * sum(source.needed or source.tasks for source in _sources(job, stage))
+        stage.tasks * sum(s.needed or s.tasks for s in job.stages if s.name in stage.reads)
         for job in workload.jobs
         for stage in job.stages
         if stage.reads
     ]
 
 
-# Inside ------------------------------------------------------------------------------------------
-def _sources(job: WorkloadJob, reader: WorkStage) -> list[WorkStage]:
-    return [stage for stage in job.stages if stage.name in reader.reads]
-
-
-# The work of a job's tasks in bytes and seconds: what each reads, computes and outputs.
-
-
+# Work --------------------------------------------------------------------------------------------
 class StageWork:
     """The work of one stage's tasks.  All sizes are in the model's bytes."""
 

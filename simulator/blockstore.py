@@ -96,14 +96,8 @@ class Disks:
                 del self._blocks[block]
 
     def has(self, block: BlockId, node: NodeId) -> bool:
-        """Whether a node has a replica of a block."""
         known = self._blocks.get(block)
         return known is not None and node in known.nodes
-
-    def nodes_of(self, block: BlockId) -> tuple[NodeId, ...]:
-        """The nodes with a replica of a block."""
-        known = self._blocks.get(block)
-        return () if known is None else known.nodes
 
     def held(self, nodes: Sequence[NodeId]) -> dict[NodeId, tuple[HeldBlock, ...]]:
         """The replicas on each of these nodes.  O(blocks)."""

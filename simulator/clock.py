@@ -1,4 +1,9 @@
-"""Garbage collection for simulations, which make few reference cycles and keep many objects."""
+"""The virtual clock: planned actions in a total order, and the core's driver in their time.
+
+Actions due at the same time run by (priority, sequence), and within a priority in the order in
+which they were planned.  So a run depends on its seed alone.  Simulations make few reference cycles
+and keep many objects, so garbage is collected rarely while one runs.
+"""
 
 from __future__ import annotations
 
@@ -51,12 +56,6 @@ def few_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-# The event heap of the virtual clock: planned actions in a total order.
-#
-# Actions due at the same time run by (priority, sequence), and within a priority in the order in
-# which they were planned.  So a run depends on its seed alone.
-
-
 class EventPriority(IntEnum):
     """Of the actions due at one time, those with the lowest number run first."""
 
@@ -86,7 +85,7 @@ class EventHeap:
         self._at_once: deque[_Call] = deque()
         self._later: dict[float, list[_Call]] = {}  #: {time_s: node events due then}
         self._many_later = 0  #: how many node events ``_later`` has
-        self._looks = 0  #: how many of all node events are looks
+        self._polls = 0  #: how many of all node events are polls
         self._times: list[float] = []  #: a heap of the keys of ``_later``
         #: a heap of (time_s, priority, sequence, action, args) of all other actions
         self._others: list[tuple[float, int, int, Action, tuple[Any, ...]]] = []
@@ -114,30 +113,30 @@ class EventHeap:
         else:  # the common case
             self._at_once.append((action, args))
 
-    def look_after(
+    def poll_after(
         self, seconds: float, action: Callable[[list[T]], None], items: Iterable[T]
     ) -> None:
-        """Plan ``action(items)`` as a node event ``seconds`` from now that only looks.
+        """Plan ``action(items)`` as a node event ``seconds`` from now that only polls.
 
-        From looks nothing follows unless something else has changed since the last one.
+        From a poll nothing follows unless something else has changed since the last one.
         If it is planned right after the same action for the same time, this gets more items.
         """
         planned = self._later.get(self.now_s + seconds)
         if planned:
             last, args = planned[-1]
-            if last == self._look and args[0] == action:
+            if last == self._poll and args[0] == action:
                 args[1].extend(items)
                 return
-        self._looks += 1
-        self.after(seconds, self._look, action, list(items))
+        self._polls += 1
+        self.after(seconds, self._poll, action, list(items))
 
     @property
-    def only_looks(self) -> bool:
-        """Whether nothing but looks, timers and observations is planned, or nothing at all."""
-        return self._looks == len(self._at_once) + self._many_later and not self._faults
+    def only_polls(self) -> bool:
+        """Whether nothing but polls, timers and observations is planned, or nothing at all."""
+        return self._polls == len(self._at_once) + self._many_later and not self._faults
 
     def next_timer_s(self) -> float:
-        """While there are ``only_looks``: the time of the next timer or observation, or inf."""
+        """While there are ``only_polls``: the time of the next timer or observation, or inf."""
         return self._others[0][0] if self._others else math.inf
 
     def next_s(self) -> float:
@@ -184,8 +183,8 @@ class EventHeap:
         self._many_later -= len(due)
         self._at_once.extendleft(reversed(due))
 
-    def _look(self, action: Callable[[list[T]], None], items: list[T]) -> None:
-        self._looks -= 1
+    def _poll(self, action: Callable[[list[T]], None], items: list[T]) -> None:
+        self._polls -= 1
         action(items)
 
 
@@ -194,19 +193,18 @@ def _check_finite(time_s: float) -> None:
         raise ValueError(f"time_s = {time_s!r}: need a finite time")
 
 
-# The core's driver in virtual time: timers are actions of the event heap.
-
-
 class VirtualDriver(CoreDriver):
     """Feeds a core with events at the heap's time, and plans the core's timers in the heap."""
 
-    def __init__(
-        self, core: Core, heap: EventHeap, log: Log | None, stopwatch: Callable[[], float] | None
-    ) -> None:
-        super().__init__(core, log, stopwatch)
+    def __init__(self, core: Core, heap: EventHeap, log: Log | None = None) -> None:
+        super().__init__(core, log, None)
         self._heap = heap
         self._timers: dict[str, float] = {}
         self.timers_fired = 0  #: how many so far
+
+    def measure_with(self, stopwatch: Callable[[], float]) -> None:
+        """Measure the time spent on decisions from now on; ``stopwatch`` returns seconds."""
+        self._stopwatch = stopwatch
 
     @property
     def now_s(self) -> float:
@@ -233,9 +231,6 @@ class VirtualDriver(CoreDriver):
 
 class BatchDriver(VirtualDriver):
     """The same, where many fetches start and end together.  There is no log of single ones."""
-
-    def __init__(self, core: Core, heap: EventHeap, stopwatch: Callable[[], float] | None) -> None:
-        super().__init__(core, heap, None, stopwatch)
 
     def arriving(self, fetches: Numbers) -> Iterator[Arriving]:
         """What fetches are about to bring."""

@@ -24,10 +24,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from railyard.cluster.acceptance import Accepted, used
 from railyard.cluster.errors import UsageError, printable, require, require_once, unknown_name
+from railyard.cluster.faults import FAULTS, Fault
 from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.cluster.messages import NodeJoined, NodeLost, SlotsChanged
 from railyard.cluster.topology import Topology
@@ -35,18 +33,6 @@ from railyard.cluster.topologyfile import link_name, place_named
 from railyard.cluster.units import parse_duration, whole_number
 from railyard.simulator.clock import EventHeap, EventPriority
 from railyard.simulator.nodemanagers import NodeManagers
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault of a kind, which begins at ``at_s`` and ends ``lasts_s`` later."""
-
-    kind: str
-    target: str  #: a node, a rack, a link such as "r3.up", or a daemon
-    at_s: float
-    lasts_s: float = 0.0
-    #: by which computing takes longer, a capacity or slots are multiplied; of lost blocks, every
-    #: so many-th one
-    amount: float = 1.0
 
 
 class _Kind(NamedTuple):
@@ -67,19 +53,6 @@ _KINDS = {
 }
 #: How often random faults are of each of these kinds.
 _WEIGHTS = (4, 1, 2, 1, 2, 2)
-#: The kinds of faults, and what one is like after its kind.
-FAULTS = Accepted(
-    "faults of a simulation: --faults",
-    "fault",
-    {
-        "node": used("r0n1@10s+20s: it is down"),
-        "rack": used("r2@30s+60s: all of its nodes are down"),
-        "slow": used("r1n0*4@5s+60s: it computes four times as long"),
-        "link": used("r3.up*0.2@5s+60s: it has a fifth of its capacity"),
-        "slots": used("r3n0*0.5@5s+60s: it has half of its slots"),
-        "blocks": used("r0n0/3@10s: every third replica is lost"),
-    },
-)
 _FAULT = re.compile(r"(\w+):([\w. -]+)(?:([*/])(\d+(?:\.\d+)?))?@([^+]+)(?:\+(.+))?", re.ASCII)
 _RIGHT = (
     "node:r0n1@10s+20s, rack:r2@.., slow:r1n0*4@.., link:r3.up*0.2@.., slots:r3n0*0.5@.. "
@@ -217,7 +190,6 @@ class Faults:
             heap.at(min(fault.at_s for fault in every), self._tick, priority=EventPriority.FAULT)
 
     def slots_of(self, node: NodeId) -> int:
-        """How many slots a node has now."""
         share = self._factor("slots", node)
         return max(1, math.floor(self._slots[node] * share + 0.5)) if share else 0
 

@@ -170,7 +170,6 @@ class SimulatedNetwork:
 
     # Coflows, links and nodes --------------------------------------------------------------------
     def open_coflow(self, coflow: CoflowId) -> None:
-        """Register a coflow, before its flows start."""
         self._coflows[coflow] = None
         self._order(RegisterCoflow(coflow=coflow))
 
@@ -185,7 +184,6 @@ class SimulatedNetwork:
         return self.fabric.flows_of(coflow)
 
     def set_capacity(self, link: str, bytes_per_s: float) -> None:
-        """Give a link another capacity."""
         self._order(SetCapacity(link=link, bytes_per_s=bytes_per_s))
 
     def _order(self, order: Order) -> None:
@@ -219,7 +217,6 @@ class SimulatedNetwork:
         return self._flows
 
     def coflows(self) -> list[CoflowId]:
-        """The coflows that are open."""
         return list(self._coflows)
 
     def stats(self) -> NetworkStats:

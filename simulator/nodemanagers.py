@@ -84,11 +84,9 @@ class NodeManagers(Workers):
         super().launch(command)
 
     def start_flow(self, command: StartFlow) -> None:
-        """Start the flow of a fetch."""
         self.start_flows((command,))
 
     def start_flows(self, commands: Sequence[StartFlow]) -> None:
-        """Start the flows of fetches, in this order."""
         down = self.down
         if not down:
             self.carry(commands)
@@ -108,7 +106,6 @@ class NodeManagers(Workers):
         self.network.carry_all([(flow_of(each), Fetch(self, each, now_s)) for each in commands])
 
     def cancel_flow(self, command: CancelFlow) -> None:
-        """Cancel the flow of a fetch."""
         self.network.cancel(command.flow)
 
     def report_failure(self, command: StartFlow, reason: str) -> None:
@@ -173,7 +170,6 @@ class IdealWorkers(Workers):
         self.network.call_each = self._flows_ended
 
     def start_fetches(self, command: StartFetches) -> None:
-        """Start the flows of fetches, in this order."""
         here = command.fetches[(command.src == command.dst) | (command.size_bytes == 0)]
         if len(here):
             self.heap.after(0.0, self._fetched_here, here)
@@ -190,7 +186,6 @@ class IdealWorkers(Workers):
         self._driver.feed_progress(reports)
 
     def cancel_fetch(self, command: CancelFetch) -> None:
-        """Cancel the flow of a fetch."""
         self.network.cancel_fetch(command)
 
     def _flows_ended(self, ends: Iterator[OnEnd | Numbers]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import JobId, job_of
 from railyard.cluster.messages import (
     BeginAttempt,
@@ -47,7 +48,7 @@ from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour, fetches
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import BatchDriver, EventHeap, EventPriority, VirtualDriver
-from railyard.simulator.faults import Fault, Faults
+from railyard.simulator.faults import Faults
 from railyard.simulator.network import LinkWatch, SimulatedNetwork
 from railyard.simulator.nodemanagers import IdealWorkers, NodeManagers
 from railyard.simulator.submissions import Submissions
@@ -62,10 +63,10 @@ _NAMED = 3
 class Standstill:
     """Notices that nothing in a simulation can change any more, and says what each job waits for.
 
-    Nothing goes on by itself once no flow sends and nothing is planned but looks and timers: no
+    Nothing goes on by itself once no flow sends and nothing is planned but polls and timers: no
     task computes, no fault begins or ends, no job is to come.  Something may still follow from a
-    look or a timer: an attempt reports its last progress, a policy tires of waiting for a better
-    slot.  So each attempt looks once more, and each timer fires; policies that ask to be woken
+    poll or a timer: an attempt reports its last progress, a policy tires of waiting for a better
+    slot.  So each attempt is polled once more, and each timer fires; policies that ask to be woken
     again and again are woken some more.  If all that leads to nothing, it stands still for good.
     """
 
@@ -80,11 +81,10 @@ class Standstill:
         self._fired_max = 0  #: the number of timers fired at which it is for good
 
     def is_over(self) -> None:
-        """Something goes on."""
         self.since_s = None
 
     def next_s(self) -> float:
-        """Something else than looks and timers would have to happen: when the next of these is.
+        """Something else than polls and timers would have to happen: when the next of these is.
 
         Inf: nothing can follow from them.
         """
@@ -94,9 +94,9 @@ class Standstill:
             self._fired_max = driver.timers_fired + driver.timers_set + _MORE_TIMERS
         if driver.timers_fired > self._fired_max:
             return math.inf
-        look_s = heap.next_s()
-        if look_s <= self.since_s + self._workers.behaviour.progress_s:
-            return look_s
+        poll_s = heap.next_s()
+        if poll_s <= self.since_s + self._workers.behaviour.progress_s:
+            return poll_s
         return heap.next_timer_s()
 
     def causes(self) -> list[str]:
@@ -170,21 +170,17 @@ def _some(found: list[str], rest: str) -> list[str]:
 _IDEAL = Behaviour()
 #: With so many fetches in a stage on average, compiled loops are cheaper; with so many in all, the
 #: network need not wait until it has seen them.
-_COMPILED_FROM_FETCHES, _MANY_FETCHES = 1_000, 100_000
+COMPILED_FROM_FETCHES, _MANY_FETCHES = 1_000, 100_000
 
 
 class Simulation:
     """A run of one workload on one cluster.
 
-    ``stopwatch`` returns seconds and measures the time spent on decisions; without one, this is
-    not measured.  ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not
-    in the list.  ``chance`` is the seed of what differs between emulations of one seed, too:
-    ``behaviour``'s computing times, and where written blocks go; None: the config's.
-    ``one_by_one``: whether each fetch is reported by itself, as it is where anything may fail or be
-    late, and where there is a log.  ``compiled``: whether loops over fetches are compiled; None: if
-    the workload's stages have enough of them.  Neither changes anything but the CPU time.
-    ``compiled_from``: from how many started flows on compiled loops set the rates; None: as many as
-    usual.  Raises ``UsageError`` if the config names an unknown scheduler.
+    ``recipe`` is used in place of ``config.scheduler``, for a scheduler that is not in the list.
+    ``chance`` is the seed of what differs between emulations of one seed, too: ``behaviour``'s
+    computing times, and where written blocks go; None: the config's.  ``compiled_from``: from how
+    many started flows on compiled loops set the rates, which changes nothing but the CPU time;
+    None: as many as usual.  Raises ``UsageError`` if the config names an unknown scheduler.
     """
 
     def __init__(
@@ -194,12 +190,9 @@ class Simulation:
         behaviour: Behaviour = _IDEAL,
         faults: Sequence[Fault] = (),
         log: Log | None = None,
-        stopwatch: Callable[[], float] | None = None,
         recipe: Recipe | None = None,
         chance: int | None = None,
         compiled_from: int | None = None,
-        one_by_one: bool = False,
-        compiled: bool | None = None,
     ) -> None:
         topology, seed = config.topology, config.seed
         chance = seed if chance is None else chance
@@ -208,8 +201,7 @@ class Simulation:
         self.chance = chance
         self.heap = EventHeap()
         many = fetches(workload)
-        if compiled is None:
-            compiled = sum(many) >= _COMPILED_FROM_FETCHES * max(1, len(many))
+        compiled = sum(many) >= COMPILED_FROM_FETCHES * max(1, len(many))
         if compiled_from is None:
             compiled_from = 0 if sum(many) >= _MANY_FETCHES else MANY_FLOWS
 
@@ -225,8 +217,8 @@ class Simulation:
                 together_s=behaviour.together_s,
             )
 
-        in_batches = behaviour.is_prompt and not (faults or log or one_by_one)
-        self.driver = self._make_driver(make_core, log, stopwatch, in_batches)
+        in_batches = behaviour.is_prompt and not (faults or log)
+        self.driver = self._make_driver(make_core, log, in_batches)
         self.network = self._make_network(make_fabric)
         self.store = self._make_store()
         self.workers = self._make_workers()
@@ -269,7 +261,7 @@ class Simulation:
         if self._links is not None:
             self._links.review()
         heap_s = heap.next_s()
-        if network_s == math.inf and heap.only_looks:
+        if network_s == math.inf and heap.only_polls:
             heap_s = self._standstill.next_s()
             if heap_s == math.inf:
                 self._fail_waiting_jobs()
@@ -304,15 +296,11 @@ class Simulation:
 
     # Parts, which a simulation with more kinds of faults makes otherwise -------------------------
     def _make_driver(
-        self,
-        make_core: Callable[[], Core],
-        log: Log | None,
-        stopwatch: Callable[[], float] | None,
-        in_batches: bool,
+        self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> VirtualDriver:
         if in_batches:
-            return BatchDriver(make_core(), self.heap, stopwatch)
-        return VirtualDriver(make_core(), self.heap, log, stopwatch)
+            return BatchDriver(make_core(), self.heap)
+        return VirtualDriver(make_core(), self.heap, log)
 
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> SimulatedNetwork:
         by_name = flow_scheduler(self.config.flow_scheduler).serves is Serves.PRIORITIES

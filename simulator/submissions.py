@@ -45,7 +45,6 @@ class Submissions:
         self, topology: Topology, driver: CoreDriver, store: BlockStore, workers: Workers
     ) -> None:
         self.ended = 0  #: number of jobs that have ended
-        self._over: dict[JobId, None] = {}  #: these jobs
         self._topology = topology
         self._driver = driver
         self._store = store
@@ -190,7 +189,6 @@ class Submissions:
             self._driver.feed(JobCommitted(job=command.job))
 
     def _end(self, command: EndJob) -> None:
-        self._over[command.job] = None
         if not command.ok and command.job in self._outputs:
             self._failed[command.job] = None
         if command.ok:

@@ -148,7 +148,6 @@ class SimulatedAttempt(msgspec.Struct, eq=False):
 
     @property
     def has_slot(self) -> bool:
-        """Whether it may compute."""
         return self._begins
 
     @property
@@ -351,7 +350,6 @@ class Workers:
 
     # The core's commands -------------------------------------------------------------------------
     def launch(self, command: LaunchAttempt) -> None:
-        """Launch an attempt."""
         work = self.jobs[job_of(command.attempt)].stages[command.task.stage]
         name, task = command.attempt, command.task
         attempt = self.attempt_class(
@@ -379,11 +377,9 @@ class Workers:
         self.heap.after(self.behaviour.end_s, self._killed, attempt)
 
     def open_coflow(self, command: OpenCoflow) -> None:
-        """Register a coflow, before its flows start."""
         self.network.open_coflow(command.coflow)
 
     def close_coflow(self, command: CloseCoflow) -> None:
-        """Cancel a coflow's open flows and close it."""
         self.network.close_coflow(command.coflow)
 
     def rounded_s(self, time_s: float) -> float:
@@ -405,7 +401,7 @@ class Workers:
 
     def expect_progress(self, attempt: SimulatedAttempt) -> None:
         """Have an attempt report its progress from time to time."""
-        self.heap.look_after(self.behaviour.progress_s, self._progressed, (attempt,))
+        self.heap.poll_after(self.behaviour.progress_s, self._progressed, (attempt,))
 
     # Inside --------------------------------------------------------------------------------------
     def _progressed(self, attempts: list[SimulatedAttempt]) -> None:
@@ -414,7 +410,7 @@ class Workers:
         self.report_progress(going)
         going = [attempt for attempt in going if not attempt.over]
         if going:
-            self.heap.look_after(self.behaviour.progress_s, self._progressed, going)
+            self.heap.poll_after(self.behaviour.progress_s, self._progressed, going)
 
     def _killed(self, attempt: AttemptId) -> None:
         if self.dying.pop(attempt, None) is not None:

@@ -98,7 +98,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "jobs.workloads",
         *CORE_PURE,
         *NETEMU_KNOWN,
-        "netemu.emulator.grants",
         "netemu.fabric",
         *DFS_PURE,
         "dfs.namenode.journal",

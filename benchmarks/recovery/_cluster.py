@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from railyard.benchmarks._common.rows import Row, bench_row
-from railyard.chaos.plan import Fault
+from railyard.chaos.plan import LiveFault
 from railyard.chaos.report import line_of, summary_lines
 from railyard.chaos.request import ChaosRequest
 from railyard.chaos.runs import Report, run_under_faults, without_faults
@@ -34,7 +34,7 @@ def request(job: str, kinds: str, seed: int) -> ChaosRequest:
 def on_a_cluster(
     jobs: Sequence[str],
     kinds: tuple[str, ...],
-    plan: Sequence[Fault],
+    plan: Sequence[LiveFault],
     seed: int,
     begun: Callable[[Session], None] = lambda _: None,
 ) -> tuple[Report, list[str]]:

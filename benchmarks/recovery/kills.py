@@ -1,4 +1,12 @@
-"""How much longer jobs take under faults: by the recoveries, and the work that was lost."""
+"""kill -9 of each kind of process during TeraSort, WordCount and a job of three stages.
+
+All kinds that come back are killed in turn, at random moments, on one cluster for each job.
+Every output is compared byte for byte with that of a run without faults on the same cluster,
+small files are stored meanwhile, and the time of each recovery is taken: see ``railyard/chaos``.
+
+A daemon that dies again within a minute is restarted after a longer pause; no daemon is killed
+more than four times a minute, so pauses, which are part of the time, are at most 0.8 s.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +23,11 @@ import msgspec
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
 from railyard.chaos.injector import Recovered
-from railyard.chaos.plan import KILLS, plan_faults
+from railyard.chaos.plan import plan_faults
 from railyard.chaos.report import recoveries
 from railyard.chaos.runs import Report
 from railyard.cluster.errors import ClusterFailed
+from railyard.cluster.faults import KILLS
 from railyard.runs.clusters import daemons_of, own_session
 
 
@@ -63,16 +72,6 @@ def covered_s(spans: Iterable[tuple[float, float]], begin_s: float, end_s: float
             covered += to_s - from_s
             reached_s = to_s
     return covered
-
-
-# kill -9 of each kind of process during TeraSort, WordCount and a job of three stages.
-#
-# All kinds that come back are killed in turn, at random moments, on one cluster for each job.
-# Every output is compared byte for byte with that of a run without faults on the same cluster,
-# small files are stored meanwhile, and the time of each recovery is taken: see ``railyard/chaos``.
-#
-# A daemon that dies again within a minute is restarted after a longer pause; no daemon is killed
-# more than four times a minute, so pauses, which are part of the time, are at most 0.8 s.
 
 
 #: Kills of each kind, over all jobs.

@@ -1,19 +1,32 @@
-"""Whether a quantity that was sampled over time still grew in the end.  Pure."""
+"""A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
+
+Of each daemon the resident memory, the memory that it shares with nobody, and the open
+descriptors are sampled.  They are flat if a straight line through the last third, by the upper
+end of its 95 % interval, rises by less than ``FLAT_PER_HOUR``.
+
+A process that has just begun grows for some ten minutes, until it has done everything once and
+has touched what it shared with its parent; one that is killed every minute could never be seen to
+grow for good.  So after a third of the time the faults are of the kinds that kill no daemon: the
+last third is of processes that have all been restarted, and have lived for ten minutes of half an
+hour.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import psutil
 
 from railyard.benchmarks._common.rows import Row, bench_row
 from railyard.benchmarks.recovery._cluster import JOBS, on_a_cluster, request, what_held
-from railyard.chaos.plan import DEADLY, Fault, plan_faults
+from railyard.chaos.plan import LiveFault, plan_faults
 from railyard.chaos.targets import Processes
+from railyard.cluster.faults import DEADLY
 from railyard.cluster.topology import Topology
 from railyard.runs.clusters import DAEMONS, Session
 
@@ -64,19 +77,6 @@ def growth_of(times_s: Sequence[float], values: Sequence[float]) -> Growth:
         high_per_hour=float(slope + spread) * 3600,
         lasted_s=float(times[-1] - times[0]),
     )
-
-
-# A cluster that is up for half an hour under a stream of jobs, with a fault every 5 s.
-#
-# Of each daemon the resident memory, the memory that it shares with nobody, and the open
-# descriptors are sampled.  They are flat if a straight line through the last third, by the upper
-# end of its 95 % interval, rises by less than ``FLAT_PER_HOUR``.
-#
-# A process that has just begun grows for some ten minutes, until it has done everything once and
-# has touched what it shared with its parent; one that is killed every minute could never be seen to
-# grow for good.  So after a third of the time the faults are of the kinds that kill no daemon: the
-# last third is of processes that have all been restarted, and have lived for ten minutes of half an
-# hour.
 
 
 MINUTES = 30.0
@@ -152,14 +152,14 @@ def _is_standby(process: psutil.Process) -> bool:
 
 def plan_soak(
     seed: int, topology: Topology, kinds: Sequence[str], minutes: float
-) -> tuple[Fault, ...]:
+) -> tuple[LiveFault, ...]:
     """A plan for so many minutes: faults of all these kinds, then of those that kill no daemon."""
     count = round(minutes * 60 / _EVERY_S)
     deadly = plan_faults(seed, topology, kinds, round(count * _DEADLY_SHARE), _EVERY_S)
     mild = [kind for kind in kinds if kind in _OF_JOBS or kind not in DEADLY]
     rest = plan_faults(seed + 1, topology, mild, count - len(deadly), _EVERY_S)
     end_s = max((fault.at_s + fault.lasts_s for fault in deadly), default=0.0)
-    return (*deadly, *(replace(fault, at_s=end_s + fault.at_s) for fault in rest))
+    return (*deadly, *(msgspec.structs.replace(fault, at_s=end_s + fault.at_s) for fault in rest))
 
 
 def run(quick: bool = False, minutes: float | None = None, seed: int = 1) -> list[Row]:

@@ -168,7 +168,6 @@ class _Attempt:
         umbilical.report_from(self._paced_share)
 
     def run(self) -> AttemptSucceeded:
-        """Read or fetch, compute, write."""
         if not self._order.begins:
             self._wait_for_slot()
         elif not self._task.splits and not self._task.reads:
@@ -242,7 +241,6 @@ class _Attempt:
         self._computed_s = self._clock.elapsed_s
 
     def _begin_file(self) -> FileCreated | None:
-        """Begin the task's file, if it has one."""
         task = self._task
         if not task.output_path:
             return None

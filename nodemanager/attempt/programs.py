@@ -194,7 +194,6 @@ class ProgramRunner:
 
     @property
     def attempt(self) -> AttemptId:
-        """The attempt that does the task."""
         return self._attempt
 
     def run(
@@ -331,7 +330,7 @@ class _Pipes:
             if piece:
                 yield piece
         if self._stderr.fileno() in ready:
-            self._hear(self._read(self._stderr.fileno()))
+            self._take_stderr(self._read(self._stderr.fileno()))
         if not self._stdin.closed and self._stdin.fileno() in ready:
             self._feed(ready[self._stdin.fileno()])
 
@@ -355,10 +354,10 @@ class _Pipes:
         """What is left in the pipes after its end; children that keep them open add nothing."""
         while piece := self._read(self._stdout.fileno()):
             yield piece
-        while heard := self._read(self._stderr.fileno()):
-            self._hear(heard)
+        while data := self._read(self._stderr.fileno()):
+            self._take_stderr(data)
         if self._lines.waiting_bytes:
-            self._hear(b"\n")
+            self._take_stderr(b"\n")
 
     def _read(self, fd: int) -> bytes:
         """The next bytes; none at the end, or if none are there."""
@@ -371,7 +370,7 @@ class _Pipes:
                 self._poll.unregister(fd)
         return data
 
-    def _hear(self, data: bytes) -> None:
+    def _take_stderr(self, data: bytes) -> None:
         """Take lines of standard error; what is not for us goes to the attempt's own."""
         whole = self._lines.cut(data)
         if self._lines.waiting_bytes > _LINE_BYTES_MAX:

@@ -160,8 +160,8 @@ class Umbilical:
     def _report_on(self) -> None:
         """Report progress from now on: without a slot there is none, and nothing that can hang."""
         # Fires while the attempt waits for something; while it computes, it calls ``report``.
-        self._reactor.call_every(REPORT_PERIOD_S, self._look_and_report)
+        self._reactor.call_every(REPORT_PERIOD_S, self._report_now)
 
-    def _look_and_report(self) -> None:
+    def _report_now(self) -> None:
         self._transport.leave_replaced()
         self.report()

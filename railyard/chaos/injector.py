@@ -1,4 +1,4 @@
-"""Does the faults of a plan to a cluster, and says what each hit and how to tell its recovery."""
+"""Does the faults of a plan to a cluster, and says what each hit and how its recovery shows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from railyard.chaos import targets
-from railyard.chaos.plan import KILLS, Fault, nodes_to_lose, replica_to_damage
+from railyard.chaos.plan import LiveFault, nodes_to_lose, replica_to_damage
 from railyard.chaos.targets import Processes, limit_files
-from railyard.chaos.watches import Another, Asked, InTurn, Journal, Replicas, Watch
+from railyard.chaos.watches import Another, Answers, InTurn, Journal, Replicas, Watch
 from railyard.cluster.errors import InvariantError
+from railyard.cluster.faults import KILLS
 from railyard.cluster.ids import NodeId, job_of
 from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.messaging.wire import Done, Message
@@ -71,11 +72,11 @@ class Faults:
         #: files of blocks whose replicas are being made anew
         self._wanting: set[str] = set()
 
-    def begin(self, fault: Fault) -> Effect | None:
+    def begin(self, fault: LiveFault) -> Effect | None:
         """Do a fault; None if there is nothing now that it could be done to."""
         if fault.kind in KILLS:
             return self._kill(fault)
-        kinds: dict[str, Callable[[Fault], Effect | None]] = {
+        kinds: dict[str, Callable[[LiveFault], Effect | None]] = {
             "stop": self._stop,
             "cut": self._limit_link,
             "slow": self._limit_link,
@@ -86,7 +87,7 @@ class Faults:
         return kinds[fault.kind](fault)
 
     # Processes -------------------------------------------------------------------------------
-    def _kill(self, fault: Fault) -> Effect | None:
+    def _kill(self, fault: LiveFault) -> Effect | None:
         role = KILLS[fault.kind]
         name = f"{fault.target}-helper" if role == "Helper" else fault.target
         row = self._one(role, name, fault.draw)
@@ -137,7 +138,7 @@ class Faults:
     def _back_at_work(self, role: str, name: str, dead_pid: int) -> Watch:
         """Another process of the daemon answers, and does what only one at work can do."""
         answers = partial(self._answers, name, lambda said: said.pid != dead_pid)
-        ask = partial(Asked, self._transport)
+        ask = partial(Answers, self._transport)
         if role == "NameNode":  # which refuses changes until it knows its blocks
             return InTurn(answers, partial(ask, name, MakeFolder(path=_FOLDER), Done))
         if role == "ResourceManager":
@@ -151,17 +152,17 @@ class Faults:
 
     def _answers(
         self, name: str, is_right: Callable[[Description], bool] = lambda _: True
-    ) -> Asked[Description]:
-        return Asked(self._transport, name, Describe(), Description, is_right)
+    ) -> Answers[Description]:
+        return Answers(self._transport, name, Describe(), Description, is_right)
 
     def _rack_at_work(self, rack: str) -> Watch:
         def joined(status: ClusterStatus) -> bool:
             return all(node.alive for node in status.nodes if node.rack == rack)
 
         question: Message = GetClusterStatus()
-        return Asked(self._transport, "resourcemanager", question, ClusterStatus, joined)
+        return Answers(self._transport, "resourcemanager", question, ClusterStatus, joined)
 
-    def _stop(self, fault: Fault) -> Effect | None:
+    def _stop(self, fault: LiveFault) -> Effect | None:
         row = self._one("", fault.target, fault.draw)
         if row is None or not self._signal(row, signal.SIGSTOP):
             return None
@@ -172,21 +173,21 @@ class Faults:
         )
 
     # Links -----------------------------------------------------------------------------------
-    def _limit_link(self, fault: Fault) -> Effect:
+    def _limit_link(self, fault: LiveFault) -> Effect:
         link = fault.target
         stated = float(self._links.capacities[self._links.number[link]])
         limit = stated if math.isfinite(stated) else _UNLIMITED_BYTES_PER_S
-        order = SetCapacity(link=link, bytes_per_s=limit * fault.share)
+        order = SetCapacity(link=link, bytes_per_s=limit * fault.amount)
         self._network.insist(order, Done, lambda *_: None)
-        carries = f"{fault.share:.0%} of its rate" if fault.share else "nothing"
+        carries = f"{fault.amount:.0%} of its rate" if fault.amount else "nothing"
         back = SetCapacity(link=link, bytes_per_s=stated)
         return Effect(
             what=f"{link} carries {carries} for {format_duration(fault.lasts_s)}",
-            watch=partial(Asked, self._transport, "network", back, Done),
+            watch=partial(Answers, self._transport, "network", back, Done),
         )
 
     # Disks -----------------------------------------------------------------------------------
-    def _fill(self, fault: Fault) -> Effect | None:
+    def _fill(self, fault: LiveFault) -> Effect | None:
         row = self._one("DataNode", fault.target, fault.draw)
         if row is None or not limit_files(row["pid"], 0):
             return None
@@ -196,7 +197,7 @@ class Faults:
             mend=partial(limit_files, row["pid"], None),
         )
 
-    def _corrupt(self, fault: Fault) -> Effect | None:
+    def _corrupt(self, fault: LiveFault) -> Effect | None:
         found = targets.replicas(self._folder.path)
         chosen = replica_to_damage(_by_node(found), self._wanting, fault.draw)
         if chosen is None:
@@ -219,7 +220,7 @@ class Faults:
             ),
         )
 
-    def _lose_node(self, fault: Fault) -> Effect | None:
+    def _lose_node(self, fault: LiveFault) -> Effect | None:
         """A node of this DataNode's rack: its disk is empty when the DataNode comes back."""
         found = targets.replicas(self._folder.path)
         rack = fault.target.removeprefix("datanode-")
@@ -292,26 +293,26 @@ _PERIOD_S = 0.02
 class Recovered:
     """What came of a fault."""
 
-    fault: Fault
+    fault: LiveFault
     what: str  #: "kill -9 of datanode-r1"; "" = there was nothing that it could be done to
     at_s: float  #: when it was done, or given up, on the plan's clock
     took_s: float | None  #: from the fault, or from its end, to recovery; None = none was seen
 
 
 class Injector:
-    """Carries out a plan on the cluster of a session; ``tell`` is called as each fault is over."""
+    """Carries out a plan on a session's cluster; ``report`` is called as each fault is over."""
 
     def __init__(
-        self, session: Session, plan: Iterable[Fault], tell: Callable[[Recovered], None]
+        self, session: Session, plan: Iterable[LiveFault], report: Callable[[Recovered], None]
     ) -> None:
         self.done: list[Recovered] = []
         self._reactor = session.reactor
         self._faults = Faults(session)
         self.begun_s = time.monotonic()  #: when the plan's clock was 0
         self._to_come = deque(plan)
-        self._waiting: list[Fault] = []  #: those that are due, and have found nothing yet
-        self._under_way: list[tuple[Fault, Effect]] = []
-        self._tell = tell
+        self._waiting: list[LiveFault] = []  #: those that are due, and have found nothing yet
+        self._under_way: list[tuple[LiveFault, Effect]] = []
+        self._report = report
 
     def follow(self, is_over: Callable[[], bool]) -> None:
         """Go on until all faults are over, and ``is_over``; or until that raises an error."""
@@ -338,7 +339,7 @@ class Injector:
         self._waiting = [fault for fault in self._waiting if not self._begin(fault)]
         self._under_way = [one for one in self._under_way if not self._is_over(*one)]
 
-    def _begin(self, fault: Fault) -> bool:
+    def _begin(self, fault: LiveFault) -> bool:
         """Whether it need not be tried again."""
         now_s = self.now_s
         effect = self._faults.begin(fault)
@@ -358,7 +359,7 @@ class Injector:
         effect.mended_s = now_s
         effect.watching = effect.watch()
 
-    def _is_over(self, fault: Fault, effect: Effect) -> bool:
+    def _is_over(self, fault: LiveFault, effect: Effect) -> bool:
         """Mend it if it is time; whether it is over."""
         now_s = self.now_s
         if effect.watching is None or effect.mended_s is None:
@@ -376,4 +377,4 @@ class Injector:
 
     def _end(self, recovered: Recovered) -> None:
         self.done.append(recovered)
-        self._tell(recovered)
+        self._report(recovered)

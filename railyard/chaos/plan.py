@@ -12,48 +12,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
 from railyard.cluster.errors import UsageError, unknown_name
+from railyard.cluster.faults import CENTRAL, DEADLY, DESTROYING, GROUPS, KILLS, KINDS, Fault
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
 from railyard.netemu.model.network import Network
 
-#: {kind of fault: role of the processes that it kills}
-KILLS = {
-    "kill-resourcemanager": "ResourceManager",
-    "kill-namenode": "NameNode",
-    "kill-network": "NetworkEmulator",
-    "kill-nodemanager": "NodeManager",
-    "kill-datanode": "DataNode",
-    "kill-gateway": "Gateway",
-    "kill-helper": "Helper",
-    "kill-jobhelper": "JobHelper",
-    "kill-attempt": "Attempt",
-}
-#: {kind of fault: what it does}
-KINDS = {kind: f"kill -9 of a {role}" for kind, role in KILLS.items()} | {
-    "stop": "SIGSTOP of a daemon, SIGCONT seconds later",
-    "cut": "a link between racks carries nothing for seconds",
-    "slow": "a link between racks is slower for seconds",
-    "corrupt": "bytes of a block's replica are damaged",
-    "fill": "the disks of a rack are full for seconds, as its DataNode sees it",
-    "lose-node": "a node's attempts and its disk are gone",
-}
-#: {word for several kinds: these}
-GROUPS = {"kill": tuple(KILLS), "all": tuple(KINDS)}
-#: Kinds that destroy replicas.
-DESTROYING = ("corrupt", "lose-node")
-#: Kinds by which a daemon dies: that of a node's rack serves the other nodes' disks, too.
-DEADLY = (*KILLS, "lose-node")
-#: {role: name of the one daemon that has it}
-CENTRAL = {
-    "ResourceManager": "resourcemanager",
-    "NameNode": "namenode",
-    "NetworkEmulator": "network",
-    "Gateway": "gateway",
-}
 #: Roles of processes that belong to no rack for long.
 _OF_JOBS = ("JobHelper", "Attempt")
 #: Deaths of a daemon within ``WITHIN_S``: pauses before its restarts stay short, and some are left
@@ -65,18 +31,14 @@ _LASTS_S = {"stop": (1.0, 4.0), "cut": (1.0, 3.0), "slow": (2.0, 5.0), "fill": (
 _SHARES = (0.05, 0.5)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """A fault of a plan."""
+class LiveFault(Fault, frozen=True, kw_only=True):
+    """A fault of a plan.
 
-    at_s: float  #: since the first job's start
-    kind: str  #: of ``KINDS``
-    #: a daemon ("datanode-r1") that it happens to, or to whose helper or disks; a link ("r1.up");
-    #: "" = chosen when it is time
-    target: str
+    Its target is a daemon ("datanode-r1") that it happens to, or to whose helper or disks; a link;
+    or "": chosen when it is time.  A link has ``amount`` times its capacity.
+    """
+
     draw: float  #: chooses among what there is then, from 0 to below 1
-    lasts_s: float = 0.0
-    share: float = 0.0  #: of a link's capacity that is left
 
 
 def kinds_named(words: str, possible: Collection[str]) -> tuple[str, ...]:
@@ -114,14 +76,14 @@ def plan_faults(
     count: int,
     every_s: float,
     deaths_max: int = DEATHS_PLANNED_MAX,
-) -> tuple[Fault, ...]:
+) -> tuple[LiveFault, ...]:
     """So many faults of these kinds, ``every_s`` apart on average, in the order of their times.
 
     Each kind comes about as often as the others.  A fault is later, and all after it, where its
     daemon would otherwise die more than ``deaths_max`` times within ``WITHIN_S``.
     """
     planner = _Planner(random.Random(seed), topology, deaths_max)
-    faults: list[Fault] = []
+    faults: list[LiveFault] = []
     bag: list[str] = []
     at_s = 0.0
     for _ in range(count):
@@ -144,7 +106,7 @@ class _Planner:
         self._deaths_s: dict[str, list[float]] = {}  #: {daemon: its deaths, planned so far}
         self._until_s: dict[str, float] = {}  #: {daemon or link: the end of the fault that it has}
 
-    def fault(self, kind: str, at_s: float) -> Fault:
+    def fault(self, kind: str, at_s: float) -> LiveFault:
         """A fault of this kind, at this time or as soon afterwards as it may be."""
         targets = self._targets(kind)
         self.dice.shuffle(targets)
@@ -158,8 +120,8 @@ class _Planner:
             self._deaths_s.setdefault(target, []).append(begin_s)
         share = self.dice.uniform(*_SHARES) if kind == "slow" else 0.0
         draw = self.dice.random()
-        return Fault(
-            at_s=begin_s, kind=kind, target=target, draw=draw, lasts_s=lasts_s, share=share
+        return LiveFault(
+            at_s=begin_s, kind=kind, target=target, draw=draw, lasts_s=lasts_s, amount=share
         )
 
     def _targets(self, kind: str) -> list[str]:

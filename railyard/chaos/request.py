@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import click
 import msgspec
 
-from railyard.chaos.plan import GROUPS, KINDS, kinds_named, possible_kinds
+from railyard.chaos.plan import kinds_named, possible_kinds
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import GROUPS, KINDS
 from railyard.runs.requests import RunRequest
 from railyard.terminal.options import COUNT, option
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from railyard.chaos.injector import Injector, Recovered
-from railyard.chaos.plan import Fault
+from railyard.chaos.plan import LiveFault
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import ClusterFailed, NotDone, PeerLost, RailyardError, Refused
 from railyard.cluster.ids import JobId
@@ -39,10 +39,10 @@ _READ_TIMEOUT_S = 60.0
 _READ_AGAIN_S = 0.2
 #: After a run that failed.
 _FAILED_PAUSE_S = 0.5
-#: Files that are kept at a time, their size, and the pause between two.
-_KEPT_MAX = 40
-_KEPT_BYTES = 20_000
-_KEEP_PAUSE_S = 0.3
+#: Files that are there at a time, their size, and the pause between two.
+_FILES_MAX = 40
+_FILE_BYTES = 20_000
+_FILE_PAUSE_S = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +91,13 @@ def run_until(
     folder: RunFolder,
     config: ClusterConfig,
     makes: Callable[[int], Callable[[], Work]],
-    told: Callable[[int, OneRun], None],
+    ended: Callable[[int, OneRun], None],
 ) -> None:
     """Run one after the other, at least one, until ``stop`` is set; ``makes(n)`` makes the nth."""
     number = 0
     while not number or not stop.is_set():
         run = run_once(folder, config, makes(number), Silent())
-        told(number, run)
+        ended(number, run)
         number += 1
         if run.failure:
             stop.wait(_FAILED_PAUSE_S)
@@ -156,7 +156,7 @@ def _removed(store: DfsClient, path: str) -> None:
 
 
 def _again(session: Session, read: Callable[[], T]) -> T:
-    """What ``read`` returns, tried again while the block store is away."""
+    """What ``read`` returns, tried again while the block store is down."""
     deadline_s = time.monotonic() + _READ_TIMEOUT_S
     while True:
         try:
@@ -167,41 +167,41 @@ def _again(session: Session, read: Callable[[], T]) -> T:
         session.reactor.run_until(lambda: False, _READ_AGAIN_S)
 
 
-class Keeper:
+class FileWriter:
     """Stores small files all the time, and sees that each that was acknowledged is there."""
 
     def __init__(self, folder: RunFolder, config: ClusterConfig, seed: int) -> None:
         self.acknowledged = 0
         self.lost: list[str] = []  #: acknowledged, and not there, or with other bytes
         self._folder, self._config, self._seed = folder, config, seed
-        self._kept: deque[tuple[str, bytes]] = deque()
+        self._written: deque[tuple[str, bytes]] = deque()
 
-    def keep(self, stop: threading.Event) -> None:
-        """Store files until ``stop`` is set, then look at those that are left."""
+    def write_all(self, stop: threading.Event) -> None:
+        """Store files until ``stop`` is set, then check those that are there."""
         with connected(self._folder, self._config) as session:
             store = DfsClient(session.transport, self._config.topology)
             number = 0
             while not stop.is_set():
                 self._store(store, number)
                 number += 1
-                if len(self._kept) > _KEPT_MAX:
-                    self._look_at(session, store, *self._kept.popleft())
-                session.reactor.run_until(stop.is_set, _KEEP_PAUSE_S)
-            while self._kept:
-                self._look_at(session, store, *self._kept.popleft())
+                if len(self._written) > _FILES_MAX:
+                    self._check(session, store, *self._written.popleft())
+                session.reactor.run_until(stop.is_set, _FILE_PAUSE_S)
+            while self._written:
+                self._check(session, store, *self._written.popleft())
 
     def _store(self, store: DfsClient, number: int) -> None:
         path = f"/chaos/{self._seed}-{number}"
         seed = f"{self._seed} {number}".encode()
-        data = hashlib.shake_256(seed).digest(_KEPT_BYTES)
+        data = hashlib.shake_256(seed).digest(_FILE_BYTES)
         try:
             store.write(path, [data])
         except (PeerLost, Refused):
             return  # it may be there or not
         self.acknowledged += 1
-        self._kept.append((path, data))
+        self._written.append((path, data))
 
-    def _look_at(self, session: Session, store: DfsClient, path: str, data: bytes) -> None:
+    def _check(self, session: Session, store: DfsClient, path: str, data: bytes) -> None:
         try:
             there = _again(session, lambda: b"".join(map(bytes, store.read(path))))
         except (PeerLost, Refused, BlockUnavailable) as error:
@@ -212,9 +212,7 @@ class Keeper:
         _again(session, partial(_removed, store, path))
 
 
-# A cluster with jobs on it and faults done to it, from the run without faults to the report.
-
-
+# Under faults -------------------------------------------------------------------------------------
 #: Beyond ten times what it takes without faults, jobs that are still under way after the last one.
 _END_TIMEOUT_S = 120.0
 _SLOWDOWN_MAX = 10.0
@@ -277,8 +275,8 @@ def without_faults(session: Session, request: RunRequest, view: View) -> Kind:
 def run_under_faults(
     session: Session,
     kinds: Sequence[Kind],
-    plan: Sequence[Fault],
-    tell: Callable[[Recovered], None],
+    plan: Sequence[LiveFault],
+    report_on: Callable[[Recovered], None],
     seed: int,
 ) -> Report:
     """Run these kinds in turn until all faults of the plan are over.
@@ -286,9 +284,9 @@ def run_under_faults(
     Raises ``ClusterFailed`` if the cluster ends, ``RailyardError`` if a job does not end.
     """
     report = Report()
-    keeper = Keeper(session.folder, session.config, seed)
+    writer = FileWriter(session.folder, session.config, seed)
 
-    def told(number: int, run: OneRun) -> None:
+    def ended(number: int, run: OneRun) -> None:
         report.runs.append((kinds[number % len(kinds)], run))
 
     stop = threading.Event()
@@ -299,22 +297,22 @@ def run_under_faults(
             session.folder,
             session.config,
             lambda number: kinds[number % len(kinds)].make,
-            told,
+            ended,
         )
-        files = threads.submit(keeper.keep, stop)
-        injector = Injector(session, plan, tell)
+        files = threads.submit(writer.write_all, stop)
+        injector = Injector(session, plan, report_on)
         injector.follow(lambda: _are_well(jobs, files))
         stop.set()
         slowest_s = max(kind.without.took_s for kind in kinds)
         _wait(session, [jobs, files], _END_TIMEOUT_S + _SLOWDOWN_MAX * slowest_s)
     report.begun_s, report.faults = injector.begun_s, injector.done
-    report.acknowledged, report.lost = keeper.acknowledged, keeper.lost
+    report.acknowledged, report.lost = writer.acknowledged, writer.lost
     return report
 
 
 @contextmanager
 def _threads(stop: threading.Event) -> Iterator[ThreadPoolExecutor]:
-    """Threads that are told to stop however the block ends.
+    """Threads that are asked to stop however the block ends.
 
     They are waited for by whoever needs what they do: one that hangs ends with its cluster.
     """

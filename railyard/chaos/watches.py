@@ -29,14 +29,13 @@ class Watch:
     """Looks for a recovery."""
 
     def is_well(self) -> bool:
-        """Whether it has recovered."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Stop looking."""
 
 
-class Asked(Watch, Generic[M]):
+class Answers(Watch, Generic[M]):
     """A daemon answers, and its answer is right; until then it is asked again."""
 
     def __init__(

@@ -9,6 +9,7 @@ import click
 
 from railyard.cli.commands.registry import railyard
 from railyard.cluster.acceptance import Accepted, Effect, declared
+from railyard.cluster.faults import FAULTS
 from railyard.cluster.topology import accepted_keys
 from railyard.gateway.shell import admin, command, generic, jar, jobs
 from railyard.gateway.shell import jobs as applications
@@ -19,7 +20,6 @@ from railyard.jobs.workloads.catalog import FAMILIES
 from railyard.jobs.workloads.mixes import MIX, accepted_options
 from railyard.reference.markdown import WRITTEN, code, plain, table
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import FAULTS
 
 _COMMANDS = f"""\
 # Commands

@@ -14,6 +14,7 @@ from typing import Any
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import Fault
 from railyard.cluster.topology import Topology
 from railyard.cluster.units import format_duration
 from railyard.jobs.plan import default_reduces
@@ -34,7 +35,7 @@ from railyard.runs.workloads import (
 )
 from railyard.simulator.behaviour import Behaviour, Coarse, coarsened
 from railyard.simulator.clock import few_collections
-from railyard.simulator.faults import Fault, parse_faults
+from railyard.simulator.faults import parse_faults
 from railyard.simulator.simulation import Simulation
 from railyard.terminal.notices import State, Watch, notice, watching
 
@@ -92,16 +93,10 @@ def simulate(
         log = EventLog(run.results / EVENTS, run.config, buffered=True)
     behaviour = run.behaviour or Behaviour()
     try:
-        clock = time.perf_counter
         simulation = Simulation(
-            run.config,
-            run.workload,
-            behaviour,
-            faults,
-            log,
-            clock,
-            compiled_from=run.compiled_from,
+            run.config, run.workload, behaviour, faults, log, compiled_from=run.compiled_from
         )
+        simulation.driver.measure_with(time.perf_counter)
         network = None if log is None else VirtualWatch(simulation)
         with shown(simulation) as watch, few_collections():
             begun_s = time.process_time()

@@ -12,11 +12,12 @@ from railyard import compare, simulate
 from railyard.cli.commands.registry import COMMANDS, railyard
 from railyard.cluster.acceptance import Effect, declared
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import FAULTS
 from railyard.cluster.inputfile import build
 from railyard.cluster.topology import load_topology
 from railyard.reference.interfaces import TABLES
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import FAULTS, parse_faults
+from railyard.simulator.faults import parse_faults
 from railyard.terminal.options import Command, Commands
 from tests.accepted.smallrun import small_run
 from tests.command_line import command_line

@@ -15,10 +15,6 @@ from railyard.benchmarks.attacks.corruption import DAMAGES
 from railyard.benchmarks.recovery.kills import covered_s
 from railyard.benchmarks.recovery.soak import growth_of, growth_row, plan_soak
 from railyard.chaos.plan import (
-    DEADLY,
-    DESTROYING,
-    KILLS,
-    KINDS,
     kinds_named,
     nodes_to_lose,
     plan_faults,
@@ -31,6 +27,7 @@ from railyard.cli.commands.bench import benchmark_names, parts_of
 from railyard.cli.exitstatus import Status
 from railyard.cluster.config import DEATHS_MAX, WITHIN_S
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import DEADLY, DESTROYING, KILLS, KINDS
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.topology import load_topology
 from railyard.netemu.model.network import Network
@@ -175,12 +172,12 @@ def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(fold
     for file in files[:2]:
         file.write_bytes(b"sound" * 100)
     told = []
-    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, lambda: told.append(1))
+    watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: told.append(1))
     assert watch.is_well()
     for damage in DAMAGES.values():
         for file in files[:2]:
             file.write_bytes(b"sound" * 100)
-        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, lambda: told.append(1))
+        watch = Replicas(folder, {"b7": (2, files[0].read_bytes())}, set(), lambda: told.append(1))
         damage(random.Random(3), files[1:2])
         if files[1].exists() and files[1].read_bytes() == b"sound" * 100:
             continue  # swapped with itself, or cut at its end
@@ -189,7 +186,7 @@ def test_a_block_has_recovered_once_it_has_its_sound_replicas_or_is_removed(fold
         assert watch.is_well()
         files[2].unlink()
     assert told
-    watch = Replicas(folder, {"b7": (3, None)})
+    watch = Replicas(folder, {"b7": (3, None)}, set())
     assert not watch.is_well()
     for file in files:
         file.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from railyard.cluster.errors import InvariantError
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import CoflowId, FlowId, NodeId
 from railyard.cluster.messages import CancelFlow, FlowFinished, StartFlow
 from railyard.cluster.messaging.wire import Command, Event
@@ -19,7 +20,6 @@ from railyard.oracles.faults.network import FaultyNetwork
 from railyard.oracles.faults.scenarios import Scenario
 from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.faults import Fault
 from tests.faults.test_stopped_daemons import seen, shuffling, with_faults
 from tests.netemu.topologies import network_of
 

@@ -11,6 +11,7 @@ import pytest
 
 from railyard.benchmarks._common.maplaunches import map_launches
 from railyard.cli.commands.registry import railyard as commands
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messages import SlotsChanged
 from railyard.cluster.messaging.transport import Transport
@@ -31,7 +32,6 @@ from railyard.resourcemanager.driving.eventlog import EventLog, read_log, replay
 from railyard.resourcemanager.interface.events import DataStored, InputMoved
 from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus, SetSlots
 from railyard.runs.config import Pair, cluster_config
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.command_line import SMALL, command_line, up
 from tests.integration.processes import folder_of, restart

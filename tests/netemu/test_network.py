@@ -182,7 +182,7 @@ def test_faults_take_links_and_racks_by_their_sites():
     place = load_topology("tetrium-8")
     text = "link:Tokyo.up*0.2@1s,rack:sao paulo@2s+1s,link:TOKYO.up*0.2@1s"
     tokyo, sao_paulo, again = parse_faults(text, place, 60.0)
-    assert (tokyo.link, sao_paulo.rack, again.link) == ("r5.up", "r2", "r5.up")
+    assert (tokyo.target, sao_paulo.target, again.target) == ("r5.up", "r2", "r5.up")
 
 
 def test_a_link_of_the_topology_is_changed_by_the_same_name():

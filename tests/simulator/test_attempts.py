@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import AttemptId, JobId, NodeId
 from railyard.cluster.messages import (
     AttemptReady,
@@ -40,7 +41,6 @@ from railyard.resourcemanager.interface.views import JobView, SlotView
 from railyard.simulator.behaviour import Behaviour, StageWork
 from railyard.simulator.blockstore import BlockStore
 from railyard.simulator.clock import EventHeap
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import ReservesReduces, reserving
 from tests.workloads import MB, job_of, topology, workload
@@ -200,7 +200,7 @@ def test_a_reader_takes_the_same_replica_whichever_block_it_is():
 
 def test_a_fetch_keeps_the_priority_that_the_core_gave_it():
     config = ClusterConfig(topology=computing(), flow_scheduler="afap")
-    run = Simulation(config, Workload(name="none", jobs=()), one_by_one=True)
+    run = Simulation(config, Workload(name="none", jobs=()), log=Events())
     fetches = [  # by name the first would go first
         StartFlow(
             flow=flow,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import NodeId
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import Storage
@@ -21,7 +22,6 @@ from railyard.resourcemanager.interface.decisions import MoveInput, Proposal
 from railyard.resourcemanager.interface.defaults import StoreDecides
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.simulator.blockstore import Disks
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import moving
 from tests.workloads import MB, job_of, topology, workload

@@ -56,7 +56,7 @@ class _Acting:
             elif number % 2:
                 self.clock.after(seconds, self.act, child)
             else:
-                self.clock.look_after(seconds, self.act_all, [child])
+                self.clock.poll_after(seconds, self.act_all, [child])
 
     def act_all(self, names: list[str]) -> None:
         for name in names:

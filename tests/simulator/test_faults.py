@@ -9,13 +9,11 @@ import pytest
 
 import railyard
 from railyard.cluster.errors import UsageError
+from railyard.cluster.faults import Fault
 from railyard.cluster.topology import load_topology
 from railyard.cluster.topologyfile import Links, Storage
 from railyard.resourcemanager.schedulers import all_recipes
-from railyard.simulator.faults import (
-    Fault,
-    parse_faults,
-)
+from railyard.simulator.faults import parse_faults
 from railyard.simulator.simulation import Simulation
 from tests.simulator.test_simulation import ended_s, job, simulation
 from tests.workloads import MB, topology

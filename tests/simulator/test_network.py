@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import inf
 from typing import Any
 
 import msgspec
 import pytest
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import task_of
 from railyard.cluster.messages import FlowFinished
 from railyard.cluster.messaging.wire import Command, Event
@@ -23,12 +23,13 @@ from railyard.jobs.workloads.model import Workload, WorkloadJob, WorkStage
 from railyard.netemu.messages import LinksObserved
 from railyard.netemu.model.network import LinkState, links_as_stated
 from railyard.oracles.invariants import check_core
+from railyard.resourcemanager.driving.coredriver import Log
 from railyard.resourcemanager.interface.policies import FlowPolicy
 from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.interface.views import AttemptView
 from railyard.resourcemanager.schedulers.fair import FairOrder
+from railyard.simulator import simulation
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.resourcemanager.toys import FREEST
 from tests.simulator.test_simulation import job
@@ -159,7 +160,7 @@ MEGABYTE = 10**6
 NARROW = Topology(
     name="t",
     racks=RackShape(count=1, nodes=4, slots=1),
-    links=Links(nic=inf),
+    links=Links(nic=math.inf),
     tree=SwitchTree(tor=100e6, aggregation=1e12, root=1e12, racks_per_aggregation=1),
 )
 
@@ -225,9 +226,11 @@ JOINT = msgspec.structs.replace(
 HYBRID = msgspec.structs.replace(CONFIG, topology=load_topology("hybrid-8x4"), scheduler="fair")
 
 
-def records(config: ClusterConfig, jobs: str, settings: dict[str, float], **how: bool) -> Any:
+def records(
+    config: ClusterConfig, jobs: str, settings: dict[str, float], log: Log | None = None
+) -> Any:
     """All that is recorded of a run's jobs, and what the network has carried."""
-    run = Simulation(config, workload(jobs, 1), Behaviour(**settings), **how)
+    run = Simulation(config, workload(jobs, 1), Behaviour(**settings), log=log)
     run.run()
     check_core(run.core)
     assert not run.core.fetches
@@ -258,19 +261,23 @@ def records(config: ClusterConfig, jobs: str, settings: dict[str, float], **how:
         ),
     ],
 )
-def test_the_results_are_those_of_fetches_told_one_by_one(config, flows, jobs, settings):
+def test_the_results_are_those_of_fetches_told_one_by_one(
+    config, flows, jobs, settings, monkeypatch
+):
     config = msgspec.structs.replace(config, flow_scheduler=flows)
-    one_by_one = records(config, jobs, settings, one_by_one=True)
-    assert records(config, jobs, settings, compiled=False) == one_by_one
-    assert records(config, jobs, settings, compiled=True) == one_by_one
+    one_by_one = records(config, jobs, settings, Ends())
+    for fetches in (math.inf, 0):
+        monkeypatch.setattr(simulation, "COMPILED_FROM_FETCHES", fetches)
+        assert records(config, jobs, settings) == one_by_one
 
 
 @pytest.mark.parametrize("scheduler", ["kmn", "shadow"])
-def test_copies_that_are_given_up_have_their_fetches_cancelled(scheduler):
+def test_copies_that_are_given_up_have_their_fetches_cancelled(scheduler, monkeypatch):
     config = msgspec.structs.replace(CONFIG, scheduler=scheduler)
     settings = {"stragglers": 0.3, "straggler_factor": 20.0}
-    found = [
-        records(config, "corral-w1,jobs=3,grain=6,arrivals=batch", settings, **how)
-        for how in ({"one_by_one": True}, {"compiled": False}, {"compiled": True})
-    ]
+    jobs = "corral-w1,jobs=3,grain=6,arrivals=batch"
+    found = [records(config, jobs, settings, Ends())]
+    for fetches in (math.inf, 0):
+        monkeypatch.setattr(simulation, "COMPILED_FROM_FETCHES", fetches)
+        found.append(records(config, jobs, settings))
     assert found[0] == found[1] == found[2]

@@ -13,6 +13,7 @@ import pytest
 
 from railyard.benchmarks.attacks._grounds.everykind import RECIPE
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import JobId, NodeId, job_of, rack_of
 from railyard.cluster.messages import AttemptKilled, AttemptSucceeded, LaunchAttempt
 from railyard.cluster.messaging.wire import Command, Event
@@ -21,7 +22,6 @@ from railyard.cluster.topologyfile import Links, Storage
 from railyard.jobs.workloads.model import Recurrence, WorkloadJob
 from railyard.resourcemanager.core.policies import figures_of
 from railyard.resourcemanager.driving.coredriver import Log
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.harness import tiny_cluster
 from tests.simulator.test_simulation import job

@@ -15,6 +15,7 @@ import pytest
 
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import InvariantError, UsageError
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import rack_of
 from railyard.cluster.messages import AttemptSucceeded, BeginAttempt, FlowFinished, LaunchAttempt
 from railyard.cluster.messaging.wire import Event
@@ -38,7 +39,6 @@ from railyard.resourcemanager.interface.recipe import Recipe
 from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.behaviour import Behaviour, draw_deviation
-from railyard.simulator.faults import Fault
 from railyard.simulator.simulation import Simulation
 from tests.workloads import MB, job_of, topology, workload
 

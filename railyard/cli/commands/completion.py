@@ -302,9 +302,9 @@ def _kind(param: click.Parameter, path: tuple[str, ...]) -> str:
 
 def _named_values() -> dict[str, dict[str, str]]:
     from railyard.api.listings import settings_of_recipe
-    from railyard.chaos.plan import GROUPS, KINDS
     from railyard.cli.commands.bench import benchmark_names, parts_of
     from railyard.cluster.acceptance import meanings
+    from railyard.cluster.faults import FAULTS, GROUPS, KINDS
     from railyard.cluster.topology import TABLES, load_topology, topology_names
     from railyard.cluster.topologyfile import SHORT
     from railyard.experiments.papers import PAPERS, paper
@@ -313,7 +313,6 @@ def _named_values() -> dict[str, dict[str, str]]:
     from railyard.netemu.schedulers import flow_schedulers
     from railyard.resourcemanager.schedulers import all_recipes
     from railyard.simulator.behaviour import Behaviour
-    from railyard.simulator.faults import FAULTS
 
     recipes = all_recipes()
     jobs = {name: job.summary for name, job in CATALOG.items()}

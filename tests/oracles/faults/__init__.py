@@ -1,5 +1,7 @@
-"""Schedules of faults by the thousand, their laws, and planted bugs, to see if these are found.
+"""Simulations whose daemons die or are stopped, schedules of faults by the thousand, their laws.
 
-Not here: faults themselves (``simulator.faults``).
-Open ``running`` first.
+Bugs are planted, too, to see if they are found.
+
+Not here: faults of nodes, disks and links (``simulator.faults``), and of live clusters (``chaos``).
+Open ``scenarios`` first.
 """

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import rack_of
 from railyard.netemu.model.flows import FlowSpec
-from railyard.simulator.faults import Fault
 
 
 class DaemonFault(Fault, frozen=True, kw_only=True):
@@ -83,16 +83,13 @@ class Mailbox:
             call()
 
 
-# Which daemons hold the two ends of a flow: its bytes stand still while one of them is stopped.
-#
+# Ends of flows ------------------------------------------------------------------------------------
 # The name of a flow says what it is for:
 #
 #     j1.r0.0:r0n1:2   a fetch: the NodeManager of its source sends, an attempt receives
 #     read-3           a block: the DataNode of its source sends, an attempt receives
 #     write-3          a block: an attempt sends, the first DataNode of the pipeline receives
 #     copy-3           a block: one DataNode sends, another receives
-
-
 #: Begin of the names of daemons of which each rack has one.
 NODE_MANAGER, DATA_NODE = "nodemanager-", "datanode-"
 #: Part of the name of each fetch and of no other flow.

@@ -129,9 +129,8 @@ class RestartableDriver(VirtualDriver):
         make_core: Callable[[], Core],
         heap: EventHeap,
         log: Log | None,
-        stopwatch: Callable[[], float] | None,
     ) -> None:
-        super().__init__(make_core(), heap, log, stopwatch)
+        super().__init__(make_core(), heap, log)
         self._make_core = make_core
         self.journal: list[Journaled] = []
         self.epoch = 1  #: one more after each death

@@ -1,6 +1,29 @@
-"""What there is by events and commands alone, independent of the core's own accounts.
+"""The laws that every schedule of faults keeps.
 
-Not here: the laws that compare it with anything else; see ``laws.py``.
+After each event:
+    slots     no node has more attempts than slots, by an account of our own and by the core's
+    timers    each timer that the core has set fires at its time, or once there is a core again
+    state     all that the core knows fits together (``resourcemanager.core.invariants``): all
+              that the event can have touched, and everything every few events
+    input     an attempt that succeeded has read all its input, the output of each task once
+    winners   a job is committed once, with one winner for each task of its last stages
+    commits   a commit is called failed only if it was not done
+    observed  links are reported once a period, and are known as they are then
+While flows are open, every few steps, and always where there are circuits:
+    links     no link carries more than faults have left of its capacity, no port has two circuits
+When a daemon was restarted:
+    replay    the journal leads to the same commands, and to the same state
+    launches  no attempt is launched a second time (``simulator.workers``)
+    grants    each flow goes on from what it was granted by all networks before (``network``)
+At the end:
+    jobs      all jobs have ended, all slots are free, no fetch is open
+    bytes     as many bytes were carried as have arrived or were cancelled
+    output    a job that ended well has written the workload's size, and says so
+    replicas  each replica on a disk that can be reached is known, if its file is there
+
+What there is by events and commands is counted here, independent of the core's own accounts.
+
+Never here: what runs, and what goes wrong.
 """
 
 from __future__ import annotations
@@ -117,11 +140,7 @@ class TimerAccount:
                 raise InvariantError(f"timer {timer} was set for {at_s} s: it is {now_s} s")
 
 
-# Which jobs an event can have changed, so that checks after it may leave out the others.
-#
-# Whatever this misses is found by a check of everything, a few events later.
-
-
+# Jobs that an event can have changed --------------------------------------------------------------
 #: {class of events or commands: the field that has the name of what it is about, if it is about one
 #: job; "": it is about none}
 _ABOUT = {
@@ -135,7 +154,10 @@ _ABOUT = {
 
 
 def touched_jobs(event: Event, commands: Sequence[Command]) -> set[JobId] | None:
-    """The jobs that an event and its commands are about; None: any job may be touched."""
+    """The jobs that an event and its commands are about; None: any job may be touched.
+
+    Whatever this misses is found by a check of everything, a few events later.
+    """
     jobs: set[JobId] = set()
     for each in (event, *commands):
         field = _ABOUT.get(type(each))
@@ -146,34 +168,7 @@ def touched_jobs(event: Event, commands: Sequence[Command]) -> set[JobId] | None
     return jobs
 
 
-# The laws that every schedule of faults keeps.
-#
-# After each event:
-#     slots     no node has more attempts than slots, by an account of our own and by the core's
-#     timers    each timer that the core has set fires at its time, or once there is a core again
-#     state     all that the core knows fits together (``oracles.invariants``): all
-# that
-#               the event can have touched, and everything every few events
-#     input     an attempt that succeeded has read all its input, the output of each task once
-#     winners   a job is committed once, with one winner for each task of its last stages
-#     commits   a commit is called failed only if it was not done
-#     observed  links are reported once a period, and are known as they are then
-# While flows are open, every few steps, and always where there are circuits:
-#     links     no link carries more than faults have left of its capacity, no port has two circuits
-# When a daemon was restarted:
-#     replay    the journal leads to the same commands, and to the same state
-#     launches  no attempt is launched a second time (``simulator.workers``)
-#     grants    each flow goes on from what it was granted by all networks before
-#               (``simulator.successor``)
-# At the end:
-#     jobs      all jobs have ended, all slots are free, no fetch is open
-#     bytes     as many bytes were carried as have arrived or were cancelled
-#     output    a job that ended well has written the workload's size, and says so
-#     replicas  each replica on a disk that can be reached is known, if its file is there
-#
-# Never here: what runs, and what goes wrong.
-
-
+# The laws -----------------------------------------------------------------------------------------
 #: Events between two checks of everything that the core knows.
 _EVENTS_PER_FULL_CHECK = 8
 #: Steps between two checks of the links' loads.
@@ -380,11 +375,13 @@ class Laws:
             raise InvariantError(f"{carried} bytes were carried: need {least} to {most}")
 
     def _check_replicas(self) -> None:
-        store = self._run.store
+        store, nodes = self._run.store, [n.id for n in self._run.config.topology.nodes()]
         for block, known in store.namenode.blocks.blocks.items():
             if not known.complete:
                 continue
-            there = {node for node in store.disks.nodes_of(block) if node not in store.down}
+            there = {
+                node for node in nodes if store.disks.has(block, node) and node not in store.down
+            }
             forgotten = there - set(known.holders)
             if forgotten:
                 raise InvariantError(f"block {block} on {sorted(forgotten)} is forgotten")

@@ -1,6 +1,9 @@
-"""Runs a schedule of faults, and checks the laws (``laws.py``) after every event.
+"""Runs schedules of faults by seed, checks laws after every event, and makes failing ones short.
 
-Not here: what is in a schedule; see ``schedules.py``.
+A short one fails still, and without any part of it no more.  Parts are left out by halves, then one
+by one (delta debugging; Zeller and Hildebrandt, TSE 2002).
+
+Not here: what is in a schedule (``schedules``), how many run, and what is printed of them.
 """
 
 from __future__ import annotations
@@ -72,13 +75,7 @@ class Scenario:
         self.laws.restarted([(each.event, each.commands) for each in journal])
 
 
-# Makes a failing schedule of faults short: it fails still, and without any part of it no more.
-#
-# Parts are left out by halves, then one by one (delta debugging; Zeller and Hildebrandt, TSE 2002).
-#
-# Not here: what counts as failing.
-
-
+# Made short ---------------------------------------------------------------------------------------
 #: ("f", place of a fault) or ("j", place of a job).
 Part = tuple[str, int]
 
@@ -127,11 +124,7 @@ def in_words(schedule: Schedule) -> list[str]:
     return lines
 
 
-# Runs schedules of faults by seed, and says which law one breaks and how to repeat it.
-#
-# Not here: how many, and what is printed of them.
-
-
+# By seed ------------------------------------------------------------------------------------------
 #: One schedule in so many is large.
 LARGE_EVERY = 50
 

@@ -1,6 +1,10 @@
-"""Draws random small clusters, jobs and behaviours of nodes from dice.
+"""Schedules of faults as data: a cluster, its jobs and what goes wrong, drawn from a seed.
 
-Not here: faults, and which of these a schedule has.
+A large one has up to nine nodes, four jobs and faults of nodes, disks, links and slots.  A small
+one has few nodes and one or two jobs, and daemons die, too: thousands of them run in the time of
+a few hundred large ones.
+
+Not here: running them, and making a failing one smaller (``scenarios``).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from railyard.cluster.config import ClusterConfig
+from railyard.cluster.faults import Fault
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import (
     Compute,
@@ -36,7 +41,7 @@ from railyard.resourcemanager.interface.recipe import Option, Recipe, option_nam
 from railyard.resourcemanager.interface.speculation import Speculation
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.simulator.behaviour import Behaviour
-from railyard.simulator.faults import Fault, random_fault, random_faults
+from railyard.simulator.faults import random_fault, random_faults
 
 #: Flow schedulers that use circuits.
 CIRCUITS = ("sunflow",)
@@ -216,15 +221,7 @@ def _size(dice: random.Random, block_bytes: int) -> int:
     return dice.choice((0, dice.randint(1, 1000), dice.randint(1, 3 * block_bytes)))
 
 
-# Schedules of faults as data: a cluster, its jobs and what goes wrong, drawn from a seed.
-#
-# A large one has up to nine nodes, four jobs and faults of nodes, disks, links and slots.  A small
-# one has few nodes and one or two jobs, and daemons die, too: thousands of them run in the time of
-# a few hundred large ones.
-#
-# Not here: running them (``scenarios.py``), and making a failing one smaller (``shrinking.py``).
-
-
+# Schedules ----------------------------------------------------------------------------------------
 #: All faults have ended by this time, in seconds.
 LARGE_END_S, SMALL_END_S = 30.0, 4.0
 #: How many clusters small schedules have; they are made once.

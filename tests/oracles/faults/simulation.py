@@ -28,6 +28,7 @@ from typing import Any, cast
 import msgspec
 
 from railyard.cluster.errors import require, unknown_name
+from railyard.cluster.faults import Fault
 from railyard.cluster.ids import JobId, NodeId, RackId, job_of, rack_of
 from railyard.cluster.messages import (
     BeginAttempt,
@@ -68,7 +69,7 @@ from railyard.resourcemanager.interface.commands import CloseCoflow, EndJob, Ope
 from railyard.resourcemanager.interface.recipe import LinksConfig
 from railyard.simulator.blockstore import OnMoved
 from railyard.simulator.clock import EventHeap, EventPriority
-from railyard.simulator.faults import Fault, Faults
+from railyard.simulator.faults import Faults
 from railyard.simulator.nodemanagers import NodeManagers, flow_of
 from railyard.simulator.simulation import Simulation
 from railyard.simulator.submissions import Submissions
@@ -510,13 +511,9 @@ class FaultySimulation(Simulation):
         )
 
     def _make_driver(
-        self,
-        make_core: Callable[[], Core],
-        log: Log | None,
-        stopwatch: Callable[[], float] | None,
-        in_batches: bool,
+        self, make_core: Callable[[], Core], log: Log | None, in_batches: bool
     ) -> RestartableDriver:
-        return RestartableDriver(make_core, self.heap, log, stopwatch)
+        return RestartableDriver(make_core, self.heap, log)
 
     def _make_network(self, make_fabric: Callable[[], Fabric]) -> FaultyNetwork:
         return FaultyNetwork(make_fabric, self.heap, self.behaviour.fetch_s)
