@@ -28,7 +28,6 @@ from railyard.jobs.workloads.model import (
     Workload,
     WorkloadJob,
     WorkStage,
-    check_workload,
 )
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
 from railyard.resourcemanager.interface.decisions import Pass
@@ -40,7 +39,7 @@ from railyard.simulator.behaviour import Behaviour, draw_deviation
 from railyard.simulator.daemons import Fault
 from railyard.simulator.faults import NodeDown
 from railyard.simulator.simulation import Simulation
-from tests.workloads import MB, job_of, topology, workload
+from tests.workloads import MB, check_workload, job_of, topology, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
