@@ -69,6 +69,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "cluster",
         *DFS_CLIENT,
         "dfs.paths",
+        "jobs.lines",
         "jobs.package",
         "jobs.streaming",
         "netemu.messages",
