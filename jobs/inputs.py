@@ -224,12 +224,12 @@ def _copies(texts: Sequence[str], folder: str) -> dict[str, Path]:
 def _local(text: str) -> list[tuple[str, Path]]:
     """(Name, path) of the local files that a text names, in order."""
     path, shown = Path(text), printable(text)
-    is_there = os.path.lexists(text) if "\0" not in text else False
-    if is_there and path.is_dir():
+    exists = os.path.lexists(text) if "\0" not in text else False
+    if exists and path.is_dir():
         found = _below(path)
         if not found:
             raise UsageError(f"input {shown}: has no files: need at least one")
-    elif not is_there and glob.has_magic(text):
+    elif not exists and glob.has_magic(text):
         found = _matching(path)
         if not found:
             raise UsageError(f"input {shown}: matches no file: need one that does")

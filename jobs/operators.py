@@ -96,11 +96,9 @@ class Reduce(PairsOperator):
 
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; ``function`` is called lazily, as the result's output is read."""
-        runs, fetched = RunReader(), Fetched(task, io)
-        for _, output in fetched:
-            runs.add(output)
+        runs, fetched_bytes = fetched_runs(task, io)
         pairs = self._pairs(runs, task, io, counters)
-        return self.deliver(pairs, task, counters, fetched.size_bytes)
+        return self.deliver(pairs, task, counters, fetched_bytes)
 
     def _pairs(
         self, runs: RunReader, task: TaskSpec, io: TaskIO, counters: Counters
@@ -159,3 +157,11 @@ class Fetched:
             self._io.progress(FETCHED_SHARE * min(1.0, number / max(1, self._task.inputs)))
             self.size_bytes += len(output)
             yield stage, output
+
+
+def fetched_runs(task: TaskSpec, io: TaskIO) -> tuple[RunReader, int]:
+    """The runs of all that a task fetches, and its bytes."""
+    runs, fetched = RunReader(), Fetched(task, io)
+    for _, output in fetched:
+        runs.add(output)
+    return runs, fetched.size_bytes

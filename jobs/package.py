@@ -267,7 +267,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         self._roots = {
             path.partition("/")[0].removesuffix(_SUFFIX): path.partition("/")[0] for path in modules
         }
-        self._aside: dict[str, ModuleType] = {}
+        self._replaced: dict[str, ModuleType] = {}
         self._packages = {
             str(parent).replace("/", ".")
             for path in modules
@@ -298,7 +298,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def begin(self) -> None:
-        """Find them from now on; those of this folder that others have imported are set aside."""
+        """Find them from now on; those of this folder that others have imported are replaced."""
         for name, path in sorted(self._roots.items()):
             module = sys.modules.get(name)
             if module is not None and not self._is_ours(module, name):
@@ -307,17 +307,17 @@ class _Finder(importlib.abc.MetaPathFinder):
                 raise UsageError(
                     f"{self.shown(path)}: {name} is imported from {origin} already: {right}"
                 )
-        self._aside = self._take_away()
+        self._replaced = self._remove()
         sys.meta_path.insert(0, self)
 
     def forget(self) -> None:
         """Undo ``begin``: modules that are imported already stay those of their users."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-            self._take_away()
-            sys.modules.update(self._aside)
+            self._remove()
+            sys.modules.update(self._replaced)
 
-    def _take_away(self) -> dict[str, ModuleType]:
+    def _remove(self) -> dict[str, ModuleType]:
         mine = [name for name in sys.modules if name.partition(".")[0] in self._roots]
         return {name: sys.modules.pop(name) for name in mine}
 

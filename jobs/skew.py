@@ -32,16 +32,15 @@ class Skew(msgspec.Struct, frozen=True):
 
         Raises ``UsageError`` if there is one rack, which has everything.
         """
+        exponent = self.exponent or 0.0
+        even = not exponent if self.ratio is None else self.ratio == 1
         name, value = ("skew", self.exponent) if self.ratio is None else ("skew_ratio", self.ratio)
-        even = not self.exponent if self.ratio is None else self.ratio == 1
         right = "racks that differ: there is one, and it has everything"
         require(racks > 1 or even, name, value, right)
-        exponent = self.exponent or 0.0
         if self.ratio is not None and not even:
             exponent = math.log(self.ratio) / math.log(racks)
         weights = [(rank + 1) ** -exponent for rank in range(racks)]
-        dice = random.Random(f"skew {key}")
-        dice.shuffle(weights)
+        random.Random(f"skew {key}").shuffle(weights)
         total = math.fsum(weights)
         return tuple([weight / total for weight in weights])
 
@@ -59,10 +58,8 @@ def skew_of(skew: float | None, skew_ratio: float | None) -> Skew | None:
         return None
     if skew is not None and skew_ratio is not None:
         raise UsageError("skew and skew_ratio: both say how unequal shares are: need one of them")
-    if skew is not None:
-        right = f"an exponent of Zipf's law, 0 to {EXPONENT_MAX:g}"
-        require(0 <= skew <= EXPONENT_MAX, "skew", skew, right)
-    if skew_ratio is not None:
-        right = f"most / least, 1 to {RATIO_MAX:,.0f}"
-        require(1 <= skew_ratio <= RATIO_MAX, "skew_ratio", skew_ratio, right)
+    right = f"an exponent of Zipf's law, 0 to {EXPONENT_MAX:g}"
+    require(0 <= (skew or 0) <= EXPONENT_MAX, "skew", skew, right)
+    right = f"most / least, 1 to {RATIO_MAX:,.0f}"
+    require(skew_ratio is None or 1 <= skew_ratio <= RATIO_MAX, "skew_ratio", skew_ratio, right)
     return Skew(skew, skew_ratio)

@@ -197,7 +197,11 @@ def _rank(task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
 def plan_sequence_count(request: Request) -> Plan:
     """Count the sequences in generated articles, or in given text."""
     return plan_of(
-        "sequence-count", SequenceCount, request, lambda asked: (_articles(asked),), _verify_counts
+        "sequence-count",
+        SequenceCount,
+        request,
+        lambda wanted: (_articles(wanted),),
+        _verify_counts,
     )
 
 

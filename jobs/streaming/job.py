@@ -29,7 +29,7 @@ from railyard.jobs.lines import (
     without_mark,
 )
 from railyard.jobs.model import Job, Stage, StageSpec
-from railyard.jobs.operators import Fetched, split_bytes
+from railyard.jobs.operators import fetched_runs, split_bytes
 from railyard.jobs.records import RunReader, RunWriter
 from railyard.jobs.streaming import aggregate
 from railyard.jobs.streaming.keys import pairs_of, partitioner
@@ -136,9 +136,7 @@ class _Reduce:
     def run(self, task: TaskSpec, io: TaskIO, counters: Counters) -> TaskResult:
         """Run one reduce task; the reducer runs as the result's output is read."""
         job, programs = self.job, _Programs(self.job, task, io, counters)
-        runs, fetched = RunReader(), Fetched(task, io)
-        for _, output in fetched:
-            runs.add(output)
+        runs, fetched_bytes = fetched_runs(task, io)
         pairs = self._pairs(runs, counters)
         if job.reducer:
             lines = programs.lines(pairs, job.reduce_input_separator)
@@ -146,7 +144,7 @@ class _Reduce:
             made = _rewritten(written, job, job.reduce_separator, job.reduce_fields)
         else:
             made = programs.lines(pairs, job.output_separator)
-        return TaskResult(output=_output(made, "r", counters), input_bytes=fetched.size_bytes)
+        return TaskResult(output=_output(made, "r", counters), input_bytes=fetched_bytes)
 
     def _reduced(self, lines: Iterator[Buffer], programs: _Programs) -> Iterator[Buffer]:
         """What the reducer writes; nothing if there are no lines, as in Hadoop: it runs, though."""

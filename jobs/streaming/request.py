@@ -64,7 +64,7 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     setting_letters_max: int = -1  #: longer values are cut in the environment; -1 = none is
 
     def uri(self, path: str) -> str:
-        """A path of the block store as programs are told it."""
+        """A path of the block store as programs see it."""
         return f"{self.store}{path}" if path else ""
 
 
@@ -142,7 +142,7 @@ def streaming_of(request: StreamingRequest, begun_ms: int, store: str) -> Stream
         reduce_copies=_copies("mapreduce.reduce.speculative", settings),
         files=_checked_files(request.files),
         environment=dict(request.environment),
-        settings=_told(request, settings, reduces),
+        settings=_settings_of(request, settings, reduces),
         begun_ms=begun_ms,
         store=store,
         map_separator=separator,
@@ -349,7 +349,7 @@ def _checked_files(files: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
     return files
 
 
-def _told(request: StreamingRequest, settings: Settings, reduces: int) -> dict[str, str]:
+def _settings_of(request: StreamingRequest, settings: Settings, reduces: int) -> dict[str, str]:
     """The settings that programs find in their environment."""
     return settings.values | {
         "mapreduce.job.name": job_name(request),

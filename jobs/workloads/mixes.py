@@ -135,15 +135,15 @@ def _table(shape: type[_CommonOptions]) -> Accepted:
 
 def read_mix(words: Sequence[str], defaults: Defaults, seed: int) -> Mix:
     """Parse a mix; raises ``UsageError`` for unknown jobs and wrong options."""
-    asked: list[MixJob] = []
+    wanted: list[MixJob] = []
     for word in words:
-        asked += _read(word, defaults, seed)
-        if len(asked) > JOBS_MAX:
+        wanted += _read(word, defaults, seed)
+        if len(wanted) > JOBS_MAX:
             raise UsageError(f"{printable(word, 80)}: too many jobs: need at most {JOBS_MAX}")
-    names = Counter(_base_name(one.job) for one in asked)
+    names = Counter(_base_name(one.job) for one in wanted)
     seen: Counter[str] = Counter()
     jobs = []
-    for one in sorted(asked, key=lambda one: one.submit_s):  # stable: equal times keep their order
+    for one in sorted(wanted, key=lambda one: one.submit_s):  # stable: equal times keep their order
         base = _base_name(one.job)
         seen[base] += 1
         name = base if names[base] == 1 else f"{base}-{seen[base]}"
@@ -250,8 +250,8 @@ def _read(word: str, defaults: Defaults, seed: int) -> Iterator[MixJob]:
         drawn = list(_draw(shape, defaults, random.Random(f"mix {seed}"), word))
         yield from _predicted(drawn, shape, f"{word} {seed}", word)
     else:
-        asked = build(options | {"job": name}, _JobOptions, word)
-        yield from _predicted(_jobs(asked, defaults), asked, f"{word} {seed}", word)
+        wanted = build(options | {"job": name}, _JobOptions, word)
+        yield from _predicted(_jobs(wanted, defaults), wanted, f"{word} {seed}", word)
 
 
 def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
@@ -262,11 +262,11 @@ def _from_file(path: Path, defaults: Defaults, seed: int) -> Iterator[MixJob]:
         if number > JOBS_MAX:
             raise UsageError(f"{path}: has {len(file.job)} jobs: need at most {JOBS_MAX}")
         where = f"{path}: job {number}"
-        asked = _beside(path, build(table, _JobOptions, where))
-        yield from _predicted(_jobs(asked, defaults), asked, f"{number} {seed}", where)
+        wanted = _beside(path, build(table, _JobOptions, where))
+        yield from _predicted(_jobs(wanted, defaults), wanted, f"{number} {seed}", where)
 
 
-def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
+def _beside(file: Path, wanted: _JobOptions) -> _JobOptions:
     """The options of a file's table; files that they name are beside the file that names them."""
 
     def place(written: str) -> str:
@@ -276,10 +276,10 @@ def _beside(file: Path, asked: _JobOptions) -> _JobOptions:
             return written
         return f"{name}={file.parent / text}" if name else str(file.parent / text)
 
-    job, colon, kind = asked.job.partition(":")
-    given = {name: [place(path) for path in paths] for name, paths in asked.named_inputs.items()}
+    job, colon, kind = wanted.job.partition(":")
+    given = {name: [place(path) for path in paths] for name, paths in wanted.named_inputs.items()}
     return msgspec.structs.replace(
-        asked, job=f"{place(job) if job.endswith('.py') else job}{colon}{kind}", input=given
+        wanted, job=f"{place(job) if job.endswith('.py') else job}{colon}{kind}", input=given
     )
 
 
@@ -304,28 +304,28 @@ def _predicted(
         )
 
 
-def _jobs(asked: _JobOptions, defaults: Defaults) -> list[MixJob]:
+def _jobs(wanted: _JobOptions, defaults: Defaults) -> list[MixJob]:
     given = tuple(
         f"{name}={path}" if name else path
-        for name, paths in asked.named_inputs.items()
+        for name, paths in wanted.named_inputs.items()
         for path in paths
     )
     params = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in asked.param.items()
+        for name, value in wanted.param.items()
     }
     job = MixJob(
         name="",
-        job=asked.job,
-        submit_s=asked.submit,
-        size_bytes=defaults.size_bytes if asked.size is None else asked.size,
-        reduces=asked.reduces or defaults.reduces,
-        user=asked.user or defaults.user,
-        queue=asked.queue or defaults.queue,
+        job=wanted.job,
+        submit_s=wanted.submit,
+        size_bytes=defaults.size_bytes if wanted.size is None else wanted.size,
+        reduces=wanted.reduces or defaults.reduces,
+        user=wanted.user or defaults.user,
+        queue=wanted.queue or defaults.queue,
         params=dict(defaults.params) | params,
-        inputs=given or (defaults.inputs if asked.size is None else ()),
+        inputs=given or (defaults.inputs if wanted.size is None else ()),
     )
-    return [job] * asked.times
+    return [job] * wanted.times
 
 
 def _draw(

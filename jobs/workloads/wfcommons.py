@@ -35,7 +35,6 @@ from railyard.jobs.workloads.model import (
     Workload,
     WorkloadJob,
     WorkStage,
-    check_workload,
 )
 from railyard.jobs.workloads.population import Arrivals, Population, Shape, populate
 from railyard.jobs.workloads.shapes import stage_name
@@ -278,7 +277,6 @@ def wfcommons(path: Path, options: WfCommonsOptions, seed: int) -> Workload:
     name = re.sub(r"[^\w.-]+", "_", workflow.name)
     shapes = [Shape(f"{name}-{number}", stages, files) for number in range(options.jobs)]
     jobs = populate(shapes, options, seed)
-    check_workload(jobs)
     return Workload(
         name=workflow.name,
         jobs=jobs,

@@ -41,10 +41,10 @@ from railyard.experiments.reproduction import (
     values,
 )
 from railyard.jobs.workloads.catalog import workload
-from railyard.jobs.workloads.model import check_workload
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
+from tests.workloads import check_workload
 
 OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 JOBS = OPEN.under("fair")

@@ -10,7 +10,7 @@ from railyard.jobs.plan import Request
 from railyard.jobs.samples.catalog import find
 from railyard.jobs.workloads.measurement import measured_workload
 from railyard.jobs.workloads.mixes import Defaults, is_single, read_mix
-from railyard.jobs.workloads.model import check_workload
+from tests.workloads import check_workload
 
 GIVEN = Defaults(size_bytes=10**10, user="me")
 

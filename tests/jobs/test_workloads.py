@@ -6,7 +6,6 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,11 +19,11 @@ from railyard.jobs.workloads.model import (
     Recurrence,
     WorkloadJob,
     WorkStage,
-    check_workload,
     split_by,
 )
+from tests.command_line import ROOT
+from tests.workloads import check_workload
 
-ROOT = Path(__file__).parents[3]
 GENERATORS = [name for name, family in FAMILIES.items() if not family.file]
 _DIGESTS = """
 import hashlib, sys, msgspec

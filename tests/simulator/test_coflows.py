@@ -20,7 +20,6 @@ from railyard.jobs.workloads.model import (
     Workload,
     WorkloadJob,
     WorkStage,
-    check_workload,
 )
 from railyard.jobs.workloads.transforms import in_waves
 from railyard.netemu.messages import SetCapacity
@@ -31,6 +30,7 @@ from railyard.simulator import behaviour
 from railyard.simulator.behaviour import Behaviour, coarsened
 from railyard.simulator.coflows import CoflowRun
 from railyard.simulator.simulation import Simulation
+from tests.workloads import check_workload
 
 MB = 10**6  #: 8 ms of a port of 1 Gbps
 

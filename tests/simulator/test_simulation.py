@@ -29,7 +29,6 @@ from railyard.jobs.workloads.model import (
     Workload,
     WorkloadJob,
     WorkStage,
-    check_workload,
 )
 from railyard.oracles.invariants import check_core
 from railyard.resourcemanager.driving.eventlog import Diverged, EventLog, replay
@@ -40,7 +39,7 @@ from railyard.resourcemanager.schedulers import all_recipes
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.simulator.behaviour import Behaviour, draw_deviation
 from railyard.simulator.simulation import Simulation
-from tests.workloads import MB, job_of, topology, workload
+from tests.workloads import MB, check_workload, job_of, topology, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
