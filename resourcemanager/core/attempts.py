@@ -117,25 +117,10 @@ class Attempts:
             return
         if attempt.state == "reserved":
             raise PeerError(f"{attempt.id} succeeded without an order to begin")
-        task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
-        if len(partition_bytes) != stage.partitions:
-            reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        shuffle_bytes = sum(partition_bytes)
-        if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
-            reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        counters = len(stage.job.record.counters.keys() | event.counters.keys())
-        if counters > COUNTERS_MAX:
-            reason = f"counted {counters} different things: a job may have {COUNTERS_MAX}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        name = counted_too_far(stage.job.record.counters, event.counters)
-        if name is not None and not task.counted:
-            reason = f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+        task, stage = attempt.task, attempt.task.stage
+        refused = _why_refused(event, task)
+        if refused:
+            self.failed(AttemptFailed(attempt=event.attempt, reason=refused))
             return
         stage.job.record.computed_s += event.computed_s
         if stage.job.state != "running" or task.state in ("done", "left"):
@@ -145,8 +130,8 @@ class Attempts:
         policies = self._state.policies
         kept = self.keep and not policies.ask(policies.copies.first_counts, task)
         self._end(attempt, "successful and kept" if kept else "successful")
-        attempt.partition_bytes = partition_bytes
-        attempt.shuffle_bytes = shuffle_bytes
+        attempt.partition_bytes = event.partition_bytes
+        attempt.shuffle_bytes = sum(event.partition_bytes)
         attempt.read_s = event.read_s
         attempt.computed_s = event.computed_s
         if kept:
@@ -461,6 +446,23 @@ class Attempts:
             self._launches.run_again(task)
         else:
             stage.unreadable[task.index] = task
+
+
+def _why_refused(event: AttemptSucceeded, task: Task) -> str:
+    """Why what an attempt reports can't be; "" if it can."""
+    stage, record = task.stage, task.stage.job.record
+    partitions, shuffle_bytes = len(event.partition_bytes), sum(event.partition_bytes)
+    if partitions != stage.partitions:
+        return f"reported {partitions} partitions, has {stage.partitions}"
+    if record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
+        return f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+    counters = len(record.counters.keys() | event.counters.keys())
+    if counters > COUNTERS_MAX:
+        return f"counted {counters} different things: a job may have {COUNTERS_MAX}"
+    name = counted_too_far(record.counters, event.counters)
+    if name is not None and not task.counted:
+        return f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
+    return ""
 
 
 def _is_to_fetch(stage: Stage, task: Task) -> bool:
