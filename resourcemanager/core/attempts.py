@@ -182,7 +182,7 @@ class Attempts:
         for stage in job.reduces:
             if stage.live:
                 self._shuffle.review(stage)
-        self._state.ask(job)
+        self._state.make_due(job)
 
     # Outputs that are kept -----------------------------------------------------------------------
     def take(self, attempt: Attempt) -> None:
@@ -311,14 +311,14 @@ class Attempts:
             return
         if NodeId(node) in job.avoid:
             del job.avoid[NodeId(node)]
-            self._state.ask(job)
+            self._state.make_due(job)
 
     def _forgive(self, job: Job, lost: Node) -> None:
         """Forgive nodes if the job would avoid too many of those that are left."""
         job.avoid.pop(lost.id, None)
         while len(job.avoid) > self._state.avoidable():
             job.avoid.popitem()
-            self._state.ask(job)
+            self._state.make_due(job)
 
     def _avoid(self, job: Job, node: Node) -> None:
         """Offer the job no slots of the node, and have none reserved for it there."""

@@ -203,7 +203,7 @@ class Moves:
             place = msgspec.structs.replace(stage.pending.input(index), nodes=block.nodes)
             stage.pending.renew(index, place)
             if index in stage.pending:
-                self._state.ask(job)
+                self._state.make_due(job)
 
     def _forget_ended(self) -> None:
         for job in [job for job in self._readers if job not in self._state.jobs]:
