@@ -111,7 +111,7 @@ class Setting:
 
 def settings_of_recipe(recipe: Recipe) -> Iterator[Setting]:
     """All settings of a recipe, by name."""
-    configs = {kind.section: kind.Config for kind in recipe.with_settings if kind.section}
+    configs = {kind.section: kind.Config for kind in recipe.with_settings() if kind.section}
     if recipe.uses_network:
         configs[LINKS] = LinksConfig
     for section, config in sorted(configs.items()):

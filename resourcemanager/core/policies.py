@@ -56,7 +56,7 @@ class Policies:
         configs = read_options(recipe, options)
         made: dict[type[Policy], Any] = {
             kind: kind(configs[kind], cluster, *[configs[part] for part in kind.part_settings])
-            for kind in recipe.classes
+            for kind in recipe.classes()
         }
         self.name = recipe.name
         #: how links are observed; None if no policy uses the network

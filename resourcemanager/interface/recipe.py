@@ -61,14 +61,14 @@ class Recipe:
         """Whether any of its policies looks at jobs' forecasts."""
         return any(
             kind.uses_forecasts or kind.jobs_predicted is not Policy.jobs_predicted
-            for kind in self.classes
+            for kind in self.classes()
         )
 
     @cached_property
     def uses_data(self) -> bool:
         """Whether any of its policies looks at where data is."""
         moves = self.data.propose is not Policy.propose
-        return moves or any(kind.uses_data for kind in self.classes)
+        return moves or any(kind.uses_data for kind in self.classes())
 
     @property
     def reserves(self) -> bool:
@@ -80,7 +80,7 @@ class Recipe:
         """Whether any of its policies looks at the links between racks."""
         return any(
             kind.uses_network or kind.links_observed is not Policy.links_observed
-            for kind in self.classes
+            for kind in self.classes()
         )
 
     @property
@@ -88,23 +88,29 @@ class Recipe:
         """Whether its flows policy gives fetches priorities."""
         return self.flows.priority is not FlowPolicy.priority
 
-    @cached_property
     def classes(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, each once."""
-        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
-        return tuple(dict.fromkeys(roles))
+        return self._classes
 
-    @cached_property
     def with_settings(self) -> tuple[type[Policy], ...]:
         """The classes of its policies, and of their parts with settings of their own."""
-        kinds = [each for kind in self.classes for each in (kind, *kind.part_settings)]
-        return tuple(dict.fromkeys(kinds))
+        return self._with_settings
 
     @cached_property
     def sections(self) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
         """Each prefix of its settings, with their class."""
-        kinds = {kind.section: kind.Config for kind in self.with_settings if kind.section}
+        kinds = {kind.section: kind.Config for kind in self.with_settings() if kind.section}
         return tuple((kinds | ({LINKS: LinksConfig} if self.uses_network else {})).items())
+
+    @cached_property
+    def _classes(self) -> tuple[type[Policy], ...]:
+        roles = (self.data, self.order, self.tasks, self.shuffle, self.copies, self.flows)
+        return tuple(dict.fromkeys(roles))
+
+    @cached_property
+    def _with_settings(self) -> tuple[type[Policy], ...]:
+        kinds = [each for kind in self.classes() for each in (kind, *kind.part_settings)]
+        return tuple(dict.fromkeys(kinds))
 
 
 def read_options(
@@ -117,7 +123,8 @@ def read_options(
     """
     made = _read_sections(recipe, options)
     return {
-        kind: made[kind.section] if kind.section else kind.Config() for kind in recipe.with_settings
+        kind: made[kind.section] if kind.section else kind.Config()
+        for kind in recipe.with_settings()
     }
 
 
