@@ -3,7 +3,7 @@
 A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
 task becomes pending again when its output is lost and somebody still needs it.  Where the copies
 policy wants to choose, an output is kept until it is taken; so that no job waits for a policy, what
-is kept of a task is taken when its last live attempt is gone, and all that is kept of a stage when
+is kept of a task is taken once its last live attempt has ended, all that is kept of a stage when
 nothing of it is pending or running.
 
 Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
@@ -161,7 +161,7 @@ class Attempts:
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
-        """It ended as it was asked to."""
+        """It ended by an order."""
         attempt = self._known(event.attempt)
         if attempt is not None and attempt.state == "reserved":
             self._end_reservation(attempt, "killed")

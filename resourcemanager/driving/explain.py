@@ -102,7 +102,7 @@ def explain(
 
 
 def replayed(events: Path, job: JobId, task: TaskId | None = None) -> Recorder:
-    """What a replay of the run tells of a job; ``UsageError`` if it has no such job or task."""
+    """What a replay of the run says of a job; ``UsageError`` if it has no such job or task."""
     [recorder] = replay_for(events, [lambda core: Recorder(core, job, task)])
     if recorder.submitted is None:
         jobs = ", ".join(recorder.jobs) or "none"

@@ -189,10 +189,10 @@ class NodeManagers:
         manager.facts += 1
 
     def confirm(self) -> None:
-        """Tell the NodeManagers which of their facts are journaled; to be called now and then."""
-        told = [manager for manager in self._by_rack.values() if manager.facts]
-        if told and self._driver.journal_all():
-            for manager in told:
+        """Send NodeManagers how many of their facts are journaled; to be called now and then."""
+        reporting = [manager for manager in self._by_rack.values() if manager.facts]
+        if reporting and self._driver.journal_all():
+            for manager in reporting:
                 count, manager.facts = manager.facts, 0
                 self._server.push(manager.peer, FactsJournaled(count=count))
 
