@@ -472,8 +472,5 @@ def _is_to_fetch(stage: Stage, task: Task) -> bool:
     """
     if stage.pending.count:
         return True
-    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
-
-
-def _has(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
+    readers = [attempt.reader for attempt in stage.live.values() if not attempt.killing]
+    return any(each is None or not each.has(task.stage.name, task.index) for each in readers)

@@ -281,8 +281,10 @@ class Stage:
         for source in self.reads:
             if source.pending.count and not source.live:  # it is ``stuck``
                 return None
-        if len(self.live) >= self.limit:
-            return None
+        return None if len(self.live) >= self.limit else self.first_pending()
+
+    def first_pending(self) -> Task | None:
+        """Its first pending task."""
         index = self.pending.first()
         return None if index is None else self.tasks[index]
 

@@ -378,7 +378,6 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
 def why_job_waits(state: ClusterState, job: Job) -> str:
     """Why nothing of a job is being started; "" if there is nothing to start."""
     for stage in job.stages.values():
-        first = stage.pending.first() if stage.pending.count else None
-        if first is not None:
-            return why_waiting(state, stage.tasks[first])
+        if (first := stage.first_pending()) is not None:
+            return why_waiting(state, first)
     return ""
