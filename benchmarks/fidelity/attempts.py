@@ -31,10 +31,10 @@ from railyard.benchmarks._network import concurrentshuffle
 from railyard.benchmarks._network.emulated import Arrival, Transfer
 from railyard.benchmarks.fidelity.networks import errors_percent, percentile
 from railyard.cluster.errors import RailyardError
-from railyard.cluster.ids import AttemptId, FlowId
-from railyard.cluster.messages import AttemptStarted, AttemptSucceeded, FlowFinished, StartFlow
+from railyard.cluster.messages import StartFlow
 from railyard.cluster.topology import load_topology
 from railyard.resourcemanager.driving.eventlog import replay
+from railyard.resourcemanager.driving.history import AttemptSpan, FetchSpan, History
 
 TOPOLOGY = "co-scheduler-60x10"
 #: Largest median and p99 error in %, as on an idle machine with fewer racks.
@@ -114,27 +114,21 @@ def _run_job(scratch: Path, readers: int, seconds: float) -> dict[str, Any]:
 
 def shuffle_of(events: Path, scale: int) -> Shuffle:
     """The fetches of a run's log, and how many attempts lived."""
-    orders: dict[FlowId, tuple[StartFlow, float]] = {}
-    arrivals: list[Arrival] = []
-    started_s: dict[AttemptId, float] = {}
-    ended_s: dict[AttemptId, float] = {}
+    history, arrivals = History(), list[Arrival]()
+    attempts: list[AttemptSpan] = []
     for step in replay(events):
-        match step.event:
-            case AttemptStarted(attempt=attempt):
-                started_s[attempt] = step.at_s
-            case AttemptSucceeded(attempt=attempt):
-                ended_s[attempt] = step.at_s
-            case FlowFinished(flow=flow) if flow in orders:  # else within a node
-                order, began_s = orders.pop(flow)
-                arrivals.append(_arrival(order, began_s, step.at_s, scale))
-        for command in step.commands:
-            if isinstance(command, StartFlow) and command.src != command.dst:
-                orders[command.flow] = command, step.at_s
+        for what, span in history.take(step.state, step.at_s, step.event, step.commands):
+            if isinstance(span, AttemptSpan) and what == "began":
+                attempts.append(span)
+            elif isinstance(span, FetchSpan) and span.crosses and span.outcome == "finished":
+                arrivals.append(_arrival(span.order, span.began_s, step.at_s, scale))
     first_s = min(arrival.started_s for arrival in arrivals)
     last_s = max(arrival.finished_s for arrival in arrivals)
     alive = sum(
-        begin_s <= first_s and ended_s.get(attempt, last_s) >= last_s
-        for attempt, begin_s in started_s.items()
+        span.started_s is not None
+        and span.started_s <= first_s
+        and (span.success is None or (span.ended_s or last_s) >= last_s)
+        for span in attempts
     )
     return Shuffle(arrivals, alive)
 

@@ -23,11 +23,11 @@ import msgspec
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messages import BeginAttempt, LaunchAttempt
 from railyard.experiments.contenders import Contender, Row, Twins, labelled, rows_of
 from railyard.jobs.workloads.mixes import Defaults, read_mix
 from railyard.jobs.workloads.model import InputFile, Workload, WorkloadJob
 from railyard.resourcemanager.driving.eventlog import read_log, replay
+from railyard.resourcemanager.driving.history import AttemptSpan, History
 from railyard.resourcemanager.interface.events import JobSubmitted
 from railyard.resourcemanager.schedulers import recipe_named
 from railyard.runs.config import (
@@ -81,16 +81,14 @@ def last_node(workload: Workload, events: Path) -> NodeId | None:
 
     That is where it goes on with its offers.  None if it had given none.
     """
-    names = {job.name for job in workload.jobs}
+    names, history = {job.name for job in workload.jobs}, History()
     node: NodeId | None = None
     for step in replay(events):
         if isinstance(step.event, JobSubmitted) and step.event.name in names:
             break
-        for command in step.commands:
-            if isinstance(command, BeginAttempt) or (
-                isinstance(command, LaunchAttempt) and command.begins
-            ):
-                node = command.node
+        for what, span in history.take(step.state, step.at_s, step.event, step.commands):
+            if isinstance(span, AttemptSpan) and what == "slot":
+                node = span.node.id
     return node
 
 

@@ -3,7 +3,7 @@
 A task is pending, running (it has live attempts and no winner) or done (it has a winner).  A done
 task becomes pending again when its output is lost and somebody still needs it.  Where the copies
 policy wants to choose, an output is kept until it is taken; so that no job waits for a policy, what
-is kept of a task is taken when its last live attempt is gone, and all that is kept of a stage when
+is kept of a task is taken once its last live attempt has ended, all that is kept of a stage when
 nothing of it is pending or running.
 
 Never here: which task runs where (``offers.py``), when a job is over (``joblife.py``).
@@ -117,25 +117,10 @@ class Attempts:
             return
         if attempt.state == "reserved":
             raise PeerError(f"{attempt.id} succeeded without an order to begin")
-        task, stage, partition_bytes = attempt.task, attempt.task.stage, event.partition_bytes
-        if len(partition_bytes) != stage.partitions:
-            reason = f"reported {len(partition_bytes)} partitions, has {stage.partitions}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        shuffle_bytes = sum(partition_bytes)
-        if stage.job.record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
-            reason = f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        counters = len(stage.job.record.counters.keys() | event.counters.keys())
-        if counters > COUNTERS_MAX:
-            reason = f"counted {counters} different things: a job may have {COUNTERS_MAX}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
-            return
-        name = counted_too_far(stage.job.record.counters, event.counters)
-        if name is not None and not task.counted:
-            reason = f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
-            self.failed(AttemptFailed(attempt=event.attempt, reason=reason))
+        task, stage = attempt.task, attempt.task.stage
+        refused = _why_refused(event, task)
+        if refused:
+            self.failed(AttemptFailed(attempt=event.attempt, reason=refused))
             return
         stage.job.record.computed_s += event.computed_s
         if stage.job.state != "running" or task.state in ("done", "left"):
@@ -145,8 +130,8 @@ class Attempts:
         policies = self._state.policies
         kept = self.keep and not policies.ask(policies.copies.first_counts, task)
         self._end(attempt, "successful and kept" if kept else "successful")
-        attempt.partition_bytes = partition_bytes
-        attempt.shuffle_bytes = shuffle_bytes
+        attempt.partition_bytes = event.partition_bytes
+        attempt.shuffle_bytes = sum(event.partition_bytes)
         attempt.read_s = event.read_s
         attempt.computed_s = event.computed_s
         if kept:
@@ -176,7 +161,7 @@ class Attempts:
             self._requeue(attempt.task)
 
     def killed(self, event: AttemptKilled) -> None:
-        """It ended as it was asked to."""
+        """It ended by an order."""
         attempt = self._known(event.attempt)
         if attempt is not None and attempt.state == "reserved":
             self._end_reservation(attempt, "killed")
@@ -197,7 +182,7 @@ class Attempts:
         for stage in job.reduces:
             if stage.live:
                 self._shuffle.review(stage)
-        self._state.ask(job)
+        self._state.make_due(job)
 
     # Outputs that are kept -----------------------------------------------------------------------
     def take(self, attempt: Attempt) -> None:
@@ -326,14 +311,14 @@ class Attempts:
             return
         if NodeId(node) in job.avoid:
             del job.avoid[NodeId(node)]
-            self._state.ask(job)
+            self._state.make_due(job)
 
     def _forgive(self, job: Job, lost: Node) -> None:
         """Forgive nodes if the job would avoid too many of those that are left."""
         job.avoid.pop(lost.id, None)
         while len(job.avoid) > self._state.avoidable():
             job.avoid.popitem()
-            self._state.ask(job)
+            self._state.make_due(job)
 
     def _avoid(self, job: Job, node: Node) -> None:
         """Offer the job no slots of the node, and have none reserved for it there."""
@@ -463,6 +448,23 @@ class Attempts:
             stage.unreadable[task.index] = task
 
 
+def _why_refused(event: AttemptSucceeded, task: Task) -> str:
+    """Why what an attempt reports can't be; "" if it can."""
+    stage, record = task.stage, task.stage.job.record
+    partitions, shuffle_bytes = len(event.partition_bytes), sum(event.partition_bytes)
+    if partitions != stage.partitions:
+        return f"reported {partitions} partitions, has {stage.partitions}"
+    if record.shuffle_bytes + shuffle_bytes * len(stage.readers) > BYTES_MAX:
+        return f"reported {shuffle_bytes:,} bytes to shuffle: a job may have {BYTES_MAX:,}"
+    counters = len(record.counters.keys() | event.counters.keys())
+    if counters > COUNTERS_MAX:
+        return f"counted {counters} different things: a job may have {COUNTERS_MAX}"
+    name = counted_too_far(record.counters, event.counters)
+    if name is not None and not task.counted:
+        return f"counter {name} of the job's tasks: {COUNTED_TOO_FAR}"
+    return ""
+
+
 def _is_to_fetch(stage: Stage, task: Task) -> bool:
     """Whether an attempt of a reading stage has yet to fetch ``task``'s output, each for itself.
 
@@ -470,8 +472,5 @@ def _is_to_fetch(stage: Stage, task: Task) -> bool:
     """
     if stage.pending.count:
         return True
-    return not all(attempt.killing or _has(attempt, task) for attempt in stage.live.values())
-
-
-def _has(attempt: Attempt, task: Task) -> bool:
-    return attempt.reader is not None and attempt.reader.has(task.stage.name, task.index)
+    readers = [attempt.reader for attempt in stage.live.values() if not attempt.killing]
+    return any(each is None or not each.has(task.stage.name, task.index) for each in readers)

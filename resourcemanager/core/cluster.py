@@ -139,7 +139,7 @@ class ClusterState:
         self.commands: list[Command] = []  #: those that the event at hand has led to so far
         self.emit = self.commands.append  #: add a command
         self.freed: dict[NodeId, Node] = {}  #: nodes with slots that must be offered to all jobs
-        self.asking: dict[JobId, Job] = {}  #: jobs to which all free slots must be offered
+        self.due_jobs: dict[JobId, Job] = {}  #: to which all free slots must be offered
         self.touched: dict[JobId, Job] = {}  #: jobs with other slots or pending tasks than before
         self.with_free: list[Node] = []  #: nodes with free slots, by position; to be read only
         self._last_position: Position = (-1, 0, "")  #: of the node that was given a task last
@@ -273,7 +273,7 @@ class ClusterState:
         self._forget_reservation(attempt)
         job = attempt.task.stage.job
         if job.state == "running":
-            self.ask(job)  # the task is as well off elsewhere now
+            self.make_due(job)  # the task is as well off elsewhere now
         self.policies.notify("reservation_ended", attempt)
 
     def withdraw(self, attempt: Attempt, reason: str) -> None:
@@ -323,9 +323,9 @@ class ClusterState:
         job = self.jobs.get(job_of(name))
         return None if job is None or job.state != "running" else job.task(name)
 
-    def ask(self, job: Job) -> None:
+    def make_due(self, job: Job) -> None:
         """Offer all free slots to the job, since it has more tasks than before."""
-        self.asking[job.id] = job
+        self.due_jobs[job.id] = job
         self.touched[job.id] = job
         self.review_wants(job)
 
@@ -369,7 +369,7 @@ class ClusterState:
                 self.review_limit(reader)
                 if reader.held < reader.limit:
                     reader.open = True
-                    self.ask(stage.job)
+                    self.make_due(stage.job)
 
     # ---------------------------------------------------------------------------------------------
     def _update_free(self, node: Node) -> None:

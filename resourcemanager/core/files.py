@@ -197,17 +197,14 @@ class Moves:
     def _renew(self, job: Job, path: str, block: InputBlock) -> None:
         """Let the tasks of a job that read a block look for it where it is now."""
         if job.id not in self._readers:
-            self._forget_ended()
+            for ended in [other for other in self._readers if other not in self._state.jobs]:
+                del self._readers[ended]
             self._readers[job.id] = _readers_of(job)
         for stage, index in self._readers[job.id].get((path, block.stored_offset), ()):
             place = msgspec.structs.replace(stage.pending.input(index), nodes=block.nodes)
             stage.pending.renew(index, place)
             if index in stage.pending:
-                self._state.ask(job)
-
-    def _forget_ended(self) -> None:
-        for job in [job for job in self._readers if job not in self._state.jobs]:
-            del self._readers[job]
+                self._state.make_due(job)
 
 
 def _readers_of(job: Job) -> _Readers:

@@ -52,7 +52,7 @@ class JobLife:
             if stage.reads:
                 state.review_limit(stage)
                 stage.open = stage.limit > 0
-        state.ask(job)
+        state.make_due(job)
 
     def killed(self, event: JobKilled) -> None:
         """End a job because somebody wants that."""
@@ -136,7 +136,7 @@ class JobLife:
         """Let nothing of the job start any more, and end what still runs."""
         state = self._state
         state.review_wants(job)
-        state.asking.pop(job.id, None)
+        state.due_jobs.pop(job.id, None)
         if job.held:  # as they were launched, whatever their stage
             for attempt in [a for a in state.attempts.values() if a.task.stage.job is job]:
                 self._shuffle.stop(attempt)

@@ -180,22 +180,12 @@ class Task(msgspec.Struct, eq=False):
             return
         if before == "pending":
             stage.pending.remove(self.index)
-        elif before == "running":
-            stage.running -= 1
-        elif before == "done":
-            stage.done -= 1
-        else:
-            stage.kept -= 1
+        else:  # the other states are called as the stage's counts are
+            setattr(stage, before, getattr(stage, before) - 1)
         if after == "pending":
             stage.pending.add(self.index)
-        elif after == "running":
-            stage.running += 1
-        elif after == "done":
-            stage.done += 1
-        elif after == "kept":
-            stage.kept += 1
         else:
-            stage.left += 1
+            setattr(stage, after, getattr(stage, after) + 1)
 
     def leave(self) -> None:
         """It is not needed any more."""
@@ -291,8 +281,10 @@ class Stage:
         for source in self.reads:
             if source.pending.count and not source.live:  # it is ``stuck``
                 return None
-        if len(self.live) >= self.limit:
-            return None
+        return None if len(self.live) >= self.limit else self.first_pending()
+
+    def first_pending(self) -> Task | None:
+        """Its first pending task."""
         index = self.pending.first()
         return None if index is None else self.tasks[index]
 

@@ -102,7 +102,7 @@ class Launches:
         if stage.readers:
             stage.reruns[task.index] = task
         self.restore_inputs(stage)
-        self._state.ask(stage.job)
+        self._state.make_due(stage.job)
 
     def restore_inputs(self, stage: Stage) -> None:
         """Run the tasks again that have lost their output, for a new attempt of a reading stage."""

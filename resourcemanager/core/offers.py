@@ -68,7 +68,7 @@ class Offers:
         if job is None or event.timer != name:
             return
         job.wake_s = None
-        self._state.ask(job)
+        self._state.make_due(job)
 
     def make(self) -> None:
         """Offer until nobody takes anything, and nobody proposes anything."""
@@ -78,7 +78,7 @@ class Offers:
                 job = state.jobs.get(view.id)
                 if job is not None and job.state == "running":
                     self._attempts.reconsider(job)
-        if state.freed or state.asking:
+        if state.freed or state.due_jobs:
             self._offer_all()
         for policy in self._proposals.policies:  # nothing is called for those that are quiet
             if not policy.quiet:
@@ -94,15 +94,15 @@ class Offers:
 
     # Offers --------------------------------------------------------------------------------------
     def _offer_all(self) -> None:
-        """Offer what was freed and to those who ask, until no job takes anything."""
+        """Offer what was freed, and all to the jobs that are due, until no job takes anything."""
         state = self._state
-        while state.freed or state.asking:
+        while state.freed or state.due_jobs:
             if state.freed:
                 node = state.freed.pop(next(iter(state.freed)))
                 if state.wanting or node.kept_for:
                     self._offer_node(node)
             else:
-                self._offer_to_asking()
+                self._offer_to_due()
 
     def _offer_node(self, node: Node) -> None:
         """Offer a node's free slots to all jobs."""
@@ -111,42 +111,47 @@ class Offers:
             if job.wanting:
                 self._offer(node, [job])
         while self._state.wanting and node.free and isinstance(self._offer(node, None), Place):
-            if self._state.asking:  # its other slots were free already, as those elsewhere were
-                self._offer_to_asking()
+            if self._state.due_jobs:  # its other slots were free already, as those elsewhere were
+                self._offer_to_due()
 
-    def _offer_to_asking(self) -> None:
-        """Offer all free slots to the jobs that ask, in rounds of one slot per node."""
-        asking, self._state.asking = list(self._state.asking.values()), {}
-        asking = [job for job in asking if job.wanting]
+    def _offer_to_due(self) -> None:
+        """Offer all free slots to the jobs that are due, in rounds of one slot per node."""
+        jobs, self._state.due_jobs = list(self._state.due_jobs.values()), {}
         placed = True
-        while asking and placed:
-            placed = False
-            self._passed.clear()
-            refused: dict[Level, Wait] = {}  #: {distance: a single job's answer}
-            first, nearness = asking[0], asking[0].nearness  #: that job's
-            asked = asking  #: without those whose answer to every slot is known
-            for node in self._state.free_nodes():
-                if not node.free:
-                    continue
-                if refused and (known := refused.get(nearness(node))):
-                    first.answer = known
-                    continue
-                wanting = self._state.wanting
-                answer = self._offer_turn(node, asked)
-                if isinstance(answer, Place):
-                    placed = True
-                    refused.clear()
-                    self._passed.clear()
-                    if self._state.wanting != wanting:  # this was the last task of one of them
-                        asking = [job for job in asking if job.wanting]
-                    asked = asking
-                elif self._passed:
-                    asked = [job for job in asking if job.id not in self._passed]
-                elif isinstance(answer, Wait) and answer.level is not None and len(asked) == 1:
-                    refused[answer.level] = answer
-                    first, nearness = asked[0], asked[0].nearness
-                if not asked:
-                    break
+        while placed:
+            jobs = [job for job in jobs if job.wanting]
+            placed = bool(jobs) and self._offer_round(jobs)
+
+    def _offer_round(self, jobs: list[Job]) -> bool:
+        """Offer a slot of each node with free ones to these jobs; whether any was taken."""
+        placed = False
+        self._passed.clear()
+        refused: dict[Level, Wait] = {}  #: {distance: a single job's answer}
+        first, nearness = jobs[0], jobs[0].nearness  #: that job's
+        among = jobs  #: without those whose answer to every slot is known
+        for node in self._state.free_nodes():
+            if not node.free:
+                continue
+            if refused and (known := refused.get(nearness(node))):
+                first.answer = known
+                continue
+            wanting = self._state.wanting
+            answer = self._offer_turn(node, among)
+            if isinstance(answer, Place):
+                placed = True
+                refused.clear()
+                self._passed.clear()
+                if self._state.wanting != wanting:  # this was the last task of one of them
+                    jobs = [job for job in jobs if job.wanting]
+                among = jobs
+            elif self._passed:
+                among = [job for job in jobs if job.id not in self._passed]
+            elif isinstance(answer, Wait) and answer.level is not None and len(among) == 1:
+                refused[answer.level] = answer
+                first, nearness = among[0], among[0].nearness
+            if not among:
+                break
+        return placed
 
     def _fill(self, node: Node, among: list[Job]) -> Decision | None:
         """Offer a node's slots until it gets a reduce or nobody takes one; the first answer.
@@ -228,7 +233,7 @@ class Offers:
         level = task.stage.pending.level(task.index, node.id, node.rack)
         self._launches.launch(task, node, level)
 
-    # Slots that reduces hold while what they wait for has none -----------------------------------
+    # Timers --------------------------------------------------------------------------------------
     def _set_wake(self) -> None:
         """Set the timer for the first time at which a policy wants to be asked again."""
         state = self._state
@@ -249,6 +254,7 @@ class Offers:
         if at_s <= SECONDS_MAX:
             self._state.emit(SetTimer(timer=timer, at_s=at_s))
 
+    # Slots that reduces hold while what they wait for has none -----------------------------------
     def _review_risks(self) -> None:
         """Find jobs that can't go on by themselves, and help those that have waited long enough."""
         state = self._state
@@ -372,7 +378,6 @@ def explain(state: ClusterState, task: Task, now_s: float) -> str:
 def why_job_waits(state: ClusterState, job: Job) -> str:
     """Why nothing of a job is being started; "" if there is nothing to start."""
     for stage in job.stages.values():
-        first = stage.pending.first() if stage.pending.count else None
-        if first is not None:
-            return why_waiting(state, stage.tasks[first])
+        if (first := stage.first_pending()) is not None:
+            return why_waiting(state, first)
     return ""

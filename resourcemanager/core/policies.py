@@ -150,7 +150,7 @@ class Policies:
         self, question: Callable[..., Any], about: tuple[object, ...], error: Exception
     ) -> InvalidDecision:
         """The error for a policy's method, called with ``about``, that raised one."""
-        names = ", ".join(_names(about))
+        names = ", ".join([each.id for each in about if hasattr(each, "id")])
         return self.failed(_name(question), f"called with {names or 'nothing'}", error, *about)
 
 
@@ -171,11 +171,6 @@ def _overridden(kind: type[Policy]) -> tuple[str, ...]:
 def _name(question: Callable[..., Any]) -> str:
     """Say "SlowStart.limit" of a policy's method."""
     return f"{type(getattr(question, '__self__', None)).__name__}.{question.__name__}"
-
-
-def _names(about: Iterable[object]) -> list[str]:
-    """The names of nodes, jobs and the like."""
-    return [each.id for each in about if hasattr(each, "id")]
 
 
 def _subject(about: object) -> str:

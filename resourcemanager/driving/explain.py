@@ -102,7 +102,7 @@ def explain(
 
 
 def replayed(events: Path, job: JobId, task: TaskId | None = None) -> Recorder:
-    """What a replay of the run tells of a job; ``UsageError`` if it has no such job or task."""
+    """What a replay of the run says of a job; ``UsageError`` if it has no such job or task."""
     [recorder] = replay_for(events, [lambda core: Recorder(core, job, task)])
     if recorder.submitted is None:
         jobs = ", ".join(recorder.jobs) or "none"
@@ -213,6 +213,7 @@ def stage_story(recorder: Recorder, plan: StagePlan) -> StageStory:
     waits = recorder.waits.get(name, Waits())
     stories = [s for s in recorder.attempts.stories.values() if stage_of(s.attempt) == name]
     slots_s = [story.slot_s for story in stories if story.slot_s is not None]
+    plans = [each.chosen.planned for each in stories if each.chosen and each.chosen.planned]
     return StageStory(
         stage=name,
         tasks=plan.tasks,
@@ -229,7 +230,7 @@ def stage_story(recorder: Recorder, plan: StagePlan) -> StageStory:
         levels=dict(Counter(story.level for story in stories)),
         racks=dict(sorted(Counter(rack_of(story.node) for story in stories).items())),
         whys=_whys(stories),
-        planned=list(dict.fromkeys(_planned(stories)))[:_PLANS_MAX],
+        planned=list(dict.fromkeys(plans))[:_PLANS_MAX],
     )
 
 
@@ -241,10 +242,6 @@ def _whys(stories: Iterable[AttemptStory]) -> dict[str, int]:
         why = story.chosen.why if story.chosen else "unknown"
         counts[first.setdefault(_DECIMALS.sub("#", why), why)] += 1
     return dict(counts.most_common())
-
-
-def _planned(stories: Iterable[AttemptStory]) -> Iterable[str]:
-    return (story.chosen.planned for story in stories if story.chosen and story.chosen.planned)
 
 
 _BLOCKS = "where the store's own rule put each block and why: only what jobs read of it is recorded"

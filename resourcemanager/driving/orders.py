@@ -1,7 +1,7 @@
 """What a NodeManager lacks, and has too much, by what it says that it has.  Pure.
 
 The core is as its journal says: it has launched some attempts of which the order never left the
-dead process, and has ended some.  Orders are told again only where they are missing, so nothing
+dead process, and has ended some.  Orders are sent again only where they are missing, so nothing
 that runs is run a second time.
 """
 
@@ -52,11 +52,11 @@ class Differences:
     @property
     def in_words(self) -> str:
         """For a log."""
-        return f"{self.kept} attempts run on, {len(self.orders)} orders are told again"
+        return f"{self.kept} attempts run on, {len(self.orders)} orders are sent again"
 
 
 def settle_with(core: Core, held: NodeManagerHolds) -> Differences:
-    """What is to be done, once all facts that the NodeManager told again were handled."""
+    """What is to be done, once all facts that the NodeManager sent again were handled."""
     differences, state = Differences(), core.state
     for job in held.jobs:
         if job not in state.jobs and job not in state.draining:

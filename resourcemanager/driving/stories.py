@@ -16,7 +16,7 @@ from railyard.cluster.ids import AttemptId, FlowId, JobId, NodeId, TaskId, job_o
 from railyard.cluster.messages import AttemptSucceeded
 from railyard.resourcemanager.core.cluster import ClusterState
 from railyard.resourcemanager.core.core import Core
-from railyard.resourcemanager.core.jobs import Job, Node, Stage, Task
+from railyard.resourcemanager.core.jobs import Job, Node, Task
 from railyard.resourcemanager.core.offers import cause_of
 from railyard.resourcemanager.core.policies import Observer
 from railyard.resourcemanager.driving.coredriver import core_for
@@ -151,7 +151,9 @@ class Recorder(RunObserver):
             self.jobs.append(step.event.job)
             if step.event.job == self.job:
                 self.submitted, self.submitted_s = step.event, step.at_s
-        if self.submitted is None or (self.ended_s is not None and self._is_over()):
+        stories = self.attempts.stories.values()
+        over = self.ended_s is not None and all(story.ended_s is not None for story in stories)
+        if self.submitted is None or over:
             return
         self.attempts.take(step, changes)
         for what, span in changes:
@@ -175,14 +177,11 @@ class Recorder(RunObserver):
     def _is_wanted(self, attempt: AttemptId) -> bool:
         return job_of(attempt) == self.job and self._task in (None, task_of(attempt))
 
-    def _is_over(self) -> bool:
-        return all(story.ended_s is not None for story in self.attempts.stories.values())
-
     def _slot_taken(self, attempt: AttemptId, now_s: float) -> None:
         task = task_of(attempt)
         own: str | None = None
         if self._is_wanted(attempt):
-            own = task if self._task else _stage_of(task)
+            own = task if self._task else task.rstrip("0123456789")  # its stage
             self._waits_of(own).launched(now_s)
         for key, waits in self.waits.items():
             if key != own:
@@ -214,22 +213,13 @@ class Recorder(RunObserver):
         if self._task is not None:
             task = job.task(self._task)
             return [] if task is None or task.state != "pending" else [(self._task, task)]
-        found = ((stage.id, _first_pending(stage)) for stage in job.stages.values())
+        found = ((stage.id, stage.first_pending()) for stage in job.stages.values())
         return [(key, task) for key, task in found if task is not None]
 
     def _waits_of(self, key: str) -> Waits:
         if key not in self.waits:
             self.waits[key] = Waits()
         return self.waits[key]
-
-
-def _first_pending(stage: Stage) -> Task | None:
-    index = stage.pending.first() if stage.pending.count else None
-    return None if index is None else stage.tasks[index]
-
-
-def _stage_of(task: TaskId) -> str:
-    return task.rstrip("0123456789")
 
 
 _NOT_COUNTED = "did its task; its output does not count: others were first, or were chosen"

@@ -113,7 +113,8 @@ class SlowStart(ShufflePolicy):
         return int(for_reduces + max(0.0, unused_by_maps))
 
     def why(self, stage: StageView) -> str:
-        done, needed = _done_of(stage)
+        done = sum([source.done for source in stage.reads])
+        needed = sum([source.needed for source in stage.reads])
         names = "+".join(source.name for source in stage.reads)
         least = ceil(self._config.slowstart * needed)
         if done < least:
@@ -125,11 +126,6 @@ class SlowStart(ShufflePolicy):
 
     def patience_s(self, job: JobView) -> float:
         return self._config.patience_s
-
-
-def _done_of(stage: StageView) -> tuple[int, int]:
-    reads = stage.reads
-    return sum([source.done for source in reads]), sum([source.needed for source in reads])
 
 
 class StoreDecides(DataPolicy):

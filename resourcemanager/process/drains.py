@@ -1,6 +1,6 @@
 """Drains nodes: has the NameNode move their replicas, and the core do without their slots.
 
-Which nodes are drained is in the core, and so in its journal.  The NameNode is told all of them
+Which nodes are drained is in the core, and so in its journal.  The NameNode is sent all of them
 again and again, so that it knows them after a restart, and answers what they have yet.
 
 Never here: when an attempt ends, where a replica goes.
@@ -47,10 +47,10 @@ class Drains:
         self._namenode = namenode
         self._managers = managers
         self._replicas: dict[NodeId, int] = {}
-        self._asked = False  #: whether the NameNode has been asked and has not answered
+        self._awaits_answer = False  #: whether the NameNode has been asked and has not answered
         #: whether the NameNode may take other nodes for drained than the core does
-        self._tells = is_restarted
-        reactor.call_every(_PERIOD_S, self._tell)
+        self._resends = is_restarted
+        reactor.call_every(_PERIOD_S, self._send)
 
     @property
     def replicas(self) -> Mapping[NodeId, int]:
@@ -79,7 +79,7 @@ class Drains:
             log.info("%s is drained", node)
             self._server.reply(request, Done())
 
-        self._tells = True
+        self._resends = True
         self._namenode.insist(DrainNodes(nodes=wanted, new=node), DrainingNodes, answered)
 
     def activate(self, request: Request[ActivateNode]) -> Message:
@@ -92,8 +92,8 @@ class Drains:
         self._driver.feed(NodeActivated(node=node, slots=slots))
         self._driver.settle()
         self._replicas.pop(node, None)
-        self._tells = True
-        self._tell()
+        self._resends = True
+        self._send()
         log.info("%s takes attempts and replicas again", node)
         return Done()
 
@@ -113,20 +113,20 @@ class Drains:
         if all(each is node for each in others) and not node.draining:
             raise PeerError(f"{name} can't be drained: it is the last node that takes attempts")
 
-    def _tell(self) -> None:
-        """Tell the NameNode which nodes are drained, if any is or was."""
+    def _send(self) -> None:
+        """Send the NameNode which nodes are drained, if any is or was."""
         drained = self._drained()
-        if self._asked or not (drained or self._tells):
+        if self._awaits_answer or not (drained or self._resends):
             return
-        self._asked = True
+        self._awaits_answer = True
 
         def answered(answer: DrainingNodes | Refusal, _: object) -> None:
-            self._asked = False
+            self._awaits_answer = False
             if isinstance(answer, DrainingNodes):
                 self._replicas = dict(answer.replicas)
-                self._tells = self._drained() != drained
+                self._resends = self._drained() != drained
             elif not answer.unable:  # as in safe mode
-                self._tells = False
+                self._resends = False
                 log.error("the NameNode refused to drain %s: %s", " ".join(drained), answer.reason)
 
         self._namenode.insist(DrainNodes(nodes=tuple(drained)), DrainingNodes, answered)

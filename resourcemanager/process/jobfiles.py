@@ -136,8 +136,8 @@ class InputData:
     def plan(self, request: Request[PlanData]) -> None:
         """Handle ``PlanData``."""
         wanted = request.message
-        asking = self._planning.setdefault(wanted.path, deque())
-        asking.append(request)
+        requests = self._planning.setdefault(wanted.path, deque())
+        requests.append(request)
         try:
             self._driver.feed(
                 DataAnnounced(
@@ -148,7 +148,7 @@ class InputData:
                 )
             )
         except PeerError:
-            asking.pop()
+            requests.pop()
             raise
 
     def note(self, request: Request[NoteInput]) -> Message | None:
@@ -199,7 +199,7 @@ class InputData:
         self._namenode.insist(move_request(order), ReplicaMoved, ended)
 
     def _send_plan(self, order: PlaceData) -> None:
-        asking = self._planning[order.path]
-        self._server.reply(asking.popleft(), DataPlan(racks=order.racks))
-        if not asking:
+        requests = self._planning[order.path]
+        self._server.reply(requests.popleft(), DataPlan(racks=order.racks))
+        if not requests:
             del self._planning[order.path]

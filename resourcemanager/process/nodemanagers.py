@@ -45,17 +45,19 @@ class _NodeManager:
     pid: int
     rack: RackId
     slots: dict[NodeId, int]  #: {node: how many slots it says that it has}
-    heard_s: float  #: when it last sent anything, on the clock of ``NodeManagers``
+    last_message_s: float  #: when it last sent anything, on the clock of ``NodeManagers``
     late: bool = False  #: it is silent for too long, but its process runs
     usable: set[NodeId] = field(default_factory=set)  #: nodes that the core takes for alive
     loaded: set[JobId] = field(default_factory=set)
-    left: set[JobId] = field(default_factory=set)  #: jobs of which one before it has left files
+    leftovers: set[JobId] = field(
+        default_factory=set
+    )  #: jobs of which one before it has left files
     #: attempts that were written off with their node while they may go on
     strays: list[tuple[AttemptId, NodeId]] = field(default_factory=list)
     #: its connection is broken, or it has not said yet what it has since it or this process is new:
     #: it is sent nothing, and then all that it lacks
-    is_away: bool = False
-    facts: int = 0  #: that it told and has not heard to be journaled
+    is_unreachable: bool = False
+    facts: int = 0  #: of it, of which it does not know that they are journaled
 
 
 class NodeManagers:
@@ -88,10 +90,10 @@ class NodeManagers:
             pid=message.pid,
             rack=message.rack,
             slots=dict(message.nodes),
-            heard_s=self._clock.at_s(now_s()),
+            last_message_s=self._clock.at_s(now_s()),
             usable=known.usable if known is not None else set(),
-            left=set(message.jobs),
-            is_away=message.again,
+            leftovers=set(message.jobs),
+            is_unreachable=message.again,
         )
         self._by_rack[message.rack] = manager
         for node in sorted(manager.usable - set(manager.slots)):
@@ -101,7 +103,7 @@ class NodeManagers:
                 self._join(manager, node)
             elif not goes_on:
                 self._restarted(node, message.outputs.get(node, ()))
-        self._discard_left(manager)
+        self._discard_leftovers(manager)
         self._driver.settle()
         return Done()
 
@@ -119,8 +121,8 @@ class NodeManagers:
                         pid=pids.get(node.rack, 0),
                         rack=node.rack,
                         slots={},
-                        heard_s=self._clock.at_s(now_s()),
-                        is_away=True,
+                        last_message_s=self._clock.at_s(now_s()),
+                        is_unreachable=True,
                     ),
                 )
                 manager.usable.add(node.id)
@@ -132,9 +134,9 @@ class NodeManagers:
         manager = self._by_rack.get(message.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._heard(manager)
+        self._note_message(manager)
         self._driver.settle()  # what it is not sent, as it is away, is among what it lacks
-        manager.is_away = False
+        manager.is_unreachable = False
         manager.loaded = set(message.jobs)
         differences = settle_with(self._driver.core, message)
         for order in differences.orders:
@@ -147,7 +149,7 @@ class NodeManagers:
                 self._push(manager, order)
         for event in differences.events:
             self._driver.feed(event)
-        self._discard_left(manager)
+        self._discard_leftovers(manager)
         log.info("the NodeManager of %s goes on: %s", message.rack, differences.in_words)
 
     def heartbeat(self, request: Request[NodeManagerHeartbeat]) -> None:
@@ -156,9 +158,9 @@ class NodeManagers:
         manager = self._by_rack.get(message.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"the NodeManager of {message.rack} is not registered")
-        self._heard(manager)
-        if manager.is_away:  # its connection holds, and yet something could not be sent
-            manager.is_away = False
+        self._note_message(manager)
+        if manager.is_unreachable:  # its connection holds, and yet something could not be sent
+            manager.is_unreachable = False
             self._lose(manager, "an order could not be sent to its NodeManager")
         for node in sorted(manager.usable - set(message.nodes)):
             self._lose_node(manager, node, "its NodeManager can't use it any more")
@@ -176,14 +178,14 @@ class NodeManagers:
             manager = self._by_rack.get(known.node.rack)
         if manager is None or manager.peer != request.peer:
             raise PeerError(f"{message.tag()} of {attempt} did not come from its NodeManager")
-        self._heard(manager)
+        self._note_message(manager)
         manager.facts += 1
 
     def confirm(self) -> None:
-        """Tell the NodeManagers which of their facts are journaled; to be called now and then."""
-        told = [manager for manager in self._by_rack.values() if manager.facts]
-        if told and self._driver.journal_all():
-            for manager in told:
+        """Send NodeManagers how many of their facts are journaled; to be called now and then."""
+        reporting = [manager for manager in self._by_rack.values() if manager.facts]
+        if reporting and self._driver.journal_all():
+            for manager in reporting:
                 count, manager.facts = manager.facts, 0
                 self._server.push(manager.peer, FactsJournaled(count=count))
 
@@ -193,9 +195,9 @@ class NodeManagers:
         Time in which this process was held up does not count, and one whose process runs is given
         more of it: on an overloaded machine it may just not have got a CPU.
         """
-        listened_s = self._clock.at_s(now_s())
+        at_s = self._clock.at_s(now_s())
         for manager in self._by_rack.values():
-            silent_s = listened_s - manager.heard_s
+            silent_s = at_s - manager.last_message_s
             if not manager.usable or silent_s <= self._expiry_s:
                 continue
             if silent_s <= PATIENCE * self._expiry_s and manager.pid and is_running(manager.pid):
@@ -230,7 +232,7 @@ class NodeManagers:
     def launch(self, order: LaunchAttempt) -> None:
         """Launch an attempt, with the job's code if that is new there."""
         manager = self._by_rack[rack_of(order.node)]
-        if manager.is_away:
+        if manager.is_unreachable:
             return
         job = JobId(order.attempt.split(".", 1)[0])
         if job not in manager.loaded:
@@ -248,14 +250,14 @@ class NodeManagers:
         """Have every NodeManager that has loaded a job forget it."""
         self.packages.pop(order.job, None)
         for manager in self._by_rack.values():
-            if order.job in manager.loaded | manager.left:
+            if order.job in manager.loaded | manager.leftovers:
                 manager.loaded.discard(order.job)
-                manager.left.discard(order.job)
+                manager.leftovers.discard(order.job)
                 self._push(manager, order)
 
     # ---------------------------------------------------------------------------------------------
-    def _heard(self, manager: _NodeManager) -> None:
-        manager.heard_s, manager.late = self._clock.at_s(now_s()), False
+    def _note_message(self, manager: _NodeManager) -> None:
+        manager.last_message_s, manager.late = self._clock.at_s(now_s()), False
 
     def _excuse(self, manager: _NodeManager) -> None:
         """Wait on for a NodeManager whose process runs."""
@@ -266,8 +268,8 @@ class NodeManagers:
             log.warning("the NodeManager of %s is silent, but %s", manager.rack, why)
 
     def _push(self, manager: _NodeManager, message: Message) -> None:
-        if not manager.is_away and not self._server.push(manager.peer, message):
-            manager.is_away = True  # until it, or one in its place, registers
+        if not manager.is_unreachable and not self._server.push(manager.peer, message):
+            manager.is_unreachable = True  # until it, or one in its place, registers
             log.info("the NodeManager of %s can't be reached: it is waited for", manager.rack)
 
     def _restarted(self, node: NodeId, found: Sequence[AttemptId]) -> None:
@@ -283,12 +285,12 @@ class NodeManagers:
         )
         self._driver.feed(NodeRestarted(node=node, outputs=outputs))
 
-    def _discard_left(self, manager: _NodeManager) -> None:
+    def _discard_leftovers(self, manager: _NodeManager) -> None:
         """Have files removed that an earlier NodeManager has left of jobs that have ended."""
         state = self._driver.core.state
-        if not manager.is_away:
-            for job in sorted(manager.left - state.jobs.keys() - state.draining.keys()):
-                manager.left.remove(job)
+        if not manager.is_unreachable:
+            for job in sorted(manager.leftovers - state.jobs.keys() - state.draining.keys()):
+                manager.leftovers.remove(job)
                 self._push(manager, DiscardJob(job=job))
 
     def _join(self, manager: _NodeManager, node: NodeId) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count, pairwise
 
 import msgspec
@@ -58,7 +59,7 @@ class Submission:
             return
         self._waiting = len(job.input_paths) + bool(job.output_path)
         for path in job.input_paths:
-            namenode.insist(LocateBlocks(path=path), BlocksLocated, self._located_at(path))
+            namenode.insist(LocateBlocks(path=path), BlocksLocated, partial(self._located, path))
         if job.output_path:
             namenode.insist(
                 GetStatus(path=job.output_path), Status, lambda answer, _: self._looked(answer)
@@ -66,10 +67,7 @@ class Submission:
         if not self._waiting:
             self._ready()
 
-    def _located_at(self, path: str) -> Callable[[_Located, object], None]:
-        return lambda answer, _: self._located(path, answer)
-
-    def _located(self, path: str, answer: _Located) -> None:
+    def _located(self, path: str, answer: _Located, _: object) -> None:
         if not isinstance(answer, BlocksLocated):
             self._refuse(f"input {path}: {answer.reason}")
             return
@@ -239,12 +237,11 @@ def _with_nodes(file: FileBlocks, number: int, nodes: tuple[NodeId, ...]) -> Fil
 
 def input_files(answer: BlocksLocated) -> tuple[FileBlocks, ...]:
     """The files of an input: all of a folder but hidden ones, or the file itself."""
-    return tuple(file for file in answer.files if not (answer.folder and _hidden(file.path)))
-
-
-def _hidden(path: str) -> bool:
-    """Whether a file in an input folder is not input: _SUCCESS and the like, as in Hadoop."""
-    return path.rsplit("/", 1)[-1].startswith(("_", "."))
+    if not answer.folder:
+        return answer.files
+    hidden = ("_", ".")  # _SUCCESS and the like, as in Hadoop
+    files = answer.files
+    return tuple([one for one in files if not one.path.rsplit("/", 1)[-1].startswith(hidden)])
 
 
 #: Ids that were reserved and not used yet; the oldest are forgotten.

@@ -343,7 +343,7 @@ def _known(core: Core, history: TaskHistory, job: JobId) -> tuple[JobRecord, Job
 
 
 def _stage(core: Core, stage: Stage) -> StageStatus:
-    first = stage.pending.first() if stage.pending.count else None
+    first = stage.first_pending()
     return StageStatus(
         name=stage.name,
         reads=stage.plan.reads,
@@ -351,7 +351,7 @@ def _stage(core: Core, stage: Stage) -> StageStatus:
         running=stage.running,
         done=stage.done,
         pending=stage.pending.count,
-        waiting="" if first is None else why_waiting(core.state, stage.tasks[first]),
+        waiting="" if first is None else why_waiting(core.state, first),
         planned=_planned(core, stage),
     )
 

@@ -106,7 +106,7 @@ def test_orders_that_could_not_be_sent_are_made_good_when_the_connection_holds(o
     office.store("/in", [(70, "r0n0")])
     office.submit(stages=(StageSpec(name="m"),))
     rack.wait_for(LaunchAttempt)
-    office.manager._managers._by_rack["r0"].is_away = True
+    office.manager._managers._by_rack["r0"].is_unreachable = True
     rack.say(NodeManagerHeartbeat(rack="r0", nodes=("r0n0",)))
     assert rack.wait_for(KillAttempt)[0].attempt == "j1.m0.0"
     assert rack.wait_for(LaunchAttempt, 2)[1].attempt == "j1.m0.1"
