@@ -109,7 +109,7 @@ class Centralized(ClosestTasks, StoreDecides):
         return site in racks_with_slots(self.cluster, avoid)
 
     def _gather_all(self) -> None:
-        """Nodes or their slots are others now: so may be the central site, and where blocks are."""
+        """Nodes or their slots have changed: so may the central site, and where blocks are."""
         if not self._waits_for:
             return
         if not self._has_slots(self._central):

@@ -90,7 +90,6 @@ class IridiumData(StoreDecides):
     Config = IridiumDataConfig
     section = IridiumDataConfig.section
     uses_data = True
-    uses_forecasts = True
     uses_network = True
 
     def __init__(self, config: IridiumDataConfig, cluster: ClusterView) -> None:

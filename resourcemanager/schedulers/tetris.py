@@ -124,7 +124,6 @@ class Tetris(OrderPolicy, TaskPolicy):
     Config = TetrisConfig
     section = TetrisConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: TetrisConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)

@@ -190,7 +190,6 @@ class ReduceGuide:
         return bool(self.groups)
 
     def follow(self, choice: RackChoice, racks: Sequence[RackId], now_s: float) -> None:
-        """Adopt a schedule."""
         self.groups = [
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)

@@ -162,7 +162,6 @@ class Path:
             self._marks.append(self._marks[-1] + np.bincount(grown, minlength=self._jobs))
 
     def __len__(self) -> int:
-        """Number of allocations."""
         return len(self.job) + 1
 
     def widths(self, number: int) -> Widths:

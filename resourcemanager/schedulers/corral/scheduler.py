@@ -180,7 +180,6 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
         self.options()
 
     def options(self) -> PlanOptions:
-        """The planner's options."""
         return PlanOptions(imbalance=self.imbalance, shuffle_in_waves=self.shuffle_in_waves)
 
 

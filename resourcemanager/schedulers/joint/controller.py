@@ -226,12 +226,10 @@ class Controller(Allocations):
         self._started_s.setdefault(job.id, self.cluster.now_s)
 
     def take_out(self, entry: QueuedTask) -> None:
-        """Take a task out of its queue, with its flows."""
         super().take_out(entry)
         self.flows.forget(entry.task.id)
 
     def forget(self, job: JobView) -> None:
-        """Forget a job that has ended."""
         super().forget(job)
         self._started_s.pop(job.id, None)
         for stage in job.stages.values():

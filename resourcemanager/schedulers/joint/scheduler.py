@@ -76,7 +76,6 @@ class Dispatcher:
         return job
 
     def ended(self, job: JobView) -> None:
-        """Forget a job."""
         self._waiting.pop(job.id, None)
         self.running.pop(job.id, None)
 
@@ -108,7 +107,6 @@ class Joint(LocalSchedulers, FlowPolicy):
     Config = JointConfig
     section = JointConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: JointConfig, cluster: ClusterView) -> None:
         estimates = Estimates(cluster)

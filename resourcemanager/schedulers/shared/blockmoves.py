@@ -92,7 +92,6 @@ class BlockMoves(Policy):
         return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
-        """The first living node with the block."""
         return next((node.id for node in nodes_alive(self.cluster, block.nodes)), None)
 
     def _target(self, site: RackId) -> NodeId | None:
@@ -154,7 +153,7 @@ class BlockMoves(Policy):
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
     def _settle(self, key: BlockKey) -> None:
-        """A block is not waited for any more."""
+        """Stop waiting for a block."""
         self._wanted.pop(key, None)
         self._retries.pop(key, None)
         self._tries.pop(key, None)

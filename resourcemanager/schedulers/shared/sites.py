@@ -118,7 +118,6 @@ class SiteView:
         self._links: tuple[Floats, Floats] | None = None
 
     def __len__(self) -> int:
-        """Number of sites."""
         return len(self.names)
 
     def free(self, avoid: Container[NodeId] = ()) -> Numbers:

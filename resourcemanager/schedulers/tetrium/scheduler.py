@@ -64,7 +64,6 @@ class Instances(Policy):
     Config = TetriumConfig
     section = TetriumConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)

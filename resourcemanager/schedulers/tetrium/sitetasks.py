@@ -91,7 +91,6 @@ class MapTasks:
         self._slots: Numbers | None = None  #: for which maps are spread; None = they are not
 
     def __len__(self) -> int:
-        """Number of maps."""
         return len(self._site)
 
     def launched(self, task: TaskView) -> bool:
