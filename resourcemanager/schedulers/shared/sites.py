@@ -37,6 +37,23 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
     return [known[node] for node in nodes if node in known and known[node].alive]
 
 
+class RackWatch(Policy):
+    """Base of policies that act when a rack may have no slots left, or some again."""
+
+    def racks_changed(self) -> None:
+        raise NotImplementedError
+
+    def node_joined(self, node: SlotView) -> None:
+        self.racks_changed()
+
+    def node_lost(self, node: SlotView) -> None:
+        self.racks_changed()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):
+            self.racks_changed()
+
+
 class SlotCount:
     """The slots of all nodes, lost ones too: as the topology states them, then as they change."""
 
@@ -56,7 +73,7 @@ class SlotCount:
 P = TypeVar("P")
 
 
-class Plans(Policy, Generic[P]):
+class Plans(RackWatch, Generic[P]):
     """A plan of each stage; a part of the policy that makes and follows them.
 
     All are forgotten, and all jobs looked at again, when a rack may have no slots left, or some
@@ -73,17 +90,7 @@ class Plans(Policy, Generic[P]):
         for stage in job.stages.values():
             self.of.pop(stage.id, None)
 
-    def node_joined(self, node: SlotView) -> None:
-        self._forget()
-
-    def node_lost(self, node: SlotView) -> None:
-        self._forget()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):
-            self._forget()
-
-    def _forget(self) -> None:
+    def racks_changed(self) -> None:
         self.of.clear()
         self._forgotten = True
 
