@@ -72,7 +72,7 @@ class Centralized(ClosestTasks, StoreDecides, RackWatch):
         self._central: RackId | None = None  #: none before the first job
         #: {job: blocks that it waits for}
         self._waits_for: dict[JobId, dict[BlockKey, None]] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs to be asked again
+        self._changed: dict[JobId, JobView] = {}  #: jobs to reconsider
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         coming = len(self._waits_for[job.id])

@@ -30,7 +30,7 @@ class InPlaceTasks(ClosestTasks, RackWatch):
 
     #: racks in which no node has slots; None = not known since a node has changed
     _closed: list[RackId] | None = None
-    _changed = False  #: whether racks may have been closed since jobs were last asked
+    _changed = False  #: whether racks may have lost all slots since jobs were last reconsidered
 
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
         if level != "remote":

@@ -121,7 +121,7 @@ class Allocations:
         self.cluster = cluster
         self.graphs = TaskGraphs(cluster, estimates)
         self.servers = Servers(cluster)
-        #: {stage: how many of its tasks are pending and in no queue, when it was looked at last}
+        #: {stage: its tasks that were pending and in no queue when it was scheduled last}
         self.unscheduled: Counter[StageId] = Counter()
         self._proposals: list[Proposal] = []
         self._offered: dict[JobId, JobView] = {}
@@ -189,8 +189,8 @@ class Allocations:
 
     def proposals(self) -> Iterator[Proposal]:
         """What is to be proposed, and is still right; each once."""
-        asked, self._proposals = self._proposals, []
-        for proposal in asked:
+        made, self._proposals = self._proposals, []
+        for proposal in made:
             if isinstance(proposal, Withdraw):
                 if proposal.attempt.task.reserved is proposal.attempt:
                     yield proposal

@@ -329,16 +329,16 @@ class Controller(Allocations):
         """Put a task where it can start first after several others, unless it waits: returns."""
         now_s, earliest = self.cluster.now_s, self._earliest
         sizes = np.array([self.graphs.edge_bytes(head, task) for head in heads.tasks])
-        asked = heads.of, sizes, usable, now_s
+        known = heads.of, sizes, usable, now_s
         execution_s = self.graphs.execution_s(task.stage)
-        start = earliest.of_several(*asked, self.switches.free(), execution_s)  # line 24
+        start = earliest.of_several(*known, self.switches.free(), execution_s)  # line 24
         if start is None:
             stage = task.stage
             _, since_s = self._unreachable.setdefault(stage.id, (stage, now_s))
             if now_s < since_s + self._config.unreachable_wait_s:
                 return True
             self.figures["out_of_reach"] += 1
-            start = earliest.of_several(*asked, self.switches.capacities(), execution_s)
+            start = earliest.of_several(*known, self.switches.capacities(), execution_s)
             start = start or earliest.anywhere(usable, now_s, execution_s)
         if start is not None:
             others = bool((heads.of.servers != start.server).any())

@@ -8,7 +8,7 @@ then, and if it succeeds all the same, its output is kept in case the duplicate 
 Left open there, chosen here: a stage of which some tasks are enough, one that nobody reads, and one
 that was submitted without copies have no duplicates.
 
-Never here: which tasks are duplicated, and which output counts; see ``scheduler`` and ``kmn``.
+Never here: which tasks are duplicated, and which output counts (``scheduler``, ``baselines``).
 """
 
 from __future__ import annotations

@@ -76,14 +76,14 @@ P = TypeVar("P")
 class Plans(RackWatch, Generic[P]):
     """A plan of each stage; a part of the policy that makes and follows them.
 
-    All are forgotten, and all jobs looked at again, when a rack may have no slots left, or some
+    All are forgotten, and all jobs reconsidered, when a rack may have no slots left, or some
     again; those of a job when it ends.
     """
 
     def __init__(self, cluster: ClusterView) -> None:
         super().__init__(NoConfig(), cluster)
         self.of: dict[StageId, P] = {}
-        self._forgotten = False  #: since jobs were last looked at again
+        self._forgotten = False  #: since jobs were last reconsidered
 
     # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:

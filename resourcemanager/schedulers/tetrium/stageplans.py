@@ -146,7 +146,7 @@ class StagePlans(Policy):
         self._lost: dict[StageId, float] = {}
         self._beyond: dict[StageId, None] = {}  #: stages that could not keep to their budget
 
-    # What is asked -------------------------------------------------------------------------------
+    # Answers -------------------------------------------------------------------------------------
     def time_s(self, job: JobView, free: Numbers) -> float:
         """T: seconds that the pending tasks of the job's open stages need with these slots."""
         total_s = 0.0
