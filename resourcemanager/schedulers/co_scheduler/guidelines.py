@@ -96,7 +96,8 @@ class MapGuide:
         self.used: Counter[RackId] = Counter()  #: {rack: number of its running and done maps}
         self._predicted = predicted
         self._guided = guided
-        self._places = [_racks_of(task) for task in stage.tasks]
+        #: racks with the input of each task
+        self._places = [tuple(dict.fromkeys(map(rack_of, t.input.nodes))) for t in stage.tasks]
         #: {rack: bytes of input on it that no rack in use holds}; None = to be computed
         self._gain_bytes: Counter[RackId] | None = None
 
@@ -157,10 +158,6 @@ class MapGuide:
                 for rack in racks:
                     self._gain_bytes[rack] += 0 if covered else task.input.input_bytes
         return self._gain_bytes
-
-
-def _racks_of(task: TaskView) -> tuple[RackId, ...]:
-    return tuple(dict.fromkeys(rack_of(node) for node in task.input.nodes))
 
 
 @dataclass

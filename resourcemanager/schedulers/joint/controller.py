@@ -276,11 +276,13 @@ class Controller(Allocations):
         """Lines 7 to 29, for those tasks q of a stage that have no server yet."""
         waits = False
         if self.servers.count[stage.id] < stage.pending.count:
-            heads = [source for source in stage.reads for _ in range(min(2, source.size))]
-            if len(heads) == 1:  # line 7
-                self._after_one(stage, heads[0].tasks[0])
+            first = [task for source in stage.reads for task in source.tasks[:2]][:2]
+            if len(first) == 1:  # line 7
+                self._after_one(stage, first[0])
             elif self._settled(stage):  # lines 17 to 23
-                waits = self._after_several(stage)
+                heads, usable = self._heads(stage), self.servers.usable(stage.job.avoid)
+                tasks = self.to_schedule(stage)
+                waits = any(self._place_after(task, heads, usable) for task in tasks)
         if not waits:
             self._unreachable.pop(stage.id, None)
         self.count_unscheduled(stage)
@@ -320,13 +322,8 @@ class Controller(Allocations):
         scheduled = self.servers.scheduled
         return all(source.pending.count == scheduled[source.id] for source in stage.reads)
 
-    def _after_several(self, stage: StageView) -> bool:
-        """Several incoming edges, lines 17 to 29; returns whether some task waits for bandwidth."""
-        heads, usable = self._heads(stage), self.servers.usable(stage.job.avoid)
-        return any(self._place_after(task, heads, usable) for task in self.to_schedule(stage))
-
     def _place_after(self, task: TaskView, heads: _Heads, usable: Bools) -> bool:
-        """Put a task where it can start first after several others, unless it waits: returns."""
+        """Put a task where it can start first after several others; returns whether it waits."""
         now_s, earliest = self.cluster.now_s, self._earliest
         sizes = np.array([self.graphs.edge_bytes(head, task) for head in heads.tasks])
         known = heads.of, sizes, usable, now_s

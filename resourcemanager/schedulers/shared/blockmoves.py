@@ -96,11 +96,12 @@ class BlockMoves(Policy):
 
     def _target(self, site: RackId) -> NodeId | None:
         """The living node of a site that was sent the fewest blocks for its slots."""
-        nodes = [n for n in self.cluster.nodes.values() if n.rack == site and n.alive]
-        return min(nodes, key=self._load).id if nodes else None
 
-    def _load(self, node: SlotView) -> tuple[bool, float]:
-        return not node.slots, (self._placed[node.id] + 1) / max(1, node.slots)
+        def load(node: SlotView) -> tuple[bool, float]:
+            return not node.slots, (self._placed[node.id] + 1) / max(1, node.slots)
+
+        nodes = [n for n in self.cluster.nodes.values() if n.rack == site and n.alive]
+        return min(nodes, key=load).id if nodes else None
 
     # Proposals -----------------------------------------------------------------------------------
     def propose(self) -> Iterator[MoveInput]:
