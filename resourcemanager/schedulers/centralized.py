@@ -41,7 +41,7 @@ from railyard.resourcemanager.interface.views import (
 )
 from railyard.resourcemanager.schedulers.fair import FairOrder
 from railyard.resourcemanager.schedulers.shared.blockmoves import BlockKey, BlockMoves, blocks_read
-from railyard.resourcemanager.schedulers.shared.sites import SiteView, racks_with_slots
+from railyard.resourcemanager.schedulers.shared.sites import RackWatch, SiteView, racks_with_slots
 
 
 class CentralizedConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ class CentralizedConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     site: str = ""  #: the central site, such as "r2"; "" = the one that takes in the most bytes/s
 
 
-class Centralized(ClosestTasks, StoreDecides):
+class Centralized(ClosestTasks, StoreDecides, RackWatch):
     """Answers "data" and "tasks"."""
 
     Config = CentralizedConfig
@@ -72,7 +72,7 @@ class Centralized(ClosestTasks, StoreDecides):
         self._central: RackId | None = None  #: none before the first job
         #: {job: blocks that it waits for}
         self._waits_for: dict[JobId, dict[BlockKey, None]] = {}
-        self._changed: dict[JobId, JobView] = {}  #: jobs to be asked again
+        self._changed: dict[JobId, JobView] = {}  #: jobs to reconsider
 
     def offer(self, job: JobView, slot: SlotView, now_s: float) -> Decision:
         coming = len(self._waits_for[job.id])
@@ -108,16 +108,6 @@ class Centralized(ClosestTasks, StoreDecides):
     def _has_slots(self, site: RackId | None, avoid: Container[NodeId] = ()) -> bool:
         return site in racks_with_slots(self.cluster, avoid)
 
-    def _gather_all(self) -> None:
-        """Nodes or their slots are others now: so may be the central site, and where blocks are."""
-        if not self._waits_for:
-            return
-        if not self._has_slots(self._central):
-            self._central = self._choose()
-        self._moves.forget()
-        for job in self.cluster.jobs.values():
-            self._gather(job)
-
     def _gather(self, job: JobView) -> None:
         """Have all blocks that a job still reads at the central site."""
         if self._central is None:
@@ -144,18 +134,14 @@ class Centralized(ClosestTasks, StoreDecides):
         self._moves.drop(key for key in left if not any(key in other for other in others))
 
     def input_moved(self, path: str, block: int) -> None:
-        self._move_ended((path, block))
-
-    def input_not_moved(self, path: str, block: int) -> None:
-        self._move_ended((path, block))
-
-    def _move_ended(self, key: BlockKey) -> None:
-        """A move of a block has ended, for better or worse."""
-        if self._moves.is_pending(key):
+        if self._moves.is_pending((path, block)):
             return
         for job, waits_for in self._waits_for.items():
-            if waits_for.pop(key, self) is None and not waits_for:
+            if waits_for.pop((path, block), self) is None and not waits_for:
                 self._changed[job] = self.cluster.jobs[job]
+
+    def input_not_moved(self, path: str, block: int) -> None:
+        self.input_moved(path, block)  # it is not waited for any more, either
 
     def attempt_ended(self, attempt: AttemptView) -> None:
         job = attempt.task.stage.job
@@ -163,15 +149,15 @@ class Centralized(ClosestTasks, StoreDecides):
         if job.avoid and waits and not self._has_slots(self._central, job.avoid):
             self._changed[job.id] = job
 
-    def node_joined(self, node: SlotView) -> None:
-        self._gather_all()
-
-    def node_lost(self, node: SlotView) -> None:
-        self._gather_all()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):
-            self._gather_all()
+    def racks_changed(self) -> None:
+        # the central site may be another now, and blocks elsewhere
+        if not self._waits_for:
+            return
+        if not self._has_slots(self._central):
+            self._central = self._choose()
+        self._moves.forget()
+        for job in self.cluster.jobs.values():
+            self._gather(job)
 
 
 RECIPE = Recipe(

@@ -74,10 +74,10 @@ class _Pool:
         """Sorts pools: the one that deserves a slot most first."""
         least = self.min_slots
         if self.held < least:
-            least = min(least, self.held + self._asked())
+            least = min(least, self.held + self._pending())
         return _need(self.held, self.weight, least), self.came
 
-    def _asked(self) -> int:
+    def _pending(self) -> int:
         """Number of pending tasks that could take slots."""
         jobs = (job for user in self.users.values() for _, job in user.wanting)
         stages = (stage for job in jobs for stage in job.stages.values() if stage.open)

@@ -28,7 +28,6 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from railyard.cluster.ids import TaskId
 from railyard.netemu.model.arrays import Bools, Floats, Numbers
 from railyard.resourcemanager.interface.estimates import Estimates
 from railyard.resourcemanager.interface.recipe import Recipe
@@ -122,7 +121,6 @@ class Heft(LocalSchedulers):
         self._timelines = Timelines(np.array(slots, dtype=np.int64))
         self._new: list[JobView] = []
         self._startable: dict[str, StageView] = {}  #: stages of which all sources have just ended
-        self._ends_s: dict[TaskId, float] = {}  #: planned, of tasks of jobs that run
 
     # What happens --------------------------------------------------------------------------------
     def job_submitted(self, job: JobView) -> None:
@@ -133,8 +131,6 @@ class Heft(LocalSchedulers):
         super().job_ended(job)
         for stage in job.stages.values():
             self._startable.pop(stage.id, None)
-            for task in stage.tasks:
-                self._ends_s.pop(task.id, None)
 
     def task_done(self, task: TaskView) -> None:
         for stage in task.stage.readers:
@@ -197,7 +193,6 @@ class Heft(LocalSchedulers):
             turn_s=start_s,
         )
         a.servers.allocate(entry)
-        self._ends_s[task.id] = start_s + length_s
         if _sources_done(task.stage):
             away = bool(at) and server not in at
             self._let_start(entry, to_fetch=away or bool(task.stage.reads))
@@ -231,7 +226,7 @@ class Heft(LocalSchedulers):
         entry = servers.tasks.get(task.id)
         if entry is None:  # no server takes it now
             return 0, now_s
-        return entry.server, max(now_s, self._ends_s[task.id])
+        return entry.server, max(now_s, entry.starts_s + entry.execution_s)
 
     # Starts --------------------------------------------------------------------------------------
     def _let_start(self, entry: QueuedTask, *, to_fetch: bool) -> None:

@@ -19,18 +19,18 @@ from railyard.cluster.ids import NodeId, RackId, rack_of
 from railyard.resourcemanager.interface.decisions import Decision, Place, Wait
 from railyard.resourcemanager.interface.defaults import ClosestTasks
 from railyard.resourcemanager.interface.recipe import Recipe
-from railyard.resourcemanager.interface.views import JobView, Level, SlotView, TaskView
+from railyard.resourcemanager.interface.views import JobView, Level, TaskView
 from railyard.resourcemanager.schedulers.delay import DelayTasks
 from railyard.resourcemanager.schedulers.fair import FairOrder
-from railyard.resourcemanager.schedulers.shared.sites import racks_with_slots
+from railyard.resourcemanager.schedulers.shared.sites import RackWatch, racks_with_slots
 
 
-class InPlaceTasks(ClosestTasks):
+class InPlaceTasks(ClosestTasks, RackWatch):
     """Answers "tasks": a map in the rack of its input, or wait for a slot there."""
 
     #: racks in which no node has slots; None = not known since a node has changed
     _closed: list[RackId] | None = None
-    _changed = False  #: whether racks may have been closed since jobs were last asked
+    _changed = False  #: whether racks may have lost all slots since jobs were last reconsidered
 
     def offer_map(self, job: JobView, task: TaskView, level: Level, now_s: float) -> Decision:
         if level != "remote":
@@ -62,16 +62,7 @@ class InPlaceTasks(ClosestTasks):
         return [rack.id for rack in racks if rack.id not in open_racks]
 
     # What happens --------------------------------------------------------------------------------
-    def node_joined(self, node: SlotView) -> None:
-        self._reset()
-
-    def node_lost(self, node: SlotView) -> None:
-        self._reset()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        self._reset()
-
-    def _reset(self) -> None:
+    def racks_changed(self) -> None:
         self._closed, self._changed = None, True
 
     def reconsider(self) -> Iterable[JobView]:

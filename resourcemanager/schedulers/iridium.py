@@ -90,7 +90,6 @@ class IridiumData(StoreDecides):
     Config = IridiumDataConfig
     section = IridiumDataConfig.section
     uses_data = True
-    uses_forecasts = True
     uses_network = True
 
     def __init__(self, config: IridiumDataConfig, cluster: ClusterView) -> None:
@@ -100,7 +99,7 @@ class IridiumData(StoreDecides):
         self._moves = BlockMoves(cluster, in_turn=False)
         self.parts = (self._moves,)
         self._predicted: dict[str, Forecast] = {}  #: {name: a job that has not come}
-        #: {path: names of the jobs that will read it}, of files that were not looked at yet
+        #: {path: names of the jobs that will read it}, of files that were not planned for yet
         self._readers: dict[str, tuple[str, ...]] = {}
         self._plan_at_s: float | None = None  #: when to look at them
         self._for: dict[str, list[BlockKey]] = {}  #: {name of a job: blocks that move for it}

@@ -124,7 +124,6 @@ class Tetris(OrderPolicy, TaskPolicy):
     Config = TetrisConfig
     section = TetrisConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: TetrisConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
@@ -134,7 +133,7 @@ class Tetris(OrderPolicy, TaskPolicy):
         self._fair = FairOrder(FairConfig(), cluster)
         self.parts = (self._estimates, self._fair)
         self._wanting: dict[JobId, JobView] = {}
-        self._room_grew = False  #: whether links have more room than when jobs were last asked
+        self._room_grew = False  #: whether links have more room than at the last offers
         #: {attempt: its site, and what it demands}, while it has a slot
         self._running: dict[AttemptId, tuple[int, Demand]] = {}
         self._taken_up = np.zeros(len(self._sites))  #: bytes/s that they demand of uplinks
@@ -149,11 +148,13 @@ class Tetris(OrderPolicy, TaskPolicy):
     # Order ---------------------------------------------------------------------------------------
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         jobs = list(self._fair.candidates(slot, None))
-        asked = None if among is None else {job.id for job in among}
+        wanted = None if among is None else {job.id for job in among}
         first = ceil((1 - self._config.fairness) * len(jobs))
         self._free = self._sites.free()
         for group in (jobs[:first], jobs[first:]):
-            found = {job.id: self._best(job, slot) for job in group if not asked or job.id in asked}
+            found = {
+                job.id: self._best(job, slot) for job in group if not wanted or job.id in wanted
+            }
             self._found, scores = found, self._scores(group, found)
             fitting = [job for job in group if found.get(job.id) is not None]
             yield from sorted(fitting, key=lambda job: -scores[job.id])
@@ -242,7 +243,7 @@ class Tetris(OrderPolicy, TaskPolicy):
         return known
 
     def _task_s(self, stage: StageView) -> float:
-        """Seconds for which a task of a stage computes, as estimated when this was asked first."""
+        """Seconds for which a task of a stage computes, as estimated at first."""
         if stage.id not in self._computed_s:
             self._computed_s[stage.id] = self._estimates.computed_s(stage).value
         return self._computed_s[stage.id]

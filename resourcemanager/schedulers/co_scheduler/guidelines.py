@@ -96,7 +96,8 @@ class MapGuide:
         self.used: Counter[RackId] = Counter()  #: {rack: number of its running and done maps}
         self._predicted = predicted
         self._guided = guided
-        self._places = [_racks_of(task) for task in stage.tasks]
+        #: racks with the input of each task
+        self._places = [tuple(dict.fromkeys(map(rack_of, t.input.nodes))) for t in stage.tasks]
         #: {rack: bytes of input on it that no rack in use holds}; None = to be computed
         self._gain_bytes: Counter[RackId] | None = None
 
@@ -159,10 +160,6 @@ class MapGuide:
         return self._gain_bytes
 
 
-def _racks_of(task: TaskView) -> tuple[RackId, ...]:
-    return tuple(dict.fromkeys(rack_of(node) for node in task.input.nodes))
-
-
 @dataclass
 class ReduceGuide:
     """A stage that reads stages, once all of these are done, and its best schedule."""
@@ -190,7 +187,6 @@ class ReduceGuide:
         return bool(self.groups)
 
     def follow(self, choice: RackChoice, racks: Sequence[RackId], now_s: float) -> None:
-        """Adopt a schedule."""
         self.groups = [
             (tasks, (racks[best], *(racks[other] for other in others)))
             for tasks, best, others in zip(choice.tasks, choice.racks, choice.instead, strict=True)

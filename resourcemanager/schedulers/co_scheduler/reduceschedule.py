@@ -98,11 +98,9 @@ class Releases:
 
     @property
     def attempts(self) -> int:
-        """Number of attempts that hold slots."""
         return len(self._at)
 
     def slots(self, rack: RackId) -> int:
-        """Number of slots of a rack."""
         return int(self._slots[self._row[rack]])
 
     def add_slots(self, rack: RackId, more: int) -> None:

@@ -139,7 +139,7 @@ def quick_provisioning(problem: Problem) -> Widths:
 
 
 class Path:
-    """The allocations of ``heuristics.allocations``, computed at once; number 0 is one rack each.
+    """The allocations of ``allocations``, computed at once; number 0 is one rack each.
 
     At each step the longest job that can grow does.  A job that got longer by it is the longest
     again, so what matters of a step from r racks to r + 1 is the shortest that the job has been
@@ -162,7 +162,6 @@ class Path:
             self._marks.append(self._marks[-1] + np.bincount(grown, minlength=self._jobs))
 
     def __len__(self) -> int:
-        """Number of allocations."""
         return len(self.job) + 1
 
     def widths(self, number: int) -> Widths:

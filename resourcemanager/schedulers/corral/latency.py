@@ -265,7 +265,6 @@ class RackCluster:
         return self.core_bytes_per_s * self.machines
 
     def all_widths(self) -> Floats:
-        """All numbers of racks, 1 to R."""
         return np.arange(1.0, self.racks + 1)
 
 

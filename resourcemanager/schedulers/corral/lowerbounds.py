@@ -51,8 +51,8 @@ def online_bound(
     racks from s pays for them.  Let each job choose s and r for itself, so that waiting, running
     and racks together cost it least.  Then the sum over all jobs, less what R racks earn all the
     time, is no more than the best plan's cost, since that plan rents no more than R racks at once.
-    This holds for any prices; good ones are found by raising them where too many racks are asked
-    for (Polyak's steps).
+    This holds for any prices; good ones are found by raising them where too many racks are
+    wanted (Polyak's steps).
 
     ``known_s`` is the average that some plan has and ``until_s`` its end: prices are 0 later.
     """
@@ -60,7 +60,7 @@ def online_bound(
     best_s, pace, stuck = -np.inf, 1.0, 0
     y = np.zeros(intervals)
     for _ in range(rounds):
-        bound_s, asked = prices.answer(y)
+        bound_s, demanded = prices.answer(y)
         if bound_s > best_s:
             best_s, best_y, stuck = bound_s, y, 0
         else:
@@ -69,7 +69,7 @@ def online_bound(
             pace, stuck, y = pace / 2, 0, best_y
             continue
         # Where nothing is paid, nothing can be taken off.
-        excess = np.where((y <= 0) & (asked < 0), 0.0, asked)
+        excess = np.where((y <= 0) & (demanded < 0), 0.0, demanded)
         length = float(excess @ excess)
         if length == 0 or pace < 1e-3:
             break
@@ -110,5 +110,5 @@ class _Prices:
         bound_s = float(cost_s[chosen].sum() - y @ self._offered)
         begun = np.clip(self._starts_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
         ended = np.clip(self._ends_s[chosen][:, None], self._edges_s[:-1], self._edges_s[1:])
-        asked: Floats = self._racks[width] @ (ended - begun) - self._offered
-        return bound_s, asked
+        demanded: Floats = self._racks[width] @ (ended - begun) - self._offered
+        return bound_s, demanded

@@ -53,7 +53,6 @@ class PlannedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def end_s(self) -> float:
-        """The planned end of the job."""
         return self.start_s + self.planned_s
 
 

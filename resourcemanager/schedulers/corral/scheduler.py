@@ -24,7 +24,7 @@ Left open there, chosen here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -145,16 +145,14 @@ class CurrentPlan:
         if aim == "auto":
             at_once = len({profile.arrive_s for profile in profiles}) == 1 < len(profiles)
             aim = "batch" if at_once else "online"
-        busy_s = list(self._busy_until_s(self._cluster, now_s))
+        busy_s = [
+            max([now_s, *(job.end_s for job in self._settled.values() if rack in job.racks)])
+            for rack in map(rack_id, range(self._cluster.racks))
+        ]
         made = plan(profiles, self._cluster, aim, self._options, busy_until_s=busy_s)
         for job in sorted(made.jobs, key=lambda job: job.priority):
             self._planned += 1
             self._open[job.name] = _assignment(job, (job.start_s, self._planned))
-
-    def _busy_until_s(self, cluster: RackCluster, now_s: float) -> Iterator[float]:
-        for number in range(cluster.racks):
-            here = (job.end_s for job in self._settled.values() if rack_id(number) in job.racks)
-            yield max(now_s, max(here, default=now_s))
 
 
 def _assignment(job: PlannedJob, priority: tuple[float, int]) -> RackAssignment:
@@ -180,7 +178,6 @@ class CorralConfig(RackBoundConfig, frozen=True, kw_only=True, forbid_unknown_fi
         self.options()
 
     def options(self) -> PlanOptions:
-        """The planner's options."""
         return PlanOptions(imbalance=self.imbalance, shuffle_in_waves=self.shuffle_in_waves)
 
 

@@ -64,7 +64,6 @@ class TaskGraphs:
             self._longest_s[stage.id] = self.execution_s(stage) + max(after_s, default=0.0)
 
     def ended(self, job: JobView) -> None:
-        """Forget a job."""
         for stage in job.stages.values():
             self._longest_s.pop(stage.id, None)
 
@@ -122,14 +121,13 @@ class Allocations:
         self.cluster = cluster
         self.graphs = TaskGraphs(cluster, estimates)
         self.servers = Servers(cluster)
-        #: {stage: how many of its tasks are pending and in no queue, when it was looked at last}
+        #: {stage: its tasks that were pending and in no queue when it was scheduled last}
         self.unscheduled: Counter[StageId] = Counter()
         self._proposals: list[Proposal] = []
         self._offered: dict[JobId, JobView] = {}
 
     # What is known -------------------------------------------------------------------------------
     def to_schedule(self, stage: StageView) -> Iterator[TaskView]:
-        """The unscheduled tasks of a stage."""
         queued = self.servers.tasks
         if self.servers.count[stage.id] < stage.pending.count:
             for index in list(stage.pending):
@@ -138,7 +136,7 @@ class Allocations:
                     yield task
 
     def count_unscheduled(self, stage: StageView) -> None:
-        """What can be scheduled of a stage has been."""
+        """Note how many tasks of a stage could not be scheduled."""
         self.unscheduled[stage.id] = stage.pending.count - self.servers.count[stage.id]
 
     def alive(self, nodes: Sequence[NodeId]) -> list[int]:
@@ -158,7 +156,6 @@ class Allocations:
             self._offered[job.id] = job
 
     def take_out(self, entry: QueuedTask) -> None:
-        """Take a task out of its queue."""
         self.servers.remove(entry)
 
     def evict(self, entry: QueuedTask) -> None:
@@ -169,7 +166,6 @@ class Allocations:
             self._proposals.append(Withdraw(reserved, "its server takes no task any more"))
 
     def forget(self, job: JobView) -> None:
-        """Forget a job that has ended."""
         for stage in job.stages.values():
             self.take_out_of(stage)
             self.servers.forget(stage.id)
@@ -193,8 +189,8 @@ class Allocations:
 
     def proposals(self) -> Iterator[Proposal]:
         """What is to be proposed, and is still right; each once."""
-        asked, self._proposals = self._proposals, []
-        for proposal in asked:
+        made, self._proposals = self._proposals, []
+        for proposal in made:
             if isinstance(proposal, Withdraw):
                 if proposal.attempt.task.reserved is proposal.attempt:
                     yield proposal
@@ -337,7 +333,7 @@ class LocalSchedulers(OrderPolicy, TaskPolicy):
             self._recheck_whole(job)
 
     def _recheck_whole(self, job: JobView) -> None:
-        """Look at a job's tasks, even at those that could not be scheduled before."""
+        """Recheck a job's tasks, even those that could not be scheduled before."""
         self.recheck(job)
         for stage in job.stages.values():
             self.allocations.unscheduled[stage.id] = 0

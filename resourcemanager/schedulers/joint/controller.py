@@ -226,12 +226,10 @@ class Controller(Allocations):
         self._started_s.setdefault(job.id, self.cluster.now_s)
 
     def take_out(self, entry: QueuedTask) -> None:
-        """Take a task out of its queue, with its flows."""
         super().take_out(entry)
         self.flows.forget(entry.task.id)
 
     def forget(self, job: JobView) -> None:
-        """Forget a job that has ended."""
         super().forget(job)
         self._started_s.pop(job.id, None)
         for stage in job.stages.values():
@@ -278,11 +276,13 @@ class Controller(Allocations):
         """Lines 7 to 29, for those tasks q of a stage that have no server yet."""
         waits = False
         if self.servers.count[stage.id] < stage.pending.count:
-            heads = [source for source in stage.reads for _ in range(min(2, source.size))]
-            if len(heads) == 1:  # line 7
-                self._after_one(stage, heads[0].tasks[0])
+            first = [task for source in stage.reads for task in source.tasks[:2]][:2]
+            if len(first) == 1:  # line 7
+                self._after_one(stage, first[0])
             elif self._settled(stage):  # lines 17 to 23
-                waits = self._after_several(stage)
+                heads, usable = self._heads(stage), self.servers.usable(stage.job.avoid)
+                tasks = self.to_schedule(stage)
+                waits = any(self._place_after(task, heads, usable) for task in tasks)
         if not waits:
             self._unreachable.pop(stage.id, None)
         self.count_unscheduled(stage)
@@ -322,25 +322,20 @@ class Controller(Allocations):
         scheduled = self.servers.scheduled
         return all(source.pending.count == scheduled[source.id] for source in stage.reads)
 
-    def _after_several(self, stage: StageView) -> bool:
-        """Several incoming edges, lines 17 to 29; returns whether some task waits for bandwidth."""
-        heads, usable = self._heads(stage), self.servers.usable(stage.job.avoid)
-        return any(self._place_after(task, heads, usable) for task in self.to_schedule(stage))
-
     def _place_after(self, task: TaskView, heads: _Heads, usable: Bools) -> bool:
-        """Put a task where it can start first after several others, unless it waits: returns."""
+        """Put a task where it can start first after several others; returns whether it waits."""
         now_s, earliest = self.cluster.now_s, self._earliest
         sizes = np.array([self.graphs.edge_bytes(head, task) for head in heads.tasks])
-        asked = heads.of, sizes, usable, now_s
+        known = heads.of, sizes, usable, now_s
         execution_s = self.graphs.execution_s(task.stage)
-        start = earliest.of_several(*asked, self.switches.free(), execution_s)  # line 24
+        start = earliest.of_several(*known, self.switches.free(), execution_s)  # line 24
         if start is None:
             stage = task.stage
             _, since_s = self._unreachable.setdefault(stage.id, (stage, now_s))
             if now_s < since_s + self._config.unreachable_wait_s:
                 return True
             self.figures["out_of_reach"] += 1
-            start = earliest.of_several(*asked, self.switches.capacities(), execution_s)
+            start = earliest.of_several(*known, self.switches.capacities(), execution_s)
             start = start or earliest.anywhere(usable, now_s, execution_s)
         if start is not None:
             others = bool((heads.of.servers != start.server).any())

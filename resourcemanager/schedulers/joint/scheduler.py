@@ -64,7 +64,8 @@ class Dispatcher:
 
         ``least_wait_s``: tells how long the least loaded server would let a task wait.
         """
-        if not self._waiting or not self._has_room():
+        full = self._running_max is not None and len(self.running) >= self._running_max
+        if not self._waiting or full:
             return None
         if self._wait_max_s is not None and least_wait_s() > self._wait_max_s:
             return None
@@ -76,7 +77,6 @@ class Dispatcher:
         return job
 
     def ended(self, job: JobView) -> None:
-        """Forget a job."""
         self._waiting.pop(job.id, None)
         self.running.pop(job.id, None)
 
@@ -90,9 +90,6 @@ class Dispatcher:
         running = f"{len(self.running)}{most} jobs run"
         ahead = format_count(sum(others), "job")
         return f"{ahead} ahead (waited {ratio:.2f} of its work; {running})"
-
-    def _has_room(self) -> bool:
-        return self._running_max is None or len(self.running) < self._running_max
 
 
 def response_ratio(now_s: float, job: JobView, work_s: float) -> float:
@@ -108,7 +105,6 @@ class Joint(LocalSchedulers, FlowPolicy):
     Config = JointConfig
     section = JointConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: JointConfig, cluster: ClusterView) -> None:
         estimates = Estimates(cluster)

@@ -90,7 +90,6 @@ class Servers:
         self._count_blocked(server)
 
     def remove(self, entry: QueuedTask) -> None:
-        """Take a task out of its queue."""
         name, stage, server = entry.task.id, entry.task.stage.id, entry.server
         entry.queued = False
         del self.tasks[name], self.queues[server][name]
@@ -140,7 +139,7 @@ class Servers:
         return self.starts_after_s(server, before_s, now_s)
 
     def forget(self, stage: StageId) -> None:
-        """A stage of which no task is queued is gone."""
+        """A stage, of which no task is queued, has ended."""
         self.count.pop(stage, None)
         self.scheduled.pop(stage, None)
 
@@ -207,7 +206,6 @@ class Servers:
         self._count_slots(server)
 
     def attempt_ended(self, attempt: AttemptView) -> None:
-        """An attempt gave up its slot."""
         server = self.number[attempt.node.id]
         self._in_slots[server].pop(attempt.id, None)
         self._count_slots(server)

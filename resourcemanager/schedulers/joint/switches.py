@@ -171,7 +171,7 @@ class FlowList:
                 del self.real[task]
 
     def forget(self, task: TaskId) -> None:
-        """All flows to a task are gone, as it starts or is put elsewhere."""
+        """Drop all flows to a task, as it starts or is put elsewhere."""
         flow = self.virtual.pop(task, None)
         if flow is not None:
             execution_s = flow.tail.execution_s

@@ -8,7 +8,7 @@ then, and if it succeeds all the same, its output is kept in case the duplicate 
 Left open there, chosen here: a stage of which some tasks are enough, one that nobody reads, and one
 that was submitted without copies have no duplicates.
 
-Never here: which tasks are duplicated, and which output counts; see ``scheduler`` and ``kmn``.
+Never here: which tasks are duplicated, and which output counts (``scheduler``, ``baselines``).
 """
 
 from __future__ import annotations
@@ -181,10 +181,13 @@ class Pairs(CopyPolicy):
             wave.wanted = []
             return
         candidates = self._candidates(wave)
+        nodes: dict[RackId, list[SlotView]] = {}
+        for node in self.cluster.free_nodes():
+            nodes.setdefault(node.rack, []).append(node)
         waiting = []
         for heavy, light in wave.wanted:
             from_rack, rack = wave.racks[heavy], wave.racks[light]
-            free = [node for node in self.cluster.free_nodes() if node.rack == rack]
+            free = [node for node in nodes.get(rack, ()) if node.free]
             if not free:
                 waiting.append(Duplicate(heavy, light))
                 continue
@@ -192,12 +195,12 @@ class Pairs(CopyPolicy):
             if not here:
                 continue  # all of the rack's are done, or duplicated
             task, replaces = self.original(here, rack)
-            node = _node_for_copy(task, free)
-            if node is None:
+            found = _node_for_copy(task, free)
+            if found is None:
                 waiting.append(Duplicate(heavy, light))
                 continue
             here.remove(task)
-            yield from self._duplicate(wave, task, node, replaces=replaces)
+            yield from self._duplicate(wave, task, found, replaces=replaces)
         wave.wanted = waiting
 
     def _candidates(self, wave: Wave) -> dict[RackId, list[TaskView]]:

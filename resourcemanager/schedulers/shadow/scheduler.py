@@ -49,7 +49,6 @@ from railyard.resourcemanager.schedulers.shadow.pairs import Pair, Pairs, Wave
 from railyard.resourcemanager.schedulers.shadow.reduces import RoundRobinReduces, reduces_in
 from railyard.resourcemanager.schedulers.shared.sites import nodes_alive
 
-Selection = Literal["estimate", "first-counts"]
 #: Their Hadoop (5.1, 5.2): copies of slow tasks as in Hadoop 1.2.1, and reduces after 80 % of maps.
 HADOOP: dict[str, Option] = {
     "shuffle.slowstart": 0.8,
@@ -69,7 +68,7 @@ class ShadowConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     #: duplicates of less than 15 % of them for all applications (6.2)
     duplicates_max: float = 0.15
     #: which of a task's two outputs counts: as 4.3 says, or the first that is there
-    selection: Selection = "estimate"
+    selection: Literal["estimate", "first-counts"] = "estimate"
 
     def __post_init__(self) -> None:
         share = self.duplicates_max

@@ -92,16 +92,16 @@ class BlockMoves(Policy):
         return any(node.rack == site for node in nodes_alive(self.cluster, block.nodes))
 
     def _holder(self, block: BlockView) -> NodeId | None:
-        """The first living node with the block."""
         return next((node.id for node in nodes_alive(self.cluster, block.nodes)), None)
 
     def _target(self, site: RackId) -> NodeId | None:
         """The living node of a site that was sent the fewest blocks for its slots."""
-        nodes = [n for n in self.cluster.nodes.values() if n.rack == site and n.alive]
-        return min(nodes, key=self._load).id if nodes else None
 
-    def _load(self, node: SlotView) -> tuple[bool, float]:
-        return not node.slots, (self._placed[node.id] + 1) / max(1, node.slots)
+        def load(node: SlotView) -> tuple[bool, float]:
+            return not node.slots, (self._placed[node.id] + 1) / max(1, node.slots)
+
+        nodes = [n for n in self.cluster.nodes.values() if n.rack == site and n.alive]
+        return min(nodes, key=load).id if nodes else None
 
     # Proposals -----------------------------------------------------------------------------------
     def propose(self) -> Iterator[MoveInput]:
@@ -154,7 +154,7 @@ class BlockMoves(Policy):
             self._queues.setdefault(node, {}).setdefault(job, deque()).append(key)
 
     def _settle(self, key: BlockKey) -> None:
-        """A block is not waited for any more."""
+        """Stop waiting for a block."""
         self._wanted.pop(key, None)
         self._retries.pop(key, None)
         self._tries.pop(key, None)

@@ -37,6 +37,23 @@ def nodes_alive(cluster: ClusterView, nodes: Iterable[NodeId]) -> list[SlotView]
     return [known[node] for node in nodes if node in known and known[node].alive]
 
 
+class RackWatch(Policy):
+    """Base of policies that act when a rack may have no slots left, or some again."""
+
+    def racks_changed(self) -> None:
+        raise NotImplementedError
+
+    def node_joined(self, node: SlotView) -> None:
+        self.racks_changed()
+
+    def node_lost(self, node: SlotView) -> None:
+        self.racks_changed()
+
+    def slots_changed(self, node: SlotView, before: int) -> None:
+        if not (before and node.slots):
+            self.racks_changed()
+
+
 class SlotCount:
     """The slots of all nodes, lost ones too: as the topology states them, then as they change."""
 
@@ -56,34 +73,24 @@ class SlotCount:
 P = TypeVar("P")
 
 
-class Plans(Policy, Generic[P]):
+class Plans(RackWatch, Generic[P]):
     """A plan of each stage; a part of the policy that makes and follows them.
 
-    All are forgotten, and all jobs looked at again, when a rack may have no slots left, or some
+    All are forgotten, and all jobs reconsidered, when a rack may have no slots left, or some
     again; those of a job when it ends.
     """
 
     def __init__(self, cluster: ClusterView) -> None:
         super().__init__(NoConfig(), cluster)
         self.of: dict[StageId, P] = {}
-        self._forgotten = False  #: since jobs were last looked at again
+        self._forgotten = False  #: since jobs were last reconsidered
 
     # What happens --------------------------------------------------------------------------------
     def job_ended(self, job: JobView) -> None:
         for stage in job.stages.values():
             self.of.pop(stage.id, None)
 
-    def node_joined(self, node: SlotView) -> None:
-        self._forget()
-
-    def node_lost(self, node: SlotView) -> None:
-        self._forget()
-
-    def slots_changed(self, node: SlotView, before: int) -> None:
-        if not (before and node.slots):
-            self._forget()
-
-    def _forget(self) -> None:
+    def racks_changed(self) -> None:
         self.of.clear()
         self._forgotten = True
 
@@ -118,7 +125,6 @@ class SiteView:
         self._links: tuple[Floats, Floats] | None = None
 
     def __len__(self) -> int:
-        """Number of sites."""
         return len(self.names)
 
     def free(self, avoid: Container[NodeId] = ()) -> Numbers:

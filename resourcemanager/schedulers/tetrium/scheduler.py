@@ -64,7 +64,6 @@ class Instances(Policy):
     Config = TetriumConfig
     section = TetriumConfig.section
     uses_forecasts = True
-    uses_network = True
 
     def __init__(self, config: TetriumConfig, cluster: ClusterView) -> None:
         super().__init__(config, cluster)
@@ -308,8 +307,8 @@ class Tetrium(OrderPolicy, TetriumTasks):
 
     def candidates(self, slot: SlotView, among: Sequence[JobView] | None) -> Iterable[JobView]:
         site = self._sites.number[slot.rack]
-        asked = self._wanting if among is None else {job.id: job for job in among}
-        return [asked[job] for job, at in self._launches.items() if at.get(site) and job in asked]
+        jobs = self._wanting if among is None else {job.id: job for job in among}
+        return [jobs[job] for job, at in self._launches.items() if at.get(site) and job in jobs]
 
     def why(self, job: JobView) -> str:
         if job.id not in self._wanting:

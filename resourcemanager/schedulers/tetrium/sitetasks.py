@@ -25,9 +25,7 @@ from railyard.resourcemanager.interface.views import StageView, TaskView
 from railyard.resourcemanager.schedulers.shared.sites import SiteView
 from railyard.resourcemanager.schedulers.tetrium.placement import divided, tasks_between
 
-MapOrder = Literal["remote-first", "local-first"]
 Remaining = Literal["stages", "time"]
-ReduceOrder = Literal["largest-first", "random"]
 
 
 class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,8 +49,9 @@ class TetriumConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     solver: Literal["exact", "general"] = "exact"  #: the optimum, or the paper's linear programs
     reverse: bool = False  #: also plan from the reduces, with forecasts, and take the better (3.4)
     #: whether a site's maps that read from other sites run before those that read there (3.2)
-    map_order: MapOrder = "remote-first"
-    reduce_order: ReduceOrder = "largest-first"  #: which of a stage's reduces run first (3.3)
+    map_order: Literal["remote-first", "local-first"] = "remote-first"
+    #: which of a stage's reduces run first (3.3)
+    reduce_order: Literal["largest-first", "random"] = "largest-first"
 
     def __post_init__(self) -> None:
         for name in ("rho", "epsilon", "estimate_error"):
@@ -91,7 +90,6 @@ class MapTasks:
         self._slots: Numbers | None = None  #: for which maps are spread; None = they are not
 
     def __len__(self) -> int:
-        """Number of maps."""
         return len(self._site)
 
     def launched(self, task: TaskView) -> bool:

@@ -146,7 +146,7 @@ class StagePlans(Policy):
         self._lost: dict[StageId, float] = {}
         self._beyond: dict[StageId, None] = {}  #: stages that could not keep to their budget
 
-    # What is asked -------------------------------------------------------------------------------
+    # Answers -------------------------------------------------------------------------------------
     def time_s(self, job: JobView, free: Numbers) -> float:
         """T: seconds that the pending tasks of the job's open stages need with these slots."""
         total_s = 0.0
@@ -223,12 +223,9 @@ class StagePlans(Policy):
     def _counts(self, stage: StageView, plan: Plan | None, slots: Numbers) -> Numbers:
         if plan is not None:
             return whole_tasks(plan.shares, stage.pending.count)
-        if self._has_input(stage) or not slots.any():
+        if self._stage(stage).held_bytes.any() or not slots.any():
             return np.zeros(len(slots), np.int64)  # what it reads is cut off: it waits
         return whole_tasks(slots / slots.sum(), stage.pending.count)
-
-    def _has_input(self, stage: StageView) -> bool:
-        return bool(self._stage(stage).held_bytes.any())
 
     def _plan(self, stage: StageView, free: Numbers) -> Plan | None:
         """The best plan with these slots; None if nothing is to be read, or can't be."""
