@@ -14,7 +14,7 @@ from railyard.chaos.request import ChaosRequest
 from railyard.chaos.runs import Report, run_under_faults, without_faults
 from railyard.cluster.processes import members
 from railyard.runs.clusters import Session, own_session
-from railyard.terminal.progress import Silent
+from railyard.terminal.progress import View
 
 #: TeraSort, WordCount and a job of three stages.
 JOBS = ("terasort", "wordcount", "topwords")
@@ -46,7 +46,7 @@ def on_a_cluster(
     with own_session(requests[0].cluster(kinds)) as session:
         cluster = session.folder.id
         assert cluster is not None, "it was just made"
-        each = [without_faults(session, one, Silent()) for one in requests]
+        each = [without_faults(session, one, View()) for one in requests]
         begun(session)
         report = run_under_faults(session, each, plan, lambda one: _say(line_of(one)), seed)
     deadline_s = time.monotonic() + _LEFT_TIMEOUT_S

@@ -32,7 +32,7 @@ from railyard.dfs.client import DfsClient
 from railyard.gateway.address import LOOPBACK, known_url, listen
 from railyard.jobs.model import Job
 from railyard.report.runpage import finish_folder
-from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from railyard.resourcemanager.process.messages import ClusterStatus
 from railyard.runs.clusters import StartedCluster, connected, own_cluster, stop_running
 from railyard.runs.files import copy_out, store_file, store_of
 from railyard.runs.home import current_folder
@@ -251,7 +251,7 @@ class Cluster:
     def status(self) -> ClusterStatus:
         """Its nodes with their slots and attempts, and its jobs with their progress."""
         with connected(self._running(), self.config) as session:
-            return session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
+            return session.status()
 
     # Addresses -------------------------------------------------------------------------------
     @property

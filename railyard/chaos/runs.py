@@ -28,7 +28,7 @@ from railyard.resourcemanager.process.messages import AttemptReport, GetJobTasks
 from railyard.runs.clusters import Session, connected
 from railyard.runs.requests import RunRequest
 from railyard.runs.work import Work, work_for
-from railyard.terminal.progress import Silent, View
+from railyard.terminal.progress import View
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def run_until(
     """Run one after the other, at least one, until ``stop`` is set; ``makes(n)`` makes the nth."""
     number = 0
     while not number or not stop.is_set():
-        run = run_once(folder, config, makes(number), Silent())
+        run = run_once(folder, config, makes(number), View())
         ended(number, run)
         number += 1
         if run.failure:

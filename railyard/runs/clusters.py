@@ -40,6 +40,7 @@ from railyard.cluster.processes import allow_many_descriptors, marked, signal_me
 from railyard.cluster.runfolder import RunFolder
 from railyard.cluster.supervisor import STARTED_AGAIN
 from railyard.cluster.topology import Topology
+from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
 from railyard.runs import home as clusters
 from railyard.runs.room import require_memory
 from railyard.terminal import interrupts
@@ -283,6 +284,10 @@ class Session:
         if name not in self._links:
             self._links[name] = LastingLink(self.transport, name)
         return self._links[name]
+
+    def status(self) -> ClusterStatus:
+        """What the ResourceManager knows of its nodes and jobs."""
+        return self.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
 
     def deaths(self) -> list[dict[str, Any]]:
         """The daemons that died during this session: role, name, pid, how, next."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -72,6 +72,17 @@ def parse_on(text: str) -> Workers:
 def one(_: click.Context, __: click.Parameter, word: str | None) -> tuple[str, ...]:
     """The value of an option that can't be repeated, of a field that may have several."""
     return () if word is None else (word,)
+
+
+def several_flow_schedulers() -> Any:
+    """The option --flow-scheduler of commands that run several."""
+    return option(
+        "--flow-scheduler",
+        metavar="NAME",
+        multiple=True,
+        help="Default: the one that the scheduler goes with, mostly maxmin.  Repeat it to have "
+        "each scheduler with each of several.",
+    )
 
 
 def _behaviour() -> type[Behaviour]:

@@ -137,7 +137,8 @@ def require_room(
     copies = _copies(topology)
     parts = f"input and output, each with {copies} copies, and the shuffle"
     takes = f"takes about {format_size(need_bytes)} of real bytes ({parts})"
-    _require_disk(up, printable(what, _LETTERS_MAX), takes, need_bytes, "a smaller size")
+    right = "need a smaller size, or RAILYARD_HOME on a larger disk"
+    _require_disk(up, printable(what, _LETTERS_MAX), takes, need_bytes, right)
 
 
 def require_room_for_file(
@@ -147,7 +148,8 @@ def require_room_for_file(
     copies = min(replication, len(topology.nodes())) or _copies(topology)
     need_bytes = copies * size_bytes + _RESERVE_BYTES
     takes = f"{format_size(size_bytes)} with {copies} copies take {format_size(need_bytes)}"
-    _require_disk(up, what, takes, need_bytes, "a smaller file, --replication 1")
+    right = "need a smaller file, --replication 1, or RAILYARD_HOME on a larger disk"
+    _require_disk(up, what, takes, need_bytes, right)
 
 
 def require_room_for_mix(
@@ -194,4 +196,4 @@ def _require_disk(up: RunFolder | None, what: str, takes: str, need_bytes: int, 
     has_bytes = free_bytes(folder)
     if need_bytes > has_bytes:
         has = f"but {folder} has {format_size(has_bytes)} free"
-        raise UsageError(f"{what}: {takes}, {has}: need {right}, or RAILYARD_HOME on a larger disk")
+        raise UsageError(f"{what}: {takes}, {has}: {right}")

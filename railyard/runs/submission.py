@@ -26,7 +26,6 @@ from railyard.resourcemanager.process.messages import (
     WatchJob,
 )
 from railyard.runs.clusters import Session
-from railyard.runs.summary import JobFailed
 from railyard.terminal.interrupts import Interrupted, deferred
 from railyard.terminal.progress import BatchProgress, View
 
@@ -46,14 +45,6 @@ class Due:
     at_s: float = 0.0
     #: each makes the next step of this job, once the step before it has ended well
     then: tuple[Callable[[], SubmitJob], ...] = ()
-
-
-def run_to_end(session: Session, job: SubmitJob, view: View) -> JobEnded:
-    """Submit a job and wait for its end; ``JobFailed`` if it fails."""
-    [[end]] = run_all(session, [Due(job)], view)
-    if not end.ok:
-        raise JobFailed(job.name, end)
-    return end
 
 
 def run_all(

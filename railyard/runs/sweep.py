@@ -12,7 +12,7 @@ import os
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from railyard.cluster.errors import UsageError
@@ -38,11 +38,12 @@ def sweep(
     whatever a run raises.
     """
     if on is None and (len(items) == 1 or workers == 1):
-        with _progress(len(items)) as advance:
+        with steps_done("simulating", "simulated", len(items), "run") as advance:
             return [_counted(run(item), advance) for item in items]
     from joblib import Parallel, delayed
 
-    with _backend(on), _progress(len(items)) as advance, warnings.catch_warnings():
+    progress = steps_done("simulating", "simulated", len(items), "run")
+    with _backend(on), progress as advance, warnings.catch_warnings():
         # joblib warns when it replaces a worker that has grown, which users need not know
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         found: dict[int, R] = {}
@@ -130,7 +131,3 @@ def _kill_local_workers() -> None:
         with contextlib.suppress(psutil.Error):  # it has ended by itself
             if any("popen_loky" in word for word in child.cmdline()):
                 child.kill()
-
-
-def _progress(runs: int) -> AbstractContextManager[Callable[[], None]]:
-    return steps_done("simulating", "simulated", runs, "run")

@@ -60,8 +60,6 @@ from railyard.netemu.messages import (
 )
 from railyard.resourcemanager.interface.forecast import Forecast, predicted_jobs
 from railyard.resourcemanager.process.messages import (
-    ClusterStatus,
-    GetClusterStatus,
     JobEnded,
     NoteInput,
     SubmitForecasts,
@@ -79,7 +77,7 @@ from railyard.runs.room import (
     require_room_for_mix,
     require_room_to_measure,
 )
-from railyard.runs.submission import Due, run_all, run_to_end
+from railyard.runs.submission import Due, run_all
 from railyard.runs.summary import (
     JobFailed,
     MachineWatch,
@@ -241,14 +239,13 @@ class SingleJob:
         """Run all steps and check the output; stop at a step that fails."""
         plan, ended = self.plan, dict[str, JobEnded]()
         for step in plan.steps:
-            try:
-                job = place.submission(step, self._request.user, self._request.queue)
-                ended[step.name] = run_to_end(session, job, view)
-            except JobFailed as failure:
-                ended[step.name] = failure.ended
+            job = place.submission(step, self._request.user, self._request.queue)
+            [[end]] = run_all(session, [Due(job)], view)
+            ended[step.name] = end
+            if not end.ok:
                 begun = tuple([one for one in plan.measured if one.name in ended])
                 of = begun if step.measured else (step,)
-                return Outcome(jobs=ended, measured=of, failure=failure)
+                return Outcome(jobs=ended, measured=of, failure=JobFailed(job.name, end))
         verdict = plan.verify(place) if plan.verify is not None else None
         return Outcome(jobs=ended, measured=plan.measured, verdict=verdict)
 
@@ -306,10 +303,9 @@ class SeveralJobs:
         if not recipe_named(scheduler).uses_forecasts:
             return {}
         jobs = self.workload.jobs
-        link = self._session.link("resourcemanager")
-        begin_s = link.ask(GetClusterStatus(), ClusterStatus).now_s
-        expected = predicted_jobs(jobs, begin_s)
+        expected = predicted_jobs(jobs, self._session.status().now_s)
         if expected:
+            link = self._session.link("resourcemanager")
             link.ask(SubmitForecasts(jobs=expected), Done)
         said = f"{len(expected)} of {format_count(len(jobs), 'job')}, with sizes measured ahead"
         self._view.say(f"forecasts for {scheduler}: {said}")
@@ -499,7 +495,7 @@ class NetworkWatch:
         self.record = NetworkRecord(session.config)
         self._link = session.link("network")
         asked_s = now_s()
-        status = session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
+        status = session.status()
         #: the ResourceManager's clock, which the events' times are of, minus ours
         self._offset_s = status.now_s - (asked_s + now_s()) / 2
         asked_s = now_s()

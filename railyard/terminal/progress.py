@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -44,8 +43,8 @@ class BatchProgress:
     running: Mapping[str, JobProgress]  #: by the jobs' names
 
 
-class View(Protocol):
-    """Shows the progress of jobs."""
+class View:
+    """Shows the progress of jobs; by itself nothing."""
 
     def show(self, title: str, progress: JobProgress) -> None:
         """Show the progress of the job called ``title``."""
@@ -61,7 +60,7 @@ class View(Protocol):
 def progress_view() -> Iterator[View]:
     """Bars if standard error is a terminal, else lines; nothing if nobody wants progress."""
     if not wants_progress():
-        yield Silent()
+        yield View()
         return
     if not sys.stderr.isatty():
         yield Lines()
@@ -71,17 +70,7 @@ def progress_view() -> Iterator[View]:
         yield Bars(live)
 
 
-class Silent:
-    """Shows nothing."""
-
-    def show(self, title: str, progress: JobProgress) -> None: ...
-
-    def show_all(self, batch: BatchProgress) -> None: ...
-
-    def say(self, words: str) -> None: ...
-
-
-class Lines:
+class Lines(View):
     """A line every few seconds, and when a stage is done."""
 
     def __init__(self) -> None:
@@ -121,7 +110,7 @@ class Lines:
         print(printable_lines(words), file=sys.stderr, flush=True)
 
 
-class Bars:
+class Bars(View):
     """A bar for each stage; one for all shuffles, before the first stage that fetches."""
 
     def __init__(self, live: Live) -> None:

@@ -11,7 +11,14 @@ import pytest
 
 import railyard
 from railyard.api.store import RailyardFileSystem
+from railyard.cluster.topology import load_topology
+from railyard.jobs.workloads.mixes import Defaults
+from railyard.resourcemanager.schedulers import all_recipes
+from railyard.runs.config import cluster_config, pair_of
+from railyard.runs.simulation import VirtualRun, run_virtually
+from railyard.runs.workloads import measured_jobs
 from tests.command_line import ROOT, SMALL
+from tests.integration.test_whole_jobs import JOIN
 from tests.waiting import wait_for
 
 COUNT = """
@@ -201,3 +208,28 @@ def test_wrong_clusters_are_refused_before_they_start(home):
     with pytest.raises(railyard.UsageError, match="no cluster is up"):
         railyard.Cluster.current()
     assert home.nothing_left()
+
+
+TOPOLOGY = load_topology("hybrid-8x4")
+
+
+@pytest.fixture(scope="module")
+def workload(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "join.py").write_text(JOIN)
+    (folder / "orders").mkdir()
+    for part in range(3):
+        rows = [f"o{part}{at},{at % 50},{at}\n" for at in range(300)]
+        (folder / "orders" / f"{part}.csv").write_text("".join(rows))
+    (folder / "customers").write_text("".join(f"{at},name{at}\n" for at in range(60)))
+    inputs = (f"orders={folder}/orders/*.csv", f"customers={folder}/customers")
+    defaults = Defaults(size_bytes=1, inputs=inputs)
+    return measured_jobs([f"{folder}/join.py"], defaults, TOPOLOGY, 1)
+
+
+@pytest.mark.parametrize("scheduler", sorted(all_recipes()))
+def test_a_join_of_ones_own_ends_under_every_scheduler(workload, scheduler):
+    config = cluster_config(TOPOLOGY, pair=pair_of(scheduler, None), options=(), seed=1)
+    [job] = run_virtually(VirtualRun(config=config, workload=workload))["jobs"]
+    assert job["ok"], job
+    assert (job["maps"], job["input_bytes"]) == (4, workload.jobs[0].input_bytes)

@@ -21,7 +21,7 @@ from railyard.cluster.messaging.transport import Describe, Description
 from railyard.cluster.units import PERCENT, format_count, format_duration, format_size, time_unit
 from railyard.dfs.messages import GetSafeMode, GetUsage, SafeModeStatus, Usage
 from railyard.gateway.address import LOOPBACK, gateway_lines, listen
-from railyard.resourcemanager.process.messages import ClusterStatus, GetClusterStatus
+from railyard.resourcemanager.process.messages import ClusterStatus
 from railyard.runs.clusters import Session, daemons_of, leave_running, running_session, stop_running
 from railyard.runs.home import current_folder, dead_current_folder, forget
 from railyard.runs.outputfile import write_json
@@ -207,7 +207,7 @@ def _state_of(session: Session) -> _State:
         rows=rows,
         deaths=deaths,
         described=described,
-        cluster=_ask_manager(session) if "resourcemanager" in described else None,
+        cluster=session.status() if "resourcemanager" in described else None,
         usage=_usage(session) if "namenode" in described else None,
         safe_mode=_safe_mode(session) if "namenode" in described else None,
     )
@@ -266,10 +266,6 @@ def _write(said: dict[str, Any], file: str) -> None:
         click.echo(json.dumps(said, indent=2))
     else:
         write_json(said, Path(file))
-
-
-def _ask_manager(session: Session) -> ClusterStatus:
-    return session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
 
 
 def _headline(session: Session, cluster: ClusterStatus | None) -> str:

@@ -10,7 +10,6 @@ import click
 
 from railyard.cluster.errors import Refused, UsageError, unknown_name
 from railyard.cluster.ids import NodeId
-from railyard.cluster.messaging.lastinglink import LastingLink
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import place_named
@@ -27,13 +26,11 @@ from railyard.netemu.messages import NetworkView, SetCapacity, WatchNetwork
 from railyard.netemu.model.network import Network
 from railyard.resourcemanager.process.messages import (
     ActivateNode,
-    ClusterStatus,
     DrainNode,
-    GetClusterStatus,
     NodeStatus,
     SetSlots,
 )
-from railyard.runs.clusters import running_session
+from railyard.runs.clusters import Session, running_session
 from railyard.terminal.options import Commands
 
 if TYPE_CHECKING:
@@ -67,19 +64,15 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
     served until the jobs that may need it have ended, and its blocks are copied elsewhere first.
     """
     with running_session() as session:
-        manager = session.link("resourcemanager")
         chosen = _named(names, session.config.topology)
         safe_mode = session.link("namenode").ask(GetSafeMode(), SafeModeStatus)
         if safe_mode.on and not safe_mode.by_hand:  # which is refused at once
             click.echo("the NameNode is in safe mode: it drains nodes once that is over", err=True)
         for node in chosen:
-            _ask(manager, DrainNode(node=node, now=now))
-        shown = _of(manager, chosen)
-        while wait and any(each.drain == "draining" for each in shown):
+            _ask(session, DrainNode(node=node, now=now))
+        while wait and any(each.drain == "draining" for each in _of(session, chosen)):
             session.reactor.run_until(lambda: False, _POLL_S)
-            shown = _of(manager, chosen)
-        for each in shown:
-            click.echo(f"{each.node} is {_state(each)}")
+        _print_states(session, chosen)
 
 
 @nodes.command()
@@ -87,20 +80,17 @@ def drain(names: tuple[str, ...], now: bool, wait: bool) -> None:
 def activate(names: tuple[str, ...]) -> None:
     """Take nodes back that are, or are being, drained."""
     with running_session() as session:
-        manager = session.link("resourcemanager")
         chosen = _named(names, session.config.topology)
         for node in chosen:
-            _ask(manager, ActivateNode(node=node))
-        for each in _of(manager, chosen):
-            click.echo(f"{each.node} is {_state(each)}")
+            _ask(session, ActivateNode(node=node))
+        _print_states(session, chosen)
 
 
 def _show() -> None:
     from railyard.terminal.tables import Column, plain_console, plain_numbers, show_table
 
     with running_session() as session:
-        manager = session.link("resourcemanager")
-        status = manager.ask(GetClusterStatus(), ClusterStatus)
+        status = session.status()
         numbers_of = {node.id: n for n, node in enumerate(session.config.topology.nodes())}
     table: list[list[Cell]] = [
         [each.node, each.rack, each.slots, len(each.attempts) if each.alive else "", _state(each)]
@@ -122,17 +112,21 @@ def _state(node: NodeStatus) -> str:
     return node.drain or "active"
 
 
-def _ask(manager: LastingLink, message: DrainNode | ActivateNode) -> None:
+def _ask(session: Session, message: DrainNode | ActivateNode) -> None:
     try:
-        manager.ask(message, Done)
+        session.link("resourcemanager").ask(message, Done)
     except Refused as refused:
         raise UsageError(str(refused)) from None
 
 
-def _of(manager: LastingLink, chosen: list[NodeId]) -> list[NodeStatus]:
-    status = manager.ask(GetClusterStatus(), ClusterStatus)
-    known = {each.node: each for each in status.nodes}
+def _of(session: Session, chosen: list[NodeId]) -> list[NodeStatus]:
+    known = {each.node: each for each in session.status().nodes}
     return [known[node] for node in chosen if node in known]
+
+
+def _print_states(session: Session, chosen: list[NodeId]) -> None:
+    for each in _of(session, chosen):
+        click.echo(f"{each.node} is {_state(each)}")
 
 
 @click.group(cls=Commands)
@@ -167,7 +161,7 @@ def show_slots() -> None:
     from railyard.terminal.tables import Column, plain_console, plain_numbers, show_table
 
     with running_session() as session:
-        status = session.link("resourcemanager").ask(GetClusterStatus(), ClusterStatus)
+        status = session.status()
         stated = _stated(session.config.topology)
     table: list[list[Cell]] = []
     known = {node.node: node for node in status.nodes}

@@ -15,8 +15,6 @@ from railyard.cluster.ids import JobId
 from railyard.cluster.messaging.wire import Done
 from railyard.cluster.units import format_count, format_size
 from railyard.resourcemanager.process.messages import (
-    ClusterStatus,
-    GetClusterStatus,
     JobStatus,
     KillJob,
 )
@@ -40,7 +38,7 @@ def kill(jobs: tuple[str, ...]) -> None:
     """
     with running_session() as session:
         link = session.link("resourcemanager")
-        known = link.ask(GetClusterStatus(), ClusterStatus).jobs
+        known = session.status().jobs
         for chosen in dict.fromkeys(_chosen(word, known) for word in jobs):
             try:
                 link.ask(KillJob(job=chosen, reason="killed by railyard kill"), Done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +16,7 @@ from railyard.runs.clusters import own_session
 from railyard.runs.figures import require_trusted
 from railyard.runs.home import current_folder
 from railyard.runs.outputfile import say_written, write_json
-from railyard.runs.requests import CLUSTER, FEW_SEEDS, INPUT, RunRequest
+from railyard.runs.requests import CLUSTER, FEW_SEEDS, INPUT, RunRequest, several_flow_schedulers
 from railyard.runs.summary import require_figures
 from railyard.runs.work import require_well, run_on, session_for, work_for
 from railyard.terminal.options import COUNT, command, option
@@ -24,17 +24,6 @@ from railyard.terminal.progress import progress_view
 
 if TYPE_CHECKING:
     from railyard.api.results import Comparison
-
-
-def several_flow_schedulers() -> Any:
-    """The option --flow-scheduler of commands that run several."""
-    return option(
-        "--flow-scheduler",
-        metavar="NAME",
-        multiple=True,
-        help="Default: the one that the scheduler goes with, mostly maxmin.  Repeat it to have "
-        "each scheduler with each of several.",
-    )
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from railyard.cli.commands.runs import carry_out, several_flow_schedulers
 from railyard.cluster.errors import UsageError, printable, require_once
 from railyard.cluster.topology import Topology, load_topology
 from railyard.cluster.topologyfile import SHORT
@@ -26,7 +25,7 @@ from railyard.cluster.units import (
     time_unit,
 )
 from railyard.runs.outputfile import say_written, write_json
-from railyard.runs.requests import INPUT, RunRequest, one
+from railyard.runs.requests import INPUT, RunRequest, one, several_flow_schedulers
 from railyard.runs.simulation import Simulated
 from railyard.runs.summary import (
     attempts_of,
@@ -219,6 +218,8 @@ def simulate(request: RunRequest) -> int:
         return 0
     several = len(request.schedulers) > 1 or len(request.flow_schedulers) > 1
     if several or request.seeds is not None or request.on is not None:
+        from railyard.cli.commands.runs import carry_out
+
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
 
