@@ -64,14 +64,12 @@ class ReleaseTimes:
         return known
 
 
-#: What is known of an attempt that holds a slot: its rack's row, its stage and for how long a task
-#: of that should run, when it was launched, when it ends (nan until it has reported progress), and
-#: the factor of the estimate.
+#: What is known of an attempt that holds a slot: its rack's row, its stage's number, when it was
+#: launched, when it ends (nan until it has reported progress), and the factor of the estimate.
 _ATTEMPT = np.dtype(
     [
         ("row", np.intp),
         ("stage", np.intp),
-        ("task_s", np.float64),
         ("launched_s", np.float64),
         ("ends_s", np.float64),
         ("error", np.float64),
@@ -93,8 +91,9 @@ class Releases:
         self._node: dict[AttemptId, NodeId] = {}  #: where each attempt runs
         self._table = np.zeros(16, _ATTEMPT)
         self._stages: dict[StageId, int] = {}  #: the number of each stage
-        self._known = 0  #: stages so far
-        self._task_s: dict[StageId, float] = {}  #: how long a task should take
+        self._numbers = 0  #: so far
+        self._unused: list[int] = []  #: numbers of stages that were forgotten
+        self._task_s = np.full(1, np.nan)  #: of each stage, how long a task should take
 
     @property
     def attempts(self) -> int:
@@ -127,8 +126,7 @@ class Releases:
         self._node[attempt] = node
         if at == len(self._table):
             self._table = np.resize(self._table, 2 * at)
-        row, task_s = self._row[rack_of(node)], self._task_s.get(stage, np.nan)
-        self._table[at] = row, self._number(stage), task_s, now_s, np.nan, error
+        self._table[at] = self._row[rack_of(node)], self._number(stage), now_s, np.nan, error
 
     def progressed(self, attempt: AttemptId, progress: float, now_s: float) -> None:
         """The attempt reported its done share, 0 to 1."""
@@ -148,18 +146,20 @@ class Releases:
 
     def expects(self, stage: StageId) -> bool:
         """Whether it is known how long the stage's tasks should take."""
-        return stage in self._task_s
+        return stage in self._stages and not np.isnan(self._task_s[self._stages[stage]])
 
     def expect(self, stage: StageId, task_s: float) -> None:
         """A task of a stage should take this many seconds, by the latest estimate."""
-        self._task_s[stage] = task_s
-        self._set_task_s(stage, task_s)
+        number = self._number(stage)  # which may make a longer array
+        self._task_s[number] = task_s
 
     def forget(self, stage: StageId) -> None:
-        """A stage's job has ended; its last attempts may still hold slots."""
-        self._set_task_s(stage, np.nan)
-        self._task_s.pop(stage, None)
-        self._stages.pop(stage, None)
+        """A stage's job has ended; its last attempts may still hold slots, and its number."""
+        number = self._stages.pop(stage, None)
+        if number is not None:
+            self._task_s[number] = np.nan
+            if not (self._table["stage"][: len(self._names)] == number).any():
+                self._unused.append(number)
 
     def release_s(self, now_s: float) -> Floats:
         """T_R: ``[r, d - 1]`` is in how many seconds rack r has d slots free, 0 = now.
@@ -189,7 +189,7 @@ class Releases:
         """Rows of attempts that will free a slot, in how many seconds; free slots [racks]."""
         held = self._table[: len(self._names)]
         unknown = np.isnan(held["ends_s"])
-        ends_s = np.where(unknown, held["launched_s"] + held["task_s"], held["ends_s"])
+        ends_s = np.where(unknown, held["launched_s"] + self._task_s[held["stage"]], held["ends_s"])
         left_s = np.maximum(ends_s - now_s, 0.0) * held["error"]
         left_s[np.isnan(left_s)] = UNKNOWN_S
         rows = held["row"]
@@ -202,15 +202,15 @@ class Releases:
             frees[here[:attempts]] = False
         return rows[frees], left_s[frees], np.maximum(free, 0)
 
-    def _set_task_s(self, stage: StageId, task_s: float) -> None:
-        held = self._table[: len(self._names)]
-        held["task_s"][held["stage"] == self._number(stage)] = task_s
-
     def _number(self, stage: StageId) -> int:
-        if stage not in self._stages:
-            self._known += 1
-            self._stages[stage] = self._known
-        return self._stages[stage]
+        number = self._stages.get(stage)
+        if number is None:
+            free = self._unused
+            number = self._stages[stage] = free.pop() if free else self._numbers
+            self._numbers = max(self._numbers, number + 1)
+            if number == len(self._task_s):
+                self._task_s = np.append(self._task_s, np.full(number, np.nan))
+        return number
 
 
 # Possible schedules: IV-E.2 ----------------------------------------------------------------------
