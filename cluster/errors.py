@@ -79,27 +79,24 @@ class UsageError(RailyardError):
     """A user's mistake: one line that says what was wrong, where, and what would be right."""
 
 
-class PeerError(RailyardError):
-    """Another process sent a wrong message.  Answered with a refusal.
-
-    ``kind`` is for programs that tell refusals apart, such as "missing"; "" for most.
-    """
+class _OfKind(RailyardError):
+    """``kind`` is for programs that tell refusals apart, such as "missing"; "" for most."""
 
     def __init__(self, text: str, kind: str = "") -> None:
         super().__init__(text)
         self.kind = kind
+
+
+class PeerError(_OfKind):
+    """Another process sent a wrong message.  Answered with a refusal."""
 
 
 class PeerUnable(PeerError):
     """The request is valid but cannot be carried out, perhaps only for now: the disk is full."""
 
 
-class Refused(RailyardError):
-    """The other side refused our request; the text is its reason, ``kind`` see ``PeerError``."""
-
-    def __init__(self, text: str, kind: str = "") -> None:
-        super().__init__(text)
-        self.kind = kind
+class Refused(_OfKind):
+    """The other side refused our request; the text is its reason."""
 
 
 class NotDone(Refused):
