@@ -306,7 +306,9 @@ def test_a_booked_port_that_a_later_coflow_holds_is_looked_at_again_too():
 
 GB = 10**9
 #: 1 GB/s and 10 ms
-TOPOLOGY = "co-scheduler-60x10,racks.count=4,racks.nodes=1,links.nic=unlimited,ocs.port=8Gbps"
+TOPOLOGY = (
+    "co-scheduler-60x10,racks.count=4,racks.nodes=1,links.nic=unlimited,ocs.port_bytes_per_s=8Gbps"
+)
 
 
 class Rotor(StatelessPolicy):
