@@ -33,10 +33,11 @@ from railyard.gateway.address import LOOPBACK, known_url, listen
 from railyard.jobs.model import Job
 from railyard.report.runpage import finish_folder
 from railyard.resourcemanager.process.messages import ClusterStatus
-from railyard.runs.clusters import StartedCluster, connected, own_cluster, stop_running
+from railyard.runs.clusters import StartedCluster, own_cluster, stop_running
 from railyard.runs.files import copy_out, store_file, store_of
 from railyard.runs.home import current_folder
 from railyard.runs.requests import RunRequest
+from railyard.runs.session import connected
 from railyard.runs.summary import Outcome
 from railyard.runs.work import Work, require_well, run_on, work_for
 from railyard.terminal.notices import notices_to

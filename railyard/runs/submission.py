@@ -25,7 +25,7 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
     WatchJob,
 )
-from railyard.runs.clusters import Session
+from railyard.runs.session import Session
 from railyard.terminal.interrupts import Interrupted, deferred
 from railyard.terminal.progress import BatchProgress, View
 

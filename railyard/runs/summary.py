@@ -31,7 +31,6 @@ from railyard.jobs.plan import Step, Verdict
 from railyard.resourcemanager.core.records import TaskFailure
 from railyard.resourcemanager.interface.decisions import InvalidDecision
 from railyard.resourcemanager.process.messages import GetReport, JobEnded, Report
-from railyard.runs.clusters import Session
 from railyard.runs.figures import (
     fidelity_words,
     figure_unit,
@@ -40,6 +39,7 @@ from railyard.runs.figures import (
     moved_words,
     own_counters,
 )
+from railyard.runs.session import Session
 from railyard.terminal.tables import Column, cell, plain_console, plain_numbers, show_table
 
 if TYPE_CHECKING:

@@ -66,7 +66,6 @@ from railyard.resourcemanager.process.messages import (
     SubmitJob,
 )
 from railyard.resourcemanager.schedulers import recipe_named
-from railyard.runs.clusters import Session, connected, own_session
 from railyard.runs.files import Racks, UpStore, copy_in, copy_out, fetched_inputs, planned_racks
 from railyard.runs.folder import NetworkRecord, save_emulation, save_logs
 from railyard.runs.outputfile import NotWritten
@@ -77,6 +76,7 @@ from railyard.runs.room import (
     require_room_for_mix,
     require_room_to_measure,
 )
+from railyard.runs.session import Session, connected, own_session
 from railyard.runs.submission import Due, run_all
 from railyard.runs.summary import (
     JobFailed,

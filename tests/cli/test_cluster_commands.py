@@ -12,7 +12,7 @@ import time
 import psutil
 import pytest
 
-from railyard.cli.commands.cluster import _daemon_state
+from railyard.cli.commands.status import _daemon_state
 from railyard.cluster.errors import RailyardError
 from railyard.cluster.messaging.transport import Description
 from railyard.cluster.runfolder import RunFolder

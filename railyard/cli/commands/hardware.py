@@ -30,7 +30,7 @@ from railyard.resourcemanager.process.messages import (
     NodeStatus,
     SetSlots,
 )
-from railyard.runs.clusters import Session, running_session
+from railyard.runs.session import Session, running_session
 from railyard.terminal.options import Commands
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from railyard.resourcemanager.process.messages import (
     JobStatus,
     KillJob,
 )
-from railyard.runs.clusters import running_session
 from railyard.runs.home import current_folder
+from railyard.runs.session import running_session
 from railyard.terminal.options import Command
 
 #: An attempt's folder: "j1.m0.0", or what importing the job printed in a rack: "j1.load-r0".

@@ -13,7 +13,7 @@ COMMANDS = {
     "run": ("runs", "Run a job and verify its output."),
     "up": ("cluster", "Start a cluster and leave it running."),
     "down": ("cluster", "Stop the cluster that is up."),
-    "status": ("cluster", "Show the cluster that is up: daemons, slots, jobs, files."),
+    "status": ("status", "Show the cluster that is up: daemons, slots, jobs, files."),
     "logs": ("jobs", "Show what jobs' attempts and the daemons have written."),
     "kill": ("jobs", "End jobs of the cluster that is up."),
     "fs": ("fs", "Work with the files of the cluster that is up."),

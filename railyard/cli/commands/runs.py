@@ -12,11 +12,11 @@ from railyard.cli.exitstatus import Status
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import RailyardError, UsageError
 from railyard.cluster.units import format_count
-from railyard.runs.clusters import own_session
 from railyard.runs.figures import require_trusted
 from railyard.runs.home import current_folder
 from railyard.runs.outputfile import say_written, write_json
 from railyard.runs.requests import CLUSTER, FEW_SEEDS, INPUT, RunRequest, several_flow_schedulers
+from railyard.runs.session import own_session
 from railyard.runs.summary import require_figures
 from railyard.runs.work import require_well, run_on, session_for, work_for
 from railyard.terminal.options import COUNT, command, option

@@ -26,21 +26,14 @@ from railyard.cluster.units import (
 )
 from railyard.runs.outputfile import say_written, write_json
 from railyard.runs.requests import INPUT, RunRequest, one, several_flow_schedulers
-from railyard.runs.simulation import Simulated
-from railyard.runs.summary import (
-    attempts_of,
-    figure_rows,
-    require_figures,
-    schedulers_of,
-    usage_rows,
-)
-from railyard.simulator.simulation import Simulation
 from railyard.terminal.notices import State, watching
 from railyard.terminal.options import TextPairs, command, option
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.coflows import CoflowTrace
+    from railyard.runs.simulation import Simulated
     from railyard.simulator.coflows import CoflowRun
+    from railyard.simulator.simulation import Simulation
 
 
 #: The set-up of the literature: a port of 1 Gbps for each of the trace's racks.
@@ -142,6 +135,8 @@ def show(done: Simulated) -> None:
 
 
 def _rows(run: Simulation, summary: dict[str, Any], cpu_s: float) -> list[tuple[str, str]]:
+    from railyard.runs.summary import attempts_of, figure_rows, schedulers_of, usage_rows
+
     jobs, topology = summary["jobs"], run.config.topology
     failed = sum(not job["ok"] for job in jobs)
     ratio = summary["makespan_s"] / cpu_s if cpu_s else 0.0
@@ -222,6 +217,7 @@ def simulate(request: RunRequest) -> int:
 
         return 0 if carry_out(request).ok else 1
     from railyard.api.studies import simulated
+    from railyard.runs.summary import require_figures
 
     done, run = simulated(request)
     if request.json_file is not None:
