@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import click
 import msgspec
 
-from railyard.chaos.plan import kinds_named, possible_kinds
 from railyard.cluster.config import ClusterConfig
 from railyard.cluster.errors import UsageError
 from railyard.cluster.faults import GROUPS, KINDS
@@ -42,6 +41,8 @@ class ChaosRequest(RunRequest):
 
     def chosen_kinds(self) -> tuple[str, ...]:
         """The kinds of faults.  Raises ``UsageError`` for those that cannot be."""
+        from railyard.chaos.plan import kinds_named, possible_kinds
+
         if self.restart == "never":
             raise UsageError("--restart never: need on-failure: what is killed is to come back")
         return kinds_named(self.kinds, possible_kinds(self.place))

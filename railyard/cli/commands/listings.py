@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from railyard.api.listings import settings_of_recipe
 from railyard.cluster.errors import printable
 from railyard.cluster.topology import Topology, load_topology, topology_names
 from railyard.cluster.units import (
@@ -19,18 +18,12 @@ from railyard.cluster.units import (
     format_size,
     rate_unit,
 )
-from railyard.netemu.schedulers import flow_schedulers
-from railyard.resourcemanager.interface.recipe import Recipe, option_names
-from railyard.resourcemanager.schedulers import all_recipes, recipe_named
 from railyard.runs.traces import fetch
 from railyard.terminal.options import SEED, Command, Commands
 from railyard.terminal.tables import Cell, Column, plain_console, plain_numbers, show_table, wrapped
 
 if TYPE_CHECKING:
     from railyard.jobs.workloads.model import Statistic, Workload
-
-
-_USUAL = Recipe.flow_scheduler
 
 
 @click.command(cls=Command)
@@ -41,7 +34,12 @@ def schedulers(names: tuple[str, ...], settings: bool) -> None:
 
     With NAMEs only these.
     """
-    known = all_recipes()
+    from railyard.api.listings import settings_of_recipe
+    from railyard.netemu.schedulers import flow_schedulers
+    from railyard.resourcemanager.interface.recipe import Recipe, option_names
+    from railyard.resourcemanager.schedulers import all_recipes, recipe_named
+
+    known, usual = all_recipes(), Recipe.flow_scheduler
     for name in names or sorted(known):
         recipe = recipe_named(name)
         click.echo(f"{name}\n{wrapped(recipe.source, 4)}")
@@ -50,12 +48,12 @@ def schedulers(names: tuple[str, ...], settings: bool) -> None:
                 click.echo(f"    {setting.name}={setting.default}\n{wrapped(setting.meaning, 8)}")
         elif options := option_names(recipe):
             click.echo(wrapped(f"--set {', '.join(options)}", 4))
-        if recipe.flow_scheduler != _USUAL:
+        if recipe.flow_scheduler != usual:
             click.echo(f"    goes with the flow scheduler {recipe.flow_scheduler}")
     if not names:
         click.echo()
         click.echo(wrapped(f"flow schedulers: {', '.join(sorted(flow_schedulers()))}"))
-        said = f"it is {_USUAL}, unless it says above what goes with it."
+        said = f"it is {usual}, unless it says above what goes with it."
         click.echo(wrapped(f"Without --flow-scheduler {said}"))
 
 

@@ -16,9 +16,6 @@ from railyard.runs.figures import require_trusted
 from railyard.runs.home import current_folder
 from railyard.runs.outputfile import say_written, write_json
 from railyard.runs.requests import CLUSTER, FEW_SEEDS, INPUT, RunRequest, several_flow_schedulers
-from railyard.runs.session import own_session
-from railyard.runs.summary import require_figures
-from railyard.runs.work import require_well, run_on, session_for, work_for
 from railyard.terminal.options import COUNT, command, option
 from railyard.terminal.progress import progress_view
 
@@ -49,6 +46,9 @@ def run(request: RunRequest) -> None:
     skew=1.2 spreads generated input over the racks by Zipf's law, skew_ratio=8 so that the rack
     with most has 8 times as much as that with least.  docs/workloads.md has all of these words.
     """
+    from railyard.runs.summary import require_figures
+    from railyard.runs.work import require_well, run_on, session_for, work_for
+
     up = current_folder()
     if up is None:
         config = request.config()
@@ -115,6 +115,7 @@ def compare(request: RunRequest) -> None:
 def carry_out(request: RunRequest) -> Comparison:
     """Carry out a comparison; print its table, write its files."""
     from railyard.api.studies import compared
+    from railyard.runs.summary import require_figures
 
     comparison = compared(request)
     click.echo(str(comparison))
@@ -143,6 +144,8 @@ def chaos(request: ChaosRequest) -> int:
     from railyard.chaos.plan import plan_faults
     from railyard.chaos.report import as_json, heading, line_of, show_report
     from railyard.chaos.runs import run_under_faults, without_faults
+    from railyard.runs.session import own_session
+    from railyard.runs.work import work_for
 
     kinds = request.chosen_kinds()
     config = request.cluster(kinds)
