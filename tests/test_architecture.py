@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import statistics
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ PARAMETERS_MAX = 8
 #: the functions of these parts have the options of commands as keywords
 OPTIONS_AS_KEYWORDS = ("api",)
 MEDIAN = "median lines of a file"
-RATCHETS = {"lines": 94_982, "files": 411, MEDIAN: 200, "words of docs/": 60_000}
+RATCHETS = {"lines": 86_908, "files": 406, MEDIAN: 200, "words of docs/": 52_500}
 
 NETEMU_KNOWN = (
     "netemu.emulator.statistics",
@@ -408,8 +409,12 @@ def test_the_house_does_not_grow():
 
 
 def house() -> dict[str, float]:
-    """The sizes of the product: Python without benchmarks and tests; and of the documents."""
-    files = lengths(path for part in PARTS for path in TREE.sources(part))
+    """The sizes of the product, without benchmarks and tests, and of the documents."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    others = ("benchmarks/", "tests/")
+    files = lengths(ROOT / name for name in listed if not name.startswith(others))
     docs = [path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts]
     return {
         "lines": sum(files.values()),
