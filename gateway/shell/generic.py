@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 from railyard.cluster.acceptance import Accepted, idle, refused, used
 from railyard.cluster.errors import UsageError
@@ -70,8 +71,9 @@ MANAGERS = (
 )
 _SITE = "core-site.xml"
 _FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-#: Most bytes of a file.
+#: Most bytes of a file, and letters of an entity.
 _BYTES_MAX = 4 * 2**20
+_LETTERS_MAX = 1000
 #: How often a value is looked through for variables.
 _DEPTH_MAX = 20
 _VARIABLE = re.compile(r"\$\{([^\s${}]+)\}")
@@ -306,8 +308,9 @@ def read_properties(file: Path) -> Iterator[tuple[str, Property]]:
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}") from None
     try:
+        _check_entities(data)
         root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
+    except (ElementTree.ParseError, expat.ExpatError, ValueError, LookupError) as error:
         raise UsageError(f"{file}: is no XML that can be read: {error}: {_RIGHT}") from None
     if root.tag != "configuration":
         raise UsageError(f"{file}: begins with <{root.tag[:80]}>: {_RIGHT}")
@@ -317,6 +320,18 @@ def read_properties(file: Path) -> Iterator[tuple[str, Property]]:
             raise UsageError(f"{file}: xi:include {element.get('href', '')[:80]}: {why}")
         if element.tag == "property":
             yield from _property(element)
+
+
+def _check_entities(data: bytes) -> None:
+    """Raise ``ValueError`` for an entity that is not plain text."""
+
+    def declared(name: str, _: bool, value: str | None, *__: object) -> None:
+        if value is None or "&" in value or "%" in value or len(value) > _LETTERS_MAX:
+            raise ValueError(f"entity {name[:80]}: need one of plain text, {_LETTERS_MAX} letters")
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = declared
+    parser.Parse(data, True)
 
 
 def _property(element: ElementTree.Element) -> Iterator[tuple[str, Property]]:

@@ -105,7 +105,7 @@ def test_a_replica_of_each_block_is_in_the_jobs_racks_and_two_in_another():
     run.step()
     core = run.core
     for each in core.state.jobs.values():
-        racks = core.state.policies.order.bound.racks_of(each)
+        racks = core.state.policies.order.racks_of(each)
         assert racks
         for task in each.stages["m"].tasks:
             there = Counter(core.state.nodes[node].rack for node in task.input.nodes)
@@ -153,7 +153,7 @@ def test_a_job_whose_rack_is_lost_ends_outside_of_it():
     )
     before.step()
     world = before.core.state
-    planned = {each.id: world.policies.order.bound.racks_of(each) for each in world.jobs.values()}
+    planned = {each.id: world.policies.order.racks_of(each) for each in world.jobs.values()}
     hit, [lost] = next((name, list(racks)) for name, racks in planned.items() if len(racks) == 1)
     down = Fault(kind="rack", target=lost, at_s=1.0, lasts_s=math.inf)
     launched = Launches()
