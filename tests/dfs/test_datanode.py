@@ -275,7 +275,7 @@ def _send(peers, block, data, nodes):
 
 
 def _held():
-    return [one for one in gc.get_objects() if isinstance(one, _HELD)]
+    return [one for one in gc.get_objects() if issubclass(type(one), _HELD)]
 
 
 @pytest.mark.parametrize(
