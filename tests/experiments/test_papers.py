@@ -8,14 +8,13 @@ import pytest
 
 from railyard.cluster.topology import load_topology
 from railyard.experiments.figures import Figure, Setup, lines
-from railyard.experiments.measures import JCT_MEAN, SLOWDOWN, SLOWED_DOWN
-from railyard.experiments.papers import paper
-from railyard.experiments.papers.co_scheduler import (
+from railyard.experiments.measures import (
+    MEASURES,
     circuits_used,
     core_used,
-    exact,
     share_on_circuits,
 )
+from railyard.experiments.papers import paper
 from railyard.experiments.reproduction import carry_out, values
 from railyard.runs.workloads import simulators_workload
 
@@ -101,7 +100,8 @@ def test_as_printed_jobs_that_do_not_shuffle_come_too_within_90_minutes():
     made = simulators_workload(printed, topology, 1)
     assert any(job.shuffle_bytes == 0 for job in made.jobs)
     assert 5000 < made.jobs[-1].submit_s <= 5400
-    reading = simulators_workload(exact(False).workload, topology, 1)
+    [exact] = {setup.workload for setup in CO_SCHEDULER.figures(False)["fig5b"].setups()}
+    reading = simulators_workload(exact, topology, 1)
     assert all(job.shuffle_bytes and job.submit_s == 0 for job in reading.jobs)
 
 
@@ -122,7 +122,7 @@ def test_joints_rivals_run_the_same_jobs_and_have_their_published_means():
     figure = JOINT.figures(False)["table4"]
     lines = [line for line in figure.lines if line.published is not None]
     assert len(lines) == 7 * 5
-    assert all(line.measure.title == JCT_MEAN.title for line in lines)
+    assert all(line.measure.title == "JCT mean" for line in lines)
     of_joint = [line.published.least for line in lines if line.subject == "joint + afap"]
     assert of_joint == [74, 48, 40, 34, 29, 25, 20]
     tripled = next(line for line in lines if line.case == "x 3")
@@ -237,7 +237,7 @@ def test_tetriums_figures_have_both_loads_and_say_how_busy_sites_are():
 
 def test_a_slowdown_is_of_times_alone():
     alone = replace(JOBS, workload="tetrium-bigdata,jobs=2,gap=9h")
-    compared = lines("x", JOBS, {"delay": (SLOWDOWN,)}, base="fair", alone=alone)
+    compared = lines("x", JOBS, {"delay": (MEASURES["less slowdown"],)}, base="fair", alone=alone)
     figure = Figure(title="", where="", lines=tuple(compared))
     assert set(figure.setups()) == {JOBS.under("fair"), JOBS.under("delay"), alone}
     found = {
@@ -250,7 +250,8 @@ def test_a_slowdown_is_of_times_alone():
 
 
 def test_jobs_that_take_longer_than_under_the_baseline():
-    assert SLOWED_DOWN.of(_run(a=1.0, b=5.0), _run(a=2.0, b=4.0)) == 50.0
+    slowed_down = MEASURES["jobs slowed down"]
+    assert slowed_down.of(_run(a=1.0, b=5.0), _run(a=2.0, b=4.0)) == 50.0
 
 
 def test_skewed_sites_have_as_much_in_all_and_five_lose_some():
