@@ -2,25 +2,128 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import Figure, Setup, lines
+from railyard.experiments.figures import Figure, Published, Setup, lines
 from railyard.experiments.measures import (
     MEASURES,
     circuits_used,
     core_used,
     share_on_circuits,
 )
-from railyard.experiments.papers import paper
+from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, paper
 from railyard.experiments.reproduction import carry_out, values
+from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
 
 CO_SCHEDULER, JOINT = paper("co-scheduler"), paper("joint")
 SHADOW, TETRIUM = paper("shadow"), paper("tetrium")
 JOBS = Setup(workload="tetrium-bigdata,jobs=2", topology="tetrium-8", scheduler="fair")
+
+
+# Tables ------------------------------------------------------------------------------------------
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+    else:
+        yield str(value)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_what_a_table_names_is_used_in_it(name: str):
+    table = msgspec.to_builtins(paper(name))
+    strings = set(_strings(table))
+    assert set(table["setup"]) | set(table["group"]) <= strings
+    assert set(table["headlines"]["reasons"]) <= strings
+    text = "\n".join(strings)
+    unused = [
+        value for value in {**table["values"], **table["quick"]} if f"{{{value}}}" not in text
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", PAPERS)
+def test_figures_say_how_coarse_their_runs_are(name: str, quick: bool):
+    for figure in paper(name).figures(quick).values():
+        text, setups = "\n".join(figure.scaled), figure.setups()
+        tasks = {int(number) for number in re.findall(r"every (\d+) tasks are one", text)}
+        assert not tasks or tasks == {grain_of(setup.workload) for setup in setups}
+        machines = set(re.findall(r"^(\d+) machines a rack", text, re.MULTILINE))
+        assert not machines or machines == {dict(setup.network)["racks.nodes"] for setup in setups}
+
+
+def test_an_unknown_name_in_a_table_says_where():
+    blocks = [Block(setup="jobs", of=["fair"], measures=["less makespam"])]
+    made = Paper(
+        title="a paper",
+        setup={"jobs": Change(workload="corral-w3", topology="flat-4x4", scheduler="fair")},
+        figure={"fig1": FigureTable(title="", where="", lines=blocks)},
+    )
+    with pytest.raises(KeyError, match="less makespam") as caught:
+        made.figures(quick=True)
+    assert caught.value.__notes__ == ["which figure fig1 of a paper refers to"]
+
+
+def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
+    inner = [
+        Block(),
+        Block(case="{case}, slow", of=["delay"], own=Change(network={"links.nic": ""})),
+    ]
+    made = Paper(
+        title="a paper",
+        quick={"tasks": 4},
+        values={"tasks": 1},
+        setup={
+            "jobs": Change(
+                workload="corral-w3",
+                options={"grain": "{tasks}"},
+                topology="flat-4x4",
+                scheduler="fair",
+            )
+        },
+        figure={
+            "fig1": FigureTable(
+                title="",
+                where="",
+                lines=[
+                    Block(
+                        each=[
+                            ["case", "only", "gain"],
+                            ["x", "quick", "10 to 33"],
+                            ["y", "whole", 4],
+                        ],
+                        setup="jobs",
+                        base="fair",
+                        of=["corral"],
+                        own=Change(
+                            network={"links.nic": "1Gbps"}, settings={"delay.node_wait_s": 1}
+                        ),
+                        measures={"less makespan": "{gain}"},
+                        lines=inner,
+                    )
+                ],
+            )
+        },
+    )
+    one, other = made.figures(quick=True)["fig1"].lines
+    assert (one.case, one.subject, other.case, other.subject) == ("x", "corral", "x, slow", "delay")
+    assert one.published == other.published == Published(10, 33)
+    assert one.base == other.base
+    assert one.base is not None
+    assert (one.base.workload, one.base.network) == ("corral-w3,grain=4", ())
+    assert (one.own.network, other.own.network) == ((("links.nic", "1Gbps"),), ())
+    assert other.own.scheduler_options == (("delay.node_wait_s", "1"),)
+    assert [line.case for line in made.figures(quick=False)["fig1"].lines] == ["y", "y, slow"]
+
 
 # Co-scheduler ------------------------------------------------------------------------------------
 _TIMES = {"makespan", "JCT mean", "CCT mean"}
