@@ -84,13 +84,12 @@ class Sites(_Table, frozen=True):
 
 
 class Change(_Table, frozen=True):
-    """A set-up, or what another one has else; of dictionaries, "" takes a key away."""
+    """What a run has else than another; of dictionaries, "" takes a key away."""
 
-    like: str = ""  #: the set-up that it changes
     workload: str = ""
     options: dict[str, Scalar] = {}  #: of the workload
     topology: str = ""
-    scheduler: str = ""  #: for lines without a baseline's or a contender's
+    scheduler: str = ""  #: of ``alone``; all other runs have those of their lines
     flow_scheduler: str = ""
     coarser: dict[str, Scalar] = {}  #: ``Coarser`` without its topology
     sites: Sites | None = None
@@ -98,6 +97,12 @@ class Change(_Table, frozen=True):
     settings: dict[str, Scalar] = {}  #: of schedulers
     behaviour: dict[str, float] = {}
     faults: str = ""
+
+
+class SetUp(Change, frozen=True):
+    """Jobs on a topology."""
+
+    like: str = ""  #: the set-up that it changes
     quick: Change | None = None  #: what it has else in quick figures
 
 
@@ -192,7 +197,7 @@ class Paper(_Table, frozen=True):
     first_seed: int = 1
     values: dict[str, Scalar | list[str]] = {}
     quick: dict[str, Scalar | list[str]] = {}  #: values that quick figures have else
-    setup: dict[str, Change] = {}
+    setup: dict[str, SetUp] = {}
     group: dict[str, list[Block]] = {}
     figure: dict[str, FigureTable] = {}
     marked: Headlines = msgspec.field(default_factory=Headlines, name="headlines")
@@ -209,8 +214,8 @@ class Paper(_Table, frozen=True):
         for name, table in self.figure.items():
             try:
                 made[name] = expansion.figure(table)
-            except KeyError as error:
-                error.add_note(f"which figure {name} of {self.title} refers to")
+            except LookupError as error:
+                error.add_note(f"in figure {name} of {self.title}")
                 raise
         return made
 
@@ -241,7 +246,8 @@ class _Expansion:
 
     def __init__(self, paper: Paper, quick: bool) -> None:
         every = {"traces": str(traces_folder())} | paper.values | (paper.quick if quick else {})
-        self._paper, self._size = paper, "quick" if quick else "whole"
+        self._paper, self._quick = paper, quick
+        self._is_meant = {"": True, "quick": quick, "whole": not quick}
         self._words = {name: each for name, each in every.items() if isinstance(each, list)}
         given = {name: str(each) for name, each in every.items() if name not in self._words}
         self._values = _filled(given, given)
@@ -263,14 +269,15 @@ class _Expansion:
         )
 
     def _lines(self, block: Block, around: Block, values: Values) -> Iterator[Line]:
+        """A block's lines, with what holds around it."""
         block = _within(around, block)
-        names, *rows = block.each or [[], []]
+        names, *rows = block.each or [[], []]  # without a table: one row without values
         own = [(name, value) for name in _NAMES if (value := getattr(block, name)) is not None]
         for row in rows:
             now = dict(values)
             for name, value in (*zip(names, row, strict=True), *block.set.items(), *own):
                 now[str(name)] = str(value).format_map(now)
-            if now["only"] not in ("", self._size):
+            if not self._is_meant[now["only"]]:
                 continue
             inner = self._paper.group[block.use.format_map(now)] if block.use else block.lines
             for each in inner:
@@ -279,9 +286,11 @@ class _Expansion:
                 yield from self._own_lines(block, now)
 
     def _own_lines(self, block: Block, values: Values) -> list[Line]:
+        """The lines of a block without others in it."""
+        if not block.of or not block.measures:
+            raise LookupError(f'case "{values["case"]}" has no contenders or no measures')
         jobs = _changed(self._set_up(values["setup"]), block.all)
-        others = self._set_up(block.own.like) if block.own and block.own.like else jobs
-        own = _as_setup(_changed(others, block.own), values)
+        own = _as_setup(_changed(jobs, block.own), values)
         among = block.among or Among()
         known = measures_of(among.which(values, grain_of(own.workload)))
         numbers = block.measures
@@ -302,7 +311,7 @@ class _Expansion:
         """A set-up with all that it is like."""
         change = self._paper.setup[name]
         before = self._set_up(change.like) if change.like else Change()
-        return _changed(_changed(before, change), change.quick if self._size == "quick" else None)
+        return _changed(_changed(before, change), change.quick if self._quick else None)
 
 
 #: What a block says of itself that is a value for the blocks in it, too.
@@ -330,11 +339,7 @@ def _changed(before: Change, after: Change | None) -> Change:
         (name, getattr(before, name), getattr(after, name)) for name in Change.__struct_fields__
     ]
     return Change(
-        **{
-            name: old | new if isinstance(old, dict) else new or old
-            for name, old, new in pairs
-            if name != "quick"
-        }
+        **{name: old | new if isinstance(old, dict) else new or old for name, old, new in pairs}
     )
 
 
@@ -356,7 +361,7 @@ _KNOWN: dict[str, Known] = {"-": None, "better": BETTER, "worse": WORSE}
 
 # From tables to set-ups --------------------------------------------------------------------------
 def _as_setup(change: Change, values: Values) -> Setup:
-    """A whole set-up."""
+    """What is run; its scheduler is chosen by ``Setup.under``."""
 
     def filled(table: Mapping[str, Scalar]) -> dict[str, str]:
         return {name: value for name, value in _filled(table, values).items() if value}

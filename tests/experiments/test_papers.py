@@ -18,7 +18,7 @@ from railyard.experiments.measures import (
     core_used,
     share_on_circuits,
 )
-from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, paper
+from railyard.experiments.papers import PAPERS, Block, Change, FigureTable, Paper, SetUp, paper
 from railyard.experiments.reproduction import carry_out, values
 from railyard.runs.config import grain_of
 from railyard.runs.workloads import simulators_workload
@@ -61,16 +61,26 @@ def test_figures_say_how_coarse_their_runs_are(name: str, quick: bool):
         assert not machines or machines == {dict(setup.network)["racks.nodes"] for setup in setups}
 
 
-def test_an_unknown_name_in_a_table_says_where():
-    blocks = [Block(setup="jobs", of=["fair"], measures=["less makespam"])]
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        (Block(of=["fair"], measures=["less makespam"]), "less makespam"),
+        (Block(of=["fair"], measures=["less {makespan}"]), "makespan"),
+        (Block(setup="job", of=["fair"], measures=["less makespan"]), "job"),
+        (Block(only="quik", of=["fair"], measures=["less makespan"]), "quik"),
+        (Block(use="both"), "both"),
+        (Block(case="x", of=["fair"]), 'case "x" has no contenders or no measures'),
+    ],
+)
+def test_what_a_table_does_not_have_is_refused_with_the_figure(block: Block, words: str):
     made = Paper(
         title="a paper",
-        setup={"jobs": Change(workload="corral-w3", topology="flat-4x4", scheduler="fair")},
-        figure={"fig1": FigureTable(title="", where="", lines=blocks)},
+        setup={"jobs": SetUp(workload="corral-w3", topology="flat-4x4")},
+        figure={"fig1": FigureTable("", "", [Block(setup="jobs", lines=[block])])},
     )
-    with pytest.raises(KeyError, match="less makespam") as caught:
+    with pytest.raises(LookupError, match=words) as caught:
         made.figures(quick=True)
-    assert caught.value.__notes__ == ["which figure fig1 of a paper refers to"]
+    assert caught.value.__notes__ == ["in figure fig1 of a paper"]
 
 
 def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
@@ -83,11 +93,10 @@ def test_what_holds_around_a_block_holds_in_it_unless_it_says_else():
         quick={"tasks": 4},
         values={"tasks": 1},
         setup={
-            "jobs": Change(
+            "jobs": SetUp(
                 workload="corral-w3",
                 options={"grain": "{tasks}"},
                 topology="flat-4x4",
-                scheduler="fair",
             )
         },
         figure={
