@@ -269,6 +269,12 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         plain("core used", core_used),
         plain("circuits used", circuits_used),
         plain("on circuits", share_on_circuits),
+        # of each job beside itself in another run: always over all jobs
+        mean_reduction("job time, mean of each", "jct_s", mean_s),
+        reduction("slowdown", slowdown, RATIO),
+        Measure("jobs slowed down", "%", slowed_down, mean_s, TIME),
+        Measure("more jobs done, at best", "%", _more_jobs, mean_s, TIME),
+        mean_reduction("skew, mean of each", "shuffle_skew", skew, NUMBER),
         # of jobs
         reduction("JCT mean", mean_s),
         reduction("JCT median", median_s),
@@ -278,7 +284,6 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         reduction("JCT mean, such jobs", mean_s),
         reduction("job time", mean_s),
         *(reduction(f"job time {part}", job_time_s(part, which)) for part in _PARTS),
-        mean_reduction("job time, mean of each", "jct_s", mean_s),
         reduction("query time mean", mean_s),
         reduction("query time median", median_s),
         reduction("recurring, JCT mean", mean_s),
@@ -289,12 +294,8 @@ def measures_of(which: WhichJobs = lambda _: True) -> dict[str, Measure]:
         reduction("CCT mean", of_jobs("cct_s", "mean", which)),
         reduction("shuffle time", of_jobs("cct_s", "mean", which)),
         reduction("reduce time, median job", of_jobs("reduce_s", "p50", which)),
-        reduction("slowdown", slowdown, RATIO),
-        Measure("jobs slowed down", "%", slowed_down, mean_s, TIME),
-        Measure("more jobs done, at best", "%", _more_jobs, mean_s, TIME),
         plain("shuffle skew", skew, NUMBER),
         reduction("skew", skew, NUMBER),
-        mean_reduction("skew, mean of each", "shuffle_skew", skew, NUMBER),
         # of duplicates
         plain("duplicates, of the maps", _launched),
         plain("chosen, of the duplicates", _chosen),
