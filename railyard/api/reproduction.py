@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from railyard.api import arguments
 from railyard.api.notebooks import data_frame, preformatted, printed
 from railyard.cluster.errors import unknown_name
-from railyard.experiments.figures import Figure, Paper, Setup
+from railyard.experiments.figures import Figure, Setup
+from railyard.experiments.papers import Paper
 from railyard.experiments.papers import paper as paper_named
 from railyard.experiments.reproduction import (
     Summaries,

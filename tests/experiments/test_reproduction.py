@@ -10,27 +10,17 @@ import pytest
 
 from railyard.cluster.errors import UsageError
 from railyard.cluster.topology import load_topology
-from railyard.experiments.figures import (
-    BETTER,
-    WORSE,
-    Coarser,
-    Figure,
-    Paper,
-    Setup,
-    lines,
-)
+from railyard.experiments.figures import BETTER, WORSE, Coarser, Figure, Setup, lines
 from railyard.experiments.measures import (
-    CROSS_RACK,
-    JCT_MEAN,
-    MAKESPAN,
-    but,
+    MEASURES,
+    in_range,
     job_time_s,
     named,
     of_jobs,
     plain,
     span_s,
 )
-from railyard.experiments.papers import PAPERS, paper
+from railyard.experiments.papers import PAPERS, Paper, paper
 from railyard.experiments.reproduction import (
     as_json,
     carry_out,
@@ -46,6 +36,7 @@ from railyard.runs.figures import TIME
 from railyard.simulator.behaviour import Behaviour
 from tests.workloads import check_workload
 
+MAKESPAN, JCT_MEAN = MEASURES["less makespan"], MEASURES["less JCT mean"]
 OPEN = Setup(workload="corral-w3,jobs=2,grain=64", topology="flat-4x4", scheduler="fair")
 JOBS = OPEN.under("fair")
 
@@ -97,7 +88,7 @@ def test_how_far_from_the_paper(published, off):
 
 def test_nothing_is_no_baseline():
     found = {JOBS: [summary(cross_rack=0)], JOBS.under("delay"): [summary()]}
-    [value] = values(figure(*against_fair(CROSS_RACK)), found)
+    [value] = values(figure(*against_fair(MEASURES["less cross-rack bytes"])), found)
     assert value.ours is None
 
 
@@ -111,12 +102,24 @@ def test_quantities_of_some_jobs():
     )
     assert job_time_s("mean", named("a-"))(run) == 2.0
     assert job_time_s("p50")(run) == 3.0
-    assert job_time_s("max", but(named("a-")))(run) == 8.0
+    assert job_time_s("max", named("b-"))(run) == 8.0
     assert job_time_s("p90", named("c-"))(run) is None
     assert span_s(named("a-"))(run) == 5.0
     assert of_jobs("reduce_s", "mean")(run) == 3.0
     assert plain("longest", job_time_s("max"), TIME).of(run, None) == 8.0
     assert JCT_MEAN.of(run, run) == 0.0
+
+
+def test_jobs_are_chosen_by_tasks_and_bytes():
+    small, large = (
+        {"maps": maps, "reduces": 2, "shuffle_bytes": 10 * maps, "input_bytes": 20}
+        for maps in (4, 40)
+    )
+    for by, most in (("tasks", 10), ("shuffle", 50), ("shuffle / input", 4)):
+        assert in_range(by, 0, most)(small)
+        assert not in_range(by, 0, most)(large)
+        assert in_range(by, most, math.inf)(large)
+    assert not in_range("tasks", 0, 10, grain=2)(small), "12, before two of them were one"
 
 
 def test_the_table_tells_ours_the_papers_and_what_is_smaller(capsys):
@@ -154,7 +157,6 @@ def test_whether_runs_are_exact_is_reported():
 def test_seeds_for_choosing_are_apart_from_those_that_are_reported():
     made = Paper(
         title="a paper",
-        figures=lambda quick: {},
         seeds=7,
         quick_seeds=2,
         fewer_quick_seeds={"fig9": 1},
@@ -284,7 +286,6 @@ def test_a_coarser_topology_does_as_much_in_a_second():
         assert rack.uplink_bytes_per_s == fine.rack_list()[0].uplink_bytes_per_s
         assert topology.racks.nodes * topology.links.nic == 30 * fine.links.nic
     assert made.storage.block == 16 * fine.storage.block
-    assert len(coarse.words()) == 2
     with pytest.raises(UsageError, match="what divides 30"):
         Coarser(topology="corral-7x30", machines=4)
 
