@@ -30,7 +30,7 @@ from railyard.api.results import Run
 from railyard.cli.commands.registry import railyard as command_line
 from railyard.cluster.acceptance import Accepted, Effect, declared, meanings
 from railyard.cluster.faults import FAULTS
-from railyard.cluster.topology import Topology, accepted_keys
+from railyard.cluster.topology import Topology
 from railyard.cluster.topologyfile import SHORT, TABLES_OF_FILE
 from railyard.gateway.shell import admin, command, generic, jar, jobs
 from railyard.gateway.webhdfs.parameters import PARAMETERS
@@ -265,6 +265,14 @@ def _value(option: click.Option) -> str:
 
 
 # What is accepted ---------------------------------------------------------------------------------
+def accepted_keys() -> Iterator[Accepted]:
+    """The keys of a topology's file, a table for each of its own."""
+    inside = tuple(name.partition(".")[0] for name in TABLES_OF_FILE)
+    yield declared("topologies: before all tables", "key", Topology, without=inside)
+    for name, kind in TABLES_OF_FILE.items():
+        yield declared(f"topologies: [{name}]", "key", kind)
+
+
 #: All tables, in the order of the page.
 TABLES: tuple[Accepted, ...] = (
     generic.OPTIONS,
