@@ -22,7 +22,7 @@ from tests.sourcetree import (
 ROOT = Path(__file__).parent.parent
 TREE = SourceTree(ROOT)
 #: the application, in ``railyard/`` itself, from the bottom up
-APPLICATION = ("terminal", "runs", "experiments", "report", "api", "chaos", "cli", "reference")
+APPLICATION = ("terminal", "runs", "experiments", "report", "api", "chaos", "cli")
 PARTS = (
     "cluster",
     "netemu",

@@ -17,7 +17,7 @@ from railyard.experiments.reproduction import (
     Summaries,
     Value,
     as_json,
-    carry_out_each,
+    carry_out,
     command_line,
     save,
     show,
@@ -158,7 +158,7 @@ def reproduced(request: ReproduceRequest) -> Reproduction:
             wanted[setup] = max(wanted.get(setup, range(0)), seeds[name], key=len)
     require_known_options(dict.fromkeys(setup.scheduler for setup in wanted), request.changed)
     code = code_state()
-    found = carry_out_each(wanted, request.on)
+    found = carry_out(wanted, request.on)
     results = {
         name: values(figure, {each: found[each][: len(seeds[name])] for each in figure.setups()})
         for name, figure in figures.items()

@@ -222,7 +222,7 @@ def test_co_schedulers_shuffles_go_by_circuits():
     setups = CO_SCHEDULER.figures(False)["wavelengths"].setups()
     [setup] = [each for each in setups if ("wavelengths", "4") in each.network]
     few = replace(setup, workload=f"{setup.workload},shuffle_min=1GB,jobs=8")
-    [summary] = carry_out([few], [1])[few]
+    [summary] = carry_out({few: [1]})[few]
     assert len(summary["jobs"]) == 8
     share = share_on_circuits(summary)
     assert share is not None
@@ -312,7 +312,7 @@ def test_throughput_is_compared_once_a_fifth_of_the_jobs_has_ended():
 def test_what_heartbeats_skew_shadow_makes_even_and_is_faster():
     figure = SHADOW.figures(True)["fig23"]
     lines = tuple(line for line in figure.lines if line.measure.title != "shuffle time")
-    found = carry_out([run for line in lines for run in (line.own, line.base) if run], [2])
+    found = carry_out({run: [2] for line in lines for run in (line.own, line.base) if run})
     before, after, less_time, less_skew = values(replace(figure, lines=lines), found)
     assert before.own > 1.5
     assert after.own < 1.05
@@ -384,5 +384,5 @@ def test_skewed_sites_have_as_much_in_all_and_five_lose_some():
 def test_tetrium_runs_as_a_figure_has_it():
     [line, *_] = TETRIUM.figures(True)["fig5"].lines
     setup = replace(line.own, workload="tetrium-bigdata,jobs=2,sites=8")
-    [summary] = carry_out([setup], [1])[setup]
+    [summary] = carry_out({setup: [1]})[setup]
     assert [job["ok"] for job in summary["jobs"]] == [True, True]

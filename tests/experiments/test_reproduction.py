@@ -182,7 +182,7 @@ def test_contenders_are_schedulers_with_flow_schedulers():
 def test_a_setup_may_have_faults(tmp_path):
     faulty = replace(JOBS, faults="slow:r0n0*9@380s+9999s", behaviour=Behaviour(variance=0.1))
     assert faulty != JOBS
-    found = carry_out([JOBS, faulty], [1])
+    found = carry_out({JOBS: [1], faulty: [1]})
     assert found[faulty][0]["jct_s"]["max"] > 1.2 * found[JOBS][0]["jct_s"]["max"]
     save(found, tmp_path / "runs")
     plain, disturbed = (
@@ -194,7 +194,7 @@ def test_a_setup_may_have_faults(tmp_path):
     )
     for wrong, words in (("slow:r9n9*5@0s+9s", "r9n9"), ("slw:r0n0*5@0s+9s", "--faults slw")):
         with pytest.raises(UsageError, match=words):
-            carry_out([JOBS, replace(faulty, faults=wrong)], [1])
+            carry_out({JOBS: [1], replace(faulty, faults=wrong): [1]})
 
 
 def test_a_setup_that_figures_share_is_one():
@@ -242,7 +242,7 @@ def test_wrong_names_are_reported():
     with pytest.raises(UsageError, match='unknown paper "coral": did you mean "corral"'):
         paper("coral")
     with pytest.raises(UsageError, match="unknown workload"):
-        carry_out([replace(JOBS, workload="corral-w9")], [1])
+        carry_out({replace(JOBS, workload="corral-w9"): [1]})
 
 
 def test_some_cases_of_a_figure():
@@ -261,7 +261,7 @@ def test_an_unknown_case_runs_nothing(railyard):
 def test_a_tiny_experiment(tmp_path):
     """Two jobs on sixteen slots, under two schedulers, two seeds: real runs in virtual time."""
     made = figure(*against_fair(MAKESPAN, JCT_MEAN, case="W3"))
-    found = carry_out(made.setups(), [1, 2])
+    found = carry_out({setup: [1, 2] for setup in made.setups()})
     assert {setup.scheduler: [run["seed"] for run in runs] for setup, runs in found.items()} == {
         "delay": [1, 2],
         "fair": [1, 2],
@@ -304,6 +304,6 @@ def test_coarse_runs_are_much_like_fine_ones():
     for tasks, machines in ((4, 6), (8, 6)):
         coarse = Coarser(topology="corral-7x30", tasks=tasks, machines=machines)
         jobs = replace(setup, workload=f"{setup.workload},grain={tasks},arrivals=batch")
-        [run] = carry_out([replace(jobs, network=coarse.network())], [1]).popitem()[1]
+        [run] = carry_out({replace(jobs, network=coarse.network()): [1]}).popitem()[1]
         makespans.append(run["makespan_s"])
     assert makespans[0] == pytest.approx(makespans[1], rel=0.2)

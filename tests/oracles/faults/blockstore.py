@@ -21,8 +21,8 @@ from railyard.cluster.messaging.wire import Command, Message, Refusal
 from railyard.cluster.topology import Topology
 from railyard.dfs.messages import MoveReplica, OnceOnly, RegisterAgain, ReplicateBlock
 from railyard.dfs.namenode.core import NameNode
-from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.oracles.faults.daemons import DaemonDown, DaemonStopped, Mailbox
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from railyard.simulator.blockstore import BlockStore, OnMoved
 from railyard.simulator.clock import EventHeap
 from railyard.simulator.filewrite import FileWrite

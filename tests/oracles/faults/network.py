@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from itertools import repeat
+from typing import Any, cast
 
 import msgspec
 
@@ -124,7 +125,7 @@ class Successor:
             case StartFlows():
                 self._start(order.flows)
             case FlowRows():
-                self._start(order.specs(list(self._fabric.network.node_number)))
+                self._start(specs_of(order, list(self._fabric.network.node_number)))
             case CloseFlow():
                 self._untold.pop(order.flow, None)
                 self._granted.pop(order.flow, None)
@@ -507,3 +508,19 @@ class FaultyLinkWatch(LinkWatch):
 def _sums(parts: Sequence[dict[str, int]]) -> dict[str, int]:
     """The sums of the values of each key."""
     return {name: sum(each.get(name, 0) for each in parts) for part in parts for name in part}
+
+
+def specs_of(rows: FlowRows, nodes: Sequence[NodeId]) -> Iterator[FlowSpec]:
+    """The flows of an order in arrays, one by one."""
+    columns = rows.src.tolist(), rows.dst.tolist(), rows.size_bytes.tolist()
+    rest = rows.coflow.tolist(), rows.asks or repeat((1.0, ()))
+    for name, src, dst, size, coflow, ask in zip(rows.names, *columns, *rest, strict=False):
+        yield FlowSpec(
+            flow=cast("FlowId", name),
+            src=nodes[src],
+            dst=nodes[dst],
+            size_bytes=size,
+            coflow=rows.coflows[coflow],
+            weight=ask[0],
+            priority=ask[1],
+        )

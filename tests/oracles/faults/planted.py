@@ -16,11 +16,11 @@ import msgspec
 from railyard.cluster.messages import AttemptSucceeded, FetchOutput, LaunchAttempt
 from railyard.cluster.messaging.wire import Message
 from railyard.dfs.namenode.blockmap import BlockMap
-from railyard.dfs.namenode.journal import MemoryJournal
 from railyard.netemu.fabric.fabric import Fabric, Order, TakeUpFlow
 from railyard.netemu.messages import SetCapacity
 from railyard.oracles.faults import simulation as settling
 from railyard.oracles.faults.driver import RestartableDriver
+from railyard.oracles.faults.memoryjournal import MemoryJournal
 from railyard.oracles.faults.workers import FaultyWorkers
 from railyard.resourcemanager.core.attempts import Attempts
 from railyard.resourcemanager.core.cluster import ClusterState
