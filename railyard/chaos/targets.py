@@ -55,15 +55,14 @@ class Processes:
         ]
 
 
-def limit_files(pid: int, size_bytes: int | None) -> bool:
-    """Have a process find that no file may grow above a size, as on a full disk; None: undo that.
+def limit(which: int, pid: int, most: int | None) -> bool:
+    """Set a limit of a process, such as ``RLIMIT_FSIZE``; None: as high as it may be.
 
     Returns whether there was such a process.
     """
     try:
-        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-        soft = hard if size_bytes is None else size_bytes
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        _, hard = resource.prlimit(pid, which)
+        resource.prlimit(pid, which, (hard if most is None else most, hard))
     except ProcessLookupError:
         return False
     return True
